@@ -68,7 +68,7 @@ class AwayError(ModelError):
 
 
 class DamagedError(ModelError):
-    """A model in a cache whose files are not what was built or fetched; the message says how to repair it."""
+    """Model in a cache whose files are damaged; the message says how to repair it."""
 
 
 class FormatError(ModelError):
@@ -134,14 +134,14 @@ EXHAUSTION_IN_WORDS = (
     "failed to map segment",
     "out of memory",
 )
-"""How Python, native libraries and the loader of libraries say that memory or threads are lacking."""
+"""Messages of Python, native libraries and the loader of libraries for a lack of memory or threads."""
 
 DEEPEST_CAUSE = 8
-"""How many causes of an error are looked at."""
+"""Causes of an error to look at."""
 
 
 def is_exhaustion(error: BaseException | None) -> bool:
-    """Whether an error, or what it came from, says that memory or threads are lacking."""
+    """Return whether an error, or one of its causes, reports a lack of memory or threads."""
     for _ in range(DEEPEST_CAUSE):
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True

@@ -35,7 +35,7 @@ from fim_server.text.hidden import escaped
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, paint, wants_colour
 
 PUBLISHED_KINDS = {HUMAN_EVAL: HUMAN_EVAL_KINDS, SAFIM: SAFIM_KINDS}
-"""Kinds of the sets that others have published."""
+"""Kinds of samples in the published sets."""
 
 CONTEXT_LINES = 8
 """Lines shown on either side of a hole."""
@@ -46,7 +46,7 @@ LOG_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class BuildArguments:
-    """What ``fim-server dataset build`` is asked for; ``kind`` is of published sets alone."""
+    """Arguments of ``fim-server dataset build``; ``kind`` is for published sets only."""
 
     set: str
     source: str
@@ -238,7 +238,7 @@ def run_build(arguments: BuildArguments) -> int:
 
 
 def build_published(arguments: BuildArguments) -> dict[str, Any]:
-    """Build a set that others have published; returns the manifest. Raises DatasetError on bad input."""
+    """Build a published set and return its manifest. Raises DatasetError on bad input."""
     name, source, kinds = arguments.set, Path(arguments.source), arguments.kind or ()
     if arguments.language_version or arguments.judge:
         raise DatasetError(f"--language-version and --judge are not for {name}")

@@ -29,7 +29,7 @@ SHOWN_EXPECTED = 12
 
 
 def print_json(value: object) -> None:
-    """Print one line of JSON; hidden characters are escapes in its texts."""
+    """Print one line of JSON, with hidden characters as escapes."""
     text = json_format.dumps(value, ensure_ascii=False)
     print(HIDDEN.sub(lambda found: json_format.dumps(found[0])[1:-1], text))
 
@@ -37,7 +37,7 @@ def print_json(value: object) -> None:
 def one_line(text: str) -> str:
     """Return a message without the line breaks and hidden characters that a file's name may have.
 
-    The middle of a very long one is left out: it is about a name of thousands of characters.
+    The middle of a very long message is left out.
     """
     if len(text) > MOST_SAID:
         text = f"{text[: MOST_SAID // 2]} … {text[-MOST_SAID // 4 :]}"

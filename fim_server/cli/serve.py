@@ -159,7 +159,7 @@ def read_token(file: Path | None) -> str | None:
 
 
 def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
-    """What is wrong with where to speak, in one line."""
+    """Return the fault of the given addresses in one line, or None."""
     if arguments.node_ipc:
         return "--node-ipc: only programs of Node.js can speak on it; start the server with --stdio"
     ways = {"--stdio": arguments.stdio, "--tcp": arguments.tcp, "--socket": arguments.socket, "--pipe": arguments.pipe}
@@ -177,7 +177,7 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
 
 
 def place_of(arguments: ServeArguments, token: str | None) -> Endpoint | ListeningClient | None:
-    """Where to listen, or where a client does; None: on standard input and output."""
+    """Return the address to listen on or to connect to; None for standard input and output."""
     from fim_server.server import Endpoint, ListeningClient
 
     if arguments.socket is not None or arguments.pipe is not None:
@@ -189,14 +189,14 @@ def place_of(arguments: ServeArguments, token: str | None) -> Endpoint | Listeni
 
 
 def port(text: str) -> int:
-    """A port that a client listens on."""
+    """Parse the number of a port that a client listens on."""
     if not text.isdecimal() or len(text) > 5 or not 0 < int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 1 to 65535 expected")
     return int(text)
 
 
 def process(text: str) -> int:
-    """The number of a process."""
+    """Parse the number of a process."""
     if not text.isdecimal() or len(text) > 10 or not 0 < int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a process")
     return int(text)

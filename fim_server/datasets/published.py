@@ -1,4 +1,4 @@
-"""Sets that others have published, written from their own files: nothing is drawn and nothing is left out."""
+"""Published sets, written from their own files without drawing or leaving out samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fim_server.errors import DatasetError
 
 
 def benchmark_files(source: Path, names: Mapping[str, str], kinds: Sequence[str]) -> list[Path]:
-    """Return the files of a benchmark that are in a folder, in the order of their kinds; a file stands for itself.
+    """Return the files of a benchmark in a folder, in the order of their kinds; a path to a file is that file alone.
 
     ``names``: by kind the file's name without the suffix. ``kinds``: the wanted ones, by default all that are there.
 

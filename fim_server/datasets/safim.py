@@ -33,8 +33,8 @@ def build_safim(
 ) -> dict[str, Any]:
     """Build the set from the folder with the benchmark's files, or from one of them; returns the manifest.
 
-    ``kinds``: those of `KINDS` that are wanted, all that are there by default. ``limit``: of samples. ``language``: the
-    only one that is wanted.
+    ``kinds``: the wanted ones of `KINDS`, by default all in the folder. ``limit``: the number of samples. ``language``:
+    the only wanted one.
 
     Raises:
         DatasetError: A file is missing or not of the benchmark's form, or ``out`` is another set or cannot be written.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
 
 ALTERNATIVES = 3
-"""Texts that are tried where the first one stands there already or repeats itself."""
+"""Alternatives to try where the first text repeats itself or the document."""
 
 
 def complete(

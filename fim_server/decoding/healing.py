@@ -29,7 +29,7 @@ class Healing:
 
     @classmethod
     def of(cls, model: FimModel, split: Split, most: int | None = None) -> Healing:
-        """The healing of a cut; none where it would take more than ``most`` characters."""
+        """Return the healing of a cut; none where it would take more than ``most`` characters."""
         text = model.vocabulary.unsettled(split.left)
         if most is not None and len(text) > most:
             text = ""

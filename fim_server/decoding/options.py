@@ -38,9 +38,9 @@ class DecodeOptions:
     deadline_ms: float | None = None
     """Milliseconds from the start after which the best text so far is returned."""
     first_end_ms: float | None = None
-    """Milliseconds from the start after which a middle that may end nowhere yet is given up."""
+    """Milliseconds after which decoding gives up if the middle is complete nowhere yet."""
     says_something: bool = False
-    """The middle does not end before it has more than blanks."""
+    """Require a middle with something besides blanks."""
     max_prompt_tokens: int = 1024
     """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a model of 7M
     parameters on one CPU thread, in 1.6 s with one of 135M; where somebody waits, :class:`.models.pace.Pace` says how
@@ -63,8 +63,8 @@ class DecodeOptions:
     """Let the model write again what the tokenizer may have cut otherwise left of the cursor
     (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""
     trimmed: bool = False
-    """Cut off the text what stands at the cursor, below it or earlier in itself, as the server does (:mod:`.trimming`);
-    where nothing is left, take another text. For :func:`complete`."""
+    """Cut repetitions of the document and of the text itself off, as the server does (:mod:`.trimming`). Where nothing
+    is left, take another text. For :func:`complete`."""
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
@@ -79,10 +79,10 @@ class DecodeOptions:
     """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
     anything that is not ASCII."""
     invisible: frozenset[str] = frozenset()
-    """Hidden characters (:mod:`fim_server.text.hidden`) that the middle may have. It has no others, with or without the
-    grammar. :func:`complete` takes those of the word at the cursor."""
+    """Hidden characters (:mod:`fim_server.text.hidden`) that the middle may have. All others are refused, under the
+    grammar and without it. :func:`complete` takes those of the word at the cursor."""
     line_begun: bool = False
-    """The cursor stands at the whole indentation of its line: the middle does not begin with a blank or a tab."""
+    """Refuse a blank or tab at the middle's beginning, because the cursor stands at its line's whole indentation."""
     landing: bool = True
     """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
     (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What

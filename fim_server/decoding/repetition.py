@@ -1,4 +1,4 @@
-"""Where a text begins to repeat itself."""
+"""Detection of repetition at the end of a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def before_repetition(tokens: Sequence[int]) -> int | None:
-    """Return the number of tokens before the second of the equal stretches that a text ends with, if there are any."""
+    """Return the number of tokens before the second of the equal stretches that end a text, if there are any."""
     for period in range(1, REPEATED_TOKENS // REPEATED_TIMES + 1):
         length = 0
         while length + period < len(tokens) and tokens[-1 - length] == tokens[-1 - length - period]:

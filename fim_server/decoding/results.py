@@ -124,7 +124,7 @@ class Completion:
     following: str = ""
     """What would have come next, by itself unlikely, where the text ends because of that."""
     begun: str = ""
-    """Where there is no text: what the model had written, complete at no point."""
+    """Beginning that the model wrote, where it is complete at no point and there is no text."""
     bits: float | None = None
     """Of the text and its end by the model, before the grammar refused anything, where they are ``scored``."""
     statistics: Statistics = field(default_factory=Statistics)

@@ -264,7 +264,7 @@ class Run:
         return self._unlikely_if_nothing or self._has_end()
 
     def _has_end(self) -> bool:
-        """Return whether the middle, as far as it is written, has a place where it may end."""
+        """Return whether the middle may end somewhere in what is written so far."""
         points = (point for point in self.points if point.tokens > self.healed_tokens)
         return any(self.may_end(point.tokens) for point in points)
 
@@ -580,9 +580,9 @@ class Run:
         return self.constraint.allows(token) and not self._is_unwanted(token)
 
     def _is_unwanted(self, token: int) -> bool:
-        """Whether an allowed token may not be wanted: for a comment, a whole word, a name, or a hidden character.
+        """Return whether an allowed token may be unwanted: for a comment, a whole word, a name, or a hidden character.
 
-        Nor is an end wanted before the middle says something, where it has to.
+        An end is unwanted, too, before the middle says something, where it has to.
         """
         if self._owes_text() and (token in self.stop_ids or self.means_end(token)):
             return True
@@ -591,7 +591,7 @@ class Run:
         return self._begins_comment(token) or self._lengthens(token) or self._is_unbound(token)
 
     def _owes_text(self) -> bool:
-        """Return whether the middle has to say something and has nothing but blanks."""
+        """Return whether the middle has to say something and still consists of blanks."""
         return self._says_something and not self._written().strip()
 
     def _is_unbound(self, token: int) -> bool:
@@ -606,7 +606,7 @@ class Run:
 
     @property
     def has_limits(self) -> bool:
-        """Whether more than the grammar refuses words: names, or a word that is whole."""
+        """Return whether the grammar is not alone in refusing words: names count, or a word is whole."""
         return self._names is not None or self._word_ends
 
     def may_end(self, length: int) -> bool:
@@ -614,7 +614,7 @@ class Run:
         return not self.unbound(length)
 
     def _lengthens(self, token: int) -> bool:
-        """Whether a token would lengthen the word or the indentation before the middle where that is whole."""
+        """Return whether a token would lengthen the word or the indentation before the middle where that is whole."""
         if not (self._word_ends or self._line_begun) or len(self.tokens) > self.healed_tokens:
             return False
         first = self.model.vocabulary.token_bytes(token)[len(self.healing) :][:1]

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 DEAD_BEGINNING = re.compile(b"\xee|\xef[\x80-\xa3]|\xf3[\xa0\xb0-\xbf]|\xf4")
-"""All characters that begin so in UTF-8 are hidden; of every other beginning some are not."""
+"""Beginnings of characters in UTF-8 that lead to hidden characters only."""
 
 MOST_BEGUN = 3
-"""Bytes of a character that is not whole, at most."""
+"""Most bytes of a character that is not whole."""
 
 
 class Visible:
-    """Tell which tokens write hidden characters."""
+    """Check of tokens for hidden characters."""
 
     def __init__(self, vocabulary: Vocabulary, known: frozenset[str] = frozenset()) -> None:
-        """``known``: hidden characters that may be written."""
+        """Take the hidden characters that may be written (``known``)."""
         self._vocabulary = vocabulary
         self._known = known
 
     def refuses(self, written: Sequence[int], token: int, healing: bytes = b"") -> bool:
-        """Return whether a token after others writes a hidden character, or begins what can only be one.
+        """Return whether a token after others writes a hidden character, or begins one.
 
-        ``healing``: what stands in the document and is still to be written again.
+        ``healing``: the document's text that is still to be written again.
         """
         text = self._vocabulary.token_bytes(token)
         if text.isascii() and not healing:
@@ -50,7 +50,7 @@ class Visible:
         return DEAD_BEGINNING.match(rest) is not None and not may_go_on
 
     def allowed_of(self, written: Sequence[int], forced: Sequence[int]) -> list[int]:
-        """Return the first of some tokens that may come after others one after another."""
+        """Return the first of some tokens that may follow each other."""
         so_far = list(written)
         for token in forced:
             if self.refuses(so_far, token):
@@ -59,7 +59,7 @@ class Visible:
         return so_far[len(written) :]
 
     def _begun(self, written: Sequence[int]) -> bytes:
-        """Return the bytes of a character that some tokens end with and have begun."""
+        """Return the bytes of the unfinished character that some tokens end with."""
         before = b""
         for token in reversed(written[-MOST_BEGUN:]):
             before = self._vocabulary.token_bytes(token) + before

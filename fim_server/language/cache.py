@@ -76,7 +76,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def checksummed(text: str) -> bytes:
-    """The bytes of a file that holds a text and its checksum, as :func:`read_text` reads it."""
+    """Return the bytes of a file that holds a text and its checksum, as :func:`read_text` reads it."""
     body = text.encode("utf-8")
     return _head(body) + b"\n" + body
 

@@ -42,7 +42,7 @@ class Definition:
         spec: The TOML file's fields.
         version: The version that both are narrowed to; None is the newest, or that the language has no versions.
         folder: Where the grammar's own imports (`%import .name.RULE`) are looked for; None is nowhere.
-        encoding: How files declare their encoding; None where they are in UTF-8.
+        encoding: Rule by which files declare their encoding; None where they are in UTF-8.
         keeps_returns: Whether a carriage return that stands alone is no line break.
     """
 
@@ -82,7 +82,7 @@ def builtin_versions(name: str) -> Versions:
 
 @cache
 def declaration_of(name: str) -> Declaration | None:
-    """Return how files of a language that comes with the package declare their encoding; None for UTF-8.
+    """Return the rule by which files of a language of the package declare their encoding; None for UTF-8.
 
     Raises:
         LanguageError: There is no such language.
@@ -92,7 +92,7 @@ def declaration_of(name: str) -> Declaration | None:
 
 @cache
 def keeps_returns(name: str) -> bool:
-    """Return whether a carriage return that stands alone is no line break in a language that comes with the package.
+    """Return whether a lone carriage return is no line break in a language of the package.
 
     Raises:
         LanguageError: There is no such language.
@@ -102,7 +102,7 @@ def keeps_returns(name: str) -> bool:
 
 @cache
 def declarations() -> dict[str, Declaration | None]:
-    """Return how files declare their encoding, by the suffixes of the languages that come with the package."""
+    """Return the rules by which files declare their encoding, by suffix of the package's languages."""
     return {suffix: declaration_of(name) for name in names() for suffix in read_builtin(name).suffixes}
 
 

@@ -1,7 +1,7 @@
-"""Encodings of source files, as a language has its files declare them.
+"""Encodings of source files, as languages let files declare them.
 
-Where a declaration stands is data of the language, the table `[encoding]` of its TOML file. A language without one, and
-a file without a declaration, is in UTF-8.
+The table `[encoding]` of a language's TOML file describes the declaration. Files without a declaration, and files of
+languages without the table, are in UTF-8.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _SIGNATURE = codecs.BOM_UTF8
 _OTHER_SIGNATURES = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _LINE_BREAK = re.compile(rb"\r\n|\r|\n")
 _SHOWN = 40
-"""Characters of an encoding's name that a message shows."""
+"""Characters of an encoding's name in a message."""
 
 
 class EncodingError(FimServerError):
-    """Bytes that are no text of a language, in one line that does not name the file."""
+    """Bytes that cannot be decoded, described in one line without the file's name."""
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """The lines in which a file of a language may say how it is encoded.
+    """Rule by which files of a language declare their encoding.
 
     Attributes:
-        pattern: What such a line matches, with the encoding's name as its group.
-        lines: The number of lines that are looked at, from the first one on.
-        before: What the lines before it match.
+        pattern: Pattern of the declaring line, with the encoding's name as its group.
+        lines: Number of lines to search, from the first one on.
+        before: Pattern of the lines above the declaration.
     """
 
     pattern: re.Pattern[bytes]
@@ -42,7 +42,7 @@ class Declaration:
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Self | None:
-        """Read the table `[encoding]`, which a language need not have.
+        """Read the optional table `[encoding]` of a language.
 
         Raises:
             LanguageError: The table lacks a field, or a field is wrong.
@@ -63,7 +63,7 @@ class Declaration:
         return found
 
     def find(self, data: bytes) -> tuple[str, int] | None:
-        """Return the encoding that a file declares, and the offset of the end of that line; None without one."""
+        """Return the encoding that a file declares and the offset after that line; None without a declaration."""
         start = len(_SIGNATURE) if data.startswith(_SIGNATURE) else 0
         for _ in range(self.lines):
             found = _LINE_BREAK.search(data, start)
@@ -110,7 +110,7 @@ def decode(data: bytes, declaration: Declaration | None = None) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name as CPython compares it with UTF-8."""
+    """Return a name in the form in which CPython compares it with UTF-8."""
     plain = name.lower().replace("_", "-")
     return UTF8 if plain == UTF8 or plain.startswith(f"{UTF8}-") else plain
 

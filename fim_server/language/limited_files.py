@@ -1,4 +1,4 @@
-"""Bounded reading of files, because a device or a pipe may never end, and memory does.
+"""Bounded reading of files, because devices and pipes may never end and memory is limited.
 
 Every file of a workspace that Python reads is read by :func:`read_found`; the project's memory has its own twin
 (`reading.rs`).
@@ -25,7 +25,7 @@ MOST_LINE_BYTES = 64 * 2**20
 """The longest line of a file of samples or results, in bytes: a line holds a whole source file."""
 
 READ_SECONDS, PIECE_BYTES = 10.0, 1 << 20
-"""The longest time that reading a file takes, and the bytes that are read between two looks at it."""
+"""Longest time that reading a file takes, and the bytes to read between two checks of it."""
 
 
 def read_limited(path: str | PathLike[str], limit: int = MOST_FILE_BYTES) -> bytes:
@@ -40,14 +40,14 @@ def read_limited(path: str | PathLike[str], limit: int = MOST_FILE_BYTES) -> byt
 def read_found(
     path: str | PathLike[str], limit: int = MOST_FILE_BYTES, within: str | PathLike[str] | None = None
 ) -> bytes:
-    """Read a file that the user has not named, but that stands where one is looked for, within bounds.
+    """Read a file that was found by its place instead of named by the user, within bounds.
 
     Only regular files are opened, without waiting: a pipe, a socket or a device is refused. A file without a length,
     such as those of virtual file systems, is empty.
 
     Args:
-        path: The file's.
-        limit: Bytes that the file may have.
+        path: The path of the file.
+        limit: Most bytes of the file.
         within: The folder that links must not lead out of; None where links may lead anywhere.
 
     Raises:

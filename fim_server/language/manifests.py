@@ -1,7 +1,7 @@
 """Bounded reading and parsing of the files that describe a user's project.
 
-Such a file comes with the project, from others. Reading it never takes longer than a keystroke may: the file has a
-size, and a shape that the parser's time is linear in.
+Such files come from others. Reading them never takes longer than a keystroke may: their size is limited, and so is
+their shape, so that the parser's time is linear in it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ MOST_BYTES = 1 << 18
 """The largest file that is parsed; the largest ones of public projects have 60 kB."""
 
 MOST_PARTS = 32
-"""The most parts of a dotted key: the time of ``tomllib`` is quadratic in them."""
+"""Most parts of a dotted key, because the time of ``tomllib`` is quadratic in them."""
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+[.][ \t]*+{_PART}){{{MOST_PARTS}}}")
-"""More parts with dots between them. In a string that is no key they are refused as well."""
+"""Key with more parts, also inside of a string that is no key."""
 
 
 def read_manifest(path: str | PathLike[str]) -> str:

@@ -240,7 +240,7 @@ class Session:
 
         Raises:
             ValueError: As `matcher`.
-            TypeError: What is no shape at all.
+            TypeError: The shape is of no kind that `matcher` takes.
         """
         return State(self._with(shape).start())
 

@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 _MARKER = re.compile(r"(?://|#) (?=since|until)(?:since (?P<since>\S+))? ?(?:until (?P<until>\S+))?\s*$")
 
 _MOST_SPECIFIERS = 200
-"""Characters of what a project's file says of versions up to which it is looked at."""
+"""Most characters of a version in a manifest; longer ones are ignored."""
 
 _REMEMBERED = 256
-"""Projects' files, and versions, whose meaning is remembered."""
+"""Manifests, and versions, to remember."""
 
 _MOST_DIGITS = 10
 """Digits of a number in a version."""
@@ -79,10 +79,10 @@ class ProjectFile:
         )
 
     def read(self, text: str) -> "Said":
-        """Return what a file's text says.
+        """Return the version that a file's text names.
 
         Raises:
-            ValueError: The text is not TOML, or more than is read of it.
+            ValueError: The text is not TOML, or exceeds a limit.
         """
         if self.patterns:
             return Said(next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None))

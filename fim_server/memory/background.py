@@ -43,7 +43,7 @@ class Background:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being done, or waits."""
+        """Return whether work is running or waiting."""
         with self._changed:
             return self._busy or bool(self._waiting)
 

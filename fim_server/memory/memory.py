@@ -32,10 +32,10 @@ class Memory:
     a millisecond, and sees what has been read by then. All methods may be called from any thread.
 
     Keys are names of documents: for those that have a file, its path, which begins with the folder's as that was given.
-    Texts have no line breaks but line feeds. Strings that are secrets are left out (``secrets.rs``).
+    Texts have no line breaks but line feeds. The memory leaves secrets out (``secrets.rs``).
 
-    A question is answered with texts of one language, named by ``language``. Where that is empty, the key's suffix says
-    which one: by the names that :meth:`index` was given, or else each suffix is a language of its own.
+    A query is answered with texts of one language, that of ``language``. Where that is empty, the suffix decides:
+    by the names given to :meth:`index`, or else each suffix is a language of its own.
     """
 
     def __init__(self, characters: int = CHARACTERS, weights: Weights | None = None) -> None:
@@ -77,16 +77,16 @@ class Memory:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a folder is being read, or is to be."""
+        """Return whether a folder is being read, or waits to be."""
         return self._folders.is_busy
 
     def stop_reading(self) -> None:
-        """Stop reading the folder that is being read; what was read stays, and :meth:`index` goes on from there."""
+        """Stop reading the current folder; keep what was read. :meth:`index` continues from there."""
         stop, self._stop = self._stop, Stop()
         stop.set()
 
     def take_notes(self) -> list[str]:
-        """Take the lines that say what was left out of folders, and why, since the last call."""
+        """Take the notes on files left out of folders since the last call."""
         return self._memory.take_notes()
 
     def changed(self, key: str, before: str, after: str, language: str = "", private: bool = False) -> None:
@@ -191,7 +191,7 @@ class Memory:
         return [Excerpt(*one) for one in self._memory.related(key, (seen.start, seen.stop), *of, limit, language)]
 
     def characters(self, language: str = "") -> int:
-        """Return how many characters of a language it knows; of all languages, where none is named."""
+        """Return the number of remembered characters of a language, or of all languages where none is named."""
         return self._memory.characters(language)
 
     def sizes(self) -> dict[str, int]:
@@ -215,7 +215,7 @@ class Memory:
 
 
 def decoded(key: str, data: bytes) -> str | None:
-    """Return the text of a file that may not be in UTF-8; None where it is not in the encoding that it declares."""
+    """Return the text of a file that may not be in UTF-8; None where it is not in its declared encoding."""
     try:
         return Language.decode(key, data)
     except EncodingError:

@@ -1,8 +1,8 @@
-"""Loads that ended their process: after the second one a model is not loaded again for a while.
+"""Loads that ended their process: after the second one a model is blocked for a while.
 
-An editor starts a server that has crashed again, and the server loads the same model again. So a process leaves a mark
-in the cache folder while a native library reads the files of a model that is no part of the package, and takes it away
-afterwards, whatever comes of it. A mark whose process is no more is a crash.
+Editors restart a crashed server, which loads the same model again. So a process leaves a mark in the cache folder
+while a native library reads the files of a foreign model, and removes it afterwards in any case. A mark whose process
+is gone is a crash.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from fim_server.errors import ModelError
 from fim_server.language.cache import cache_folder
 
 MOST_CRASHES = 2
-"""After so many a model is not loaded."""
+"""Crashes after which a model is blocked."""
 
 FORGOTTEN_SECONDS = 600.0
-"""Age at which a crash counts no more: something else may have changed, and a second look every ten minutes costs
+"""Age at which a crash no longer counts: its cause may be gone, and one attempt every ten minutes costs
 little."""
 
 MOST_FILES = 100
-"""Files of a folder that are looked at; a model has some ten, and what is no model's may have more."""
+"""Files of a folder to look at. A model has some ten; other folders may have more."""
 
 marks: set[Path] = set()
-"""Those of this process."""
+"""Marks of this process."""
 
 
 @contextmanager
 def attempt(name: str, place: Path) -> Iterator[None]:
-    """Mark that this process loads a model from a file or folder. Raises ModelError where that has ended others."""
+    """Mark a load of a file or folder by this process. Raises ModelError where such loads ended other processes."""
     cache = cache_folder()
     if cache is None:
         yield
@@ -58,20 +58,20 @@ def attempt(name: str, place: Path) -> Iterator[None]:
 
 
 def forget(mark: Path) -> None:
-    """Take a mark away."""
+    """Remove a mark."""
     marks.discard(mark)
     with suppress(OSError):
         mark.unlink(missing_ok=True)
 
 
 def forget_all() -> None:
-    """Take away the marks of this process, which ends in the middle of loading because it is told to."""
+    """Remove the marks of this process, which is told to end in the middle of loading."""
     for mark in list(marks):
         forget(mark)
 
 
 def crashes(cache: Path, key: str) -> int:
-    """How many processes have ended while they loaded a model; what is old is removed."""
+    """Count the processes that ended while loading a model, and remove old marks."""
     found = 0
     with suppress(OSError):
         for mark in cache.glob(f"loading-{key}-*.mark"):
@@ -84,14 +84,14 @@ def crashes(cache: Path, key: str) -> int:
 
 
 def stamp_of(place: Path) -> str:
-    """Another one once the files are others."""
+    """Return a stamp that changes with the files."""
     files = [place] if place.is_file() else sorted([*place.glob("*"), *place.glob("onnx/*")])
     found = [path.stat() for path in files[:MOST_FILES] if path.is_file()]
     return " ".join(f"{one.st_size}:{one.st_mtime_ns}" for one in found)
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process of that number runs."""
+    """Return whether a process with that number runs."""
     if sys.platform == "win32":
         import ctypes
 

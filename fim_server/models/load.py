@@ -101,7 +101,7 @@ def load_model(
 def _load_folder(name: str, device: str, runtime: str | None, tell: Amount | None) -> FimModel:
     source = locate(name, tell)
     export = choose_export(runtime, device, Path(source), name)
-    is_own = name == EMBEDDED_NAME or name in catalogue()  # what the package brings or has built
+    is_own = name == EMBEDDED_NAME or name in catalogue()  # models that the package brings or builds
     try:
         with nullcontext() if is_own else attempt(name, Path(source)):
             if export is None:
@@ -114,9 +114,9 @@ def _load_folder(name: str, device: str, runtime: str | None, tell: Amount | Non
 
 
 def damage_behind(folder: Path, error: ModelError) -> str | None:
-    """What is wrong with the files of a model of the catalogue that cannot be loaded; None where they are right.
+    """Return the damage of a catalogue model that cannot be loaded; None where its files are right.
 
-    A folder that an older version has built has no checksums: then the error itself says it.
+    A folder without checksums comes from an older version: then the error describes the damage.
     """
     if has_manifest(folder):
         return damage_of(folder, thorough=True)

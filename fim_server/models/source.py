@@ -23,7 +23,7 @@ PART = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)$", 
 """How the names of GGUF files end that llama.cpp wrote in parts; it finds the others by that of the first."""
 
 LONGEST_NAME, SHOWN_OF_NAME = 4096, 200
-"""Characters of a model's name or path, and how many of them an error shows."""
+"""Most characters of a model's name or path, and those that an error shows."""
 
 HUB_SECONDS = 10.0
 """How long the hub may take to answer whether it is there."""
@@ -36,7 +36,7 @@ TOKENIZER_FILES = ["*.json"]
 
 
 def name_of(name_or_path: str | None) -> str:
-    """What to call the model that :func:`locate` finds: the name itself, or the default's where that is whole."""
+    """Return the name of the model that :func:`locate` finds: the given one, or the default's where that is whole."""
     if name_or_path is not None:
         return name_or_path
     serves = cached_folder(DEFAULT_NAME) is not None and cached_damage(DEFAULT_NAME) is None
@@ -46,7 +46,7 @@ def name_of(name_or_path: str | None) -> str:
 def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
     """The folder, or GGUF file, to load from. Raises :class:`ModelError` where there is none, or no model in it.
 
-    Raises :class:`DamagedError` for a model in a cache whose files are not what was built or fetched.
+    Raises :class:`DamagedError` for a model in a cache whose files are damaged.
 
     None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
     `embedded` stand above folders of such a name, which `./NAME` says. ``tell``, ``files``: as :func:`fetch` has them,
@@ -133,7 +133,7 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
 
 
 def undamaged(name: str, folder: str, files: list[str]) -> str:
-    """A folder of the hub's cache whose files are what was fetched. Raises :class:`DamagedError` where they are not."""
+    """Return a folder of the hub's cache with intact files. Raises :class:`DamagedError` where they are damaged."""
     problem = hub_damage_of(Path(folder), files)
     if problem is not None:
         remedy = f"run `fim-server models remove {name}`, and it is fetched anew when it is loaded"

@@ -70,9 +70,9 @@ def serve(
     version: str = "",
     client_process: int | None = None,
 ) -> int:
-    """Run a server for one client, or servers for those who connect, and end the process with it.
+    """Run a server for one client, or one for each client of a port, and end the process afterwards.
 
-    ``place``: where clients connect, or where one listens; None: standard input and output. ``client_process``: the
+    ``place``: the address to listen on or to connect to; None: standard input and output. ``client_process``: the
     number of a process with which this one ends. Returns an exit status only where it could not start.
     """
     status = DONE
@@ -99,12 +99,12 @@ def serve(
 async def run_at(
     place: Endpoint | ListeningClient | None, settings: ServerSettings, version: str, client_process: int | None
 ) -> None:
-    """Run the server at a place, until it ends or the client's process does. Raises OSError where it cannot start."""
+    """Run the server at a place, until it or the client's process ends. Raises OSError where it cannot start."""
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
     assert this is not None
 
     def end() -> None:
-        with suppress(RuntimeError):  # the loop has ended by itself
+        with suppress(RuntimeError):  # the loop has ended already
             loop.call_soon_threadsafe(this.cancel)
 
     processes = ClientProcesses(end)
@@ -136,7 +136,7 @@ async def serve_editor(settings: ServerSettings, version: str, processes: Client
 async def serve_listening_client(
     settings: ServerSettings, place: ListeningClient, version: str, processes: ClientProcesses
 ) -> None:
-    """Connect to a client that listens, and serve it. Raises OSError where it does not."""
+    """Connect to a listening client, and serve it. Raises OSError where the connection fails."""
     reader, writer = await place.connect()
     await serve_client(create_server(settings, version), Connection(reader), BoundedWriter(writer), processes)
 

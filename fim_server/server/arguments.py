@@ -22,7 +22,7 @@ def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
 
 
 def text_member(value: Any, name: str) -> str:
-    """A member that is a text. Raises an error for the client where there is none."""
+    """Return a member that is a text. Raises an error for the client where there is none."""
     found = member(value, name)
     if not isinstance(found, str):
         raise JsonRpcInvalidParams.of(ValueError(f"{name}: a text expected"))
@@ -30,7 +30,7 @@ def text_member(value: Any, name: str) -> str:
 
 
 def object_of(arguments: tuple[Any, ...]) -> Any:
-    """The object that a command is given, if it is given one; null is none.
+    """Return the object in a command's arguments, if there is one; null is none.
 
     Raises an error for the client where there is anything else, or more.
     """

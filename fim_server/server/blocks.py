@@ -47,7 +47,7 @@ def is_header(split: Split, language: str) -> bool:
     if own is None or first is None or first[1] not in own.block_words or any(map(is_word, place.after)):
         return False
     if own.header_end and own.header_end in place.after:
-        return False  # it is complete before that
+        return False  # complete before the block
     return NAMED.match(place.before, first.end(1)) is None  # `match` may be a name as well
 
 

@@ -1,6 +1,6 @@
 """Connecting to a client that listens: on a port of this machine, at a Unix socket, or at a named pipe of Windows.
 
-vscode-languageclient starts servers so with its transports ``socket`` and ``pipe``.
+vscode-languageclient starts servers this way with its transports ``socket`` and ``pipe``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from fim_server.server.wire import MOST_HEADER_BYTES
 
 LOOPBACK = ("127.0.0.1", "::1")
-"""Where a client listens; that of IPv4 is tried first."""
+"""Addresses of a listening client; IPv4 is tried first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListeningClient:
-    """Where a client listens: a port on loopback, or a socket or pipe by its name."""
+    """Address of a listening client: a port on loopback, or the name of a socket or pipe."""
 
     port: int | None = None
     pipe: str | None = None
@@ -27,7 +27,7 @@ class ListeningClient:
         return f"{LOOPBACK[0]}:{self.port}" if self.pipe is None else self.pipe
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to the client. Raises OSError where nobody listens."""
+        """Connect to the client. Raises OSError where no client listens."""
         if self.pipe is not None:
             return await open_pipe(self.pipe)
         problem: OSError | None = None
@@ -37,12 +37,12 @@ class ListeningClient:
             except OSError as error:
                 problem = problem or error
         assert problem is not None
-        # asyncio's own message says what it has called.
+        # asyncio's own message names its internal calls.
         raise OSError(problem.errno, os.strerror(problem.errno)) if problem.errno else problem
 
 
 async def open_pipe(name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a Unix socket or a named pipe. Raises OSError where nobody listens."""
+    """Connect to a Unix socket or a named pipe. Raises OSError where no client listens."""
     try:
         if os.name != "nt":
             return await asyncio.open_unix_connection(name, limit=MOST_HEADER_BYTES)

@@ -1,7 +1,7 @@
-"""Items for a cell, judged once more as they are sent.
+"""Second check of a cell's items before they are sent.
 
-The grammar reads a cell with other text in place of its commands. An item whose text makes IPython read a line of the
-cell otherwise (a string that is opened, a bracket that is closed) is not what was judged.
+The grammar reads a cell with substitutes for its commands. An item may make IPython read a line of the cell otherwise
+(a string that is opened, a bracket that is closed); then its verdict does not hold.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHANGES_COMMANDS = "it would change which lines of the cell are commands"
 
 
 def kept_in_cell(found: Answer, cell: CellContexts | None) -> Answer:
-    """Return an answer without the offers with which the cell's commands would be others."""
+    """Return an answer without the offers that change the cell's commands."""
     if cell is None:
         return found
     offers = tuple(

@@ -1,7 +1,7 @@
 """The process of the editor: the server ends with it, also where another process keeps its pipe open.
 
-The Language Server Protocol asks for that (3.17, `InitializeParams.processId`). A process is watched by a handle of the
-system's, which never comes to mean another process that got the same number later.
+The Language Server Protocol asks for that (3.17, `InitializeParams.processId`). A handle of the system watches the
+process; it never comes to mean another process that got the same number later.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Any, Protocol
 logger = logging.getLogger(__name__)
 
 LARGEST_ID = (1 << 31) - 1
-"""No system has a process with a larger number."""
+"""Largest number of a process on any system."""
 
 LOOK_SECONDS = 1.0
-"""Between two looks at a process that the system has no handle for."""
+"""Time between two checks of a process that the system has no handle for."""
 
 GRACE_SECONDS = 3.0
-"""How long the server may take to stop its work once the editor's process has ended; then it ends as it is."""
+"""Longest time for the server to stop its work after the editor's process ended; then it ends at once."""
 
 SYNCHRONIZE, FOREVER = 0x0010_0000, 0xFFFF_FFFF
-"""Windows: the right to wait for a process, and the longest time to do so."""
+"""Windows: the right to wait for a process, and the longest time to wait."""
 
 STATUS = re.compile(r"\d+ \(.*\) (?P<state>\S)(?: \S+){18} (?P<start>\d+)", re.DOTALL)
 """Linux, proc(5): number, name, which may hold blanks and brackets, state, and starttime as the 22nd field."""
 
 
 class Handle(Protocol):
-    """A process that can be waited for."""
+    """Process that can be waited for."""
 
     def wait(self) -> None:
         """Return once the process has ended."""
@@ -44,20 +44,20 @@ class Handle(Protocol):
 
 
 class Descriptor:
-    """A process by its descriptor (Linux 5.3 and newer), which can be read from once the process has ended."""
+    """Process by its descriptor (Linux 5.3 and newer), which becomes readable when the process ends."""
 
     def __init__(self, number: int) -> None:
         self._descriptor: int = os.pidfd_open(number)
 
     def wait(self) -> None:
-        """As :class:`Handle` has it."""
+        """Return once the process has ended."""
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
         poll.poll()
 
 
 class Queue:
-    """A process by an event of the kernel's (macOS and the BSDs)."""
+    """Process by an event of the kernel (macOS and the BSDs)."""
 
     def __init__(self, number: int) -> None:
         self._queue: Any = vars(select)["kqueue"]()
@@ -68,12 +68,12 @@ class Queue:
         self._queue.control([event], 0, 0)
 
     def wait(self) -> None:
-        """As :class:`Handle` has it."""
+        """Return once the process has ended."""
         self._queue.control(None, 1, None)
 
 
 class WindowsHandle:
-    """A process by its handle on Windows."""
+    """Process by its handle on Windows."""
 
     def __init__(self, number: int) -> None:
         self._kernel: Any = vars(ctypes)["WinDLL"]("kernel32", use_last_error=True)
@@ -83,12 +83,12 @@ class WindowsHandle:
             raise vars(ctypes)["WinError"](vars(ctypes)["get_last_error"]())
 
     def wait(self) -> None:
-        """As :class:`Handle` has it."""
+        """Return once the process has ended."""
         self._kernel.WaitForSingleObject(ctypes.c_void_p(self._handle), FOREVER)
 
 
 class Polled:
-    """A process by its number and the time of its start: where the system has no handle, or keeps it from us."""
+    """Process by its number and the time of its start, where the system gives no handle."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -97,12 +97,12 @@ class Polled:
             raise ProcessLookupError
 
     def wait(self) -> None:
-        """As :class:`Handle` has it."""
+        """Return once the process has ended."""
         while self._look() == self._began:
             time.sleep(LOOK_SECONDS)
 
     def _look(self) -> str | None:
-        """When the process has started, in the system's words, "" where these are not known; None if it has ended."""
+        """Return the start of the process in the system's words, "" where unknown; None if the process has ended."""
         try:
             os.kill(self._number, 0)
         except PermissionError:
@@ -120,7 +120,7 @@ class Polled:
 
 
 def handle_of(number: int) -> Handle:
-    """A handle of a process. Raises OSError where there is no such process, or the system lets nobody wait for it."""
+    """Return a handle of a process. Raises OSError where there is no such process, or the system forbids the wait."""
     if os.name == "nt":
         return WindowsHandle(number)
     try:
@@ -132,20 +132,20 @@ def handle_of(number: int) -> Handle:
 
 
 class ClientProcesses:
-    """Watches processes of the editor's, each on a thread of its own, and ends this process after the first of them."""
+    """Watch on the editor's processes, each on a thread of its own; this process ends after the first of them."""
 
     def __init__(self, ended: Callable[[], object], leave: Callable[[int], object] = os._exit) -> None:
-        """``ended`` is called on a thread once one has ended; some seconds later ``leave`` ends this process."""
+        """Call ``ended`` on a thread after a process has ended; some seconds later, ``leave`` ends this process."""
         self._ended, self._leave = ended, leave
         self._watched: set[int] = set()
         self.has_ended = False
-        """Whether one of them has ended."""
+        """Return whether one of the processes has ended."""
 
     def watch(self, number: int | None) -> None:
-        """Watch a process. Numbers that mean no process of the editor's here are logged and change nothing.
+        """Watch a process. Log a number that is no process of the editor here, and go on without it.
 
-        An editor may run in another namespace of processes (``docker exec -i``): its number means nothing here, or
-        something else.
+        An editor may run in another namespace of processes (``docker exec -i``): here its number means nothing, or
+        another process.
         """
         if number is None or number in self._watched:
             return
@@ -171,7 +171,7 @@ class ClientProcesses:
 
 
 def unwatchable(number: int) -> str | None:
-    """Why a number is that of no process that could be the editor's; None if it may be."""
+    """Return the reason why a number cannot be the editor's process; None if it can be."""
     if not 0 < number <= LARGEST_ID:
         return "not the number of a process"
     if number == os.getpid():

@@ -71,7 +71,7 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
 
 
 def keeps_returns(document: OpenDocument) -> bool:
-    """Return whether a carriage return alone is no line break in a document's language. Raises LanguageError."""
+    """Return whether a lone carriage return is no line break in a document's language. Raises LanguageError."""
     name = document.language_id or ""
     return Language.keeps_returns(name if name in LANGUAGES else Language.name_for_path(document.path or ""))
 

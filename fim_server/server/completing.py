@@ -631,7 +631,7 @@ class Completer:
         place, owes = Place.of(request.split), owes_block(request.split, language.name)
         single_line = request.single_line or wants_single_line(place, request.settings, owes)
         with Stop(ENGINE_SECONDS):
-            opened = self._open(replace(request, single_line=single_line), language)  # as when it completes
+            opened = self._open(replace(request, single_line=single_line), language)  # as for a completion
         if loading is None or not is_loaded or not request.settings.enabled:
             return Explained(language, opened, [])
         loaded = loading.result()
@@ -641,7 +641,7 @@ class Completer:
         options = replace(options, deadline_ms=EXPLAIN_MODEL_MS)
         model, session = loaded.model, opened.session
         with Stop(ENGINE_SECONDS + EXPLAIN_MODEL_MS / 1000):
-            healing = Healing.of(model, request.split, request.healable)  # as when it completes
+            healing = Healing.of(model, request.split, request.healable)  # as for a completion
             found = candidates(
                 model, session, healing.split, CANDIDATES, options, prompts.short, cancelled, healing.text
             )

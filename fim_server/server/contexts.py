@@ -51,7 +51,7 @@ REOPENS_SECONDS = 0.05
 """What looking for a shortest completion may take there."""
 
 PATIENCE = 5.0
-"""How many times as long all that may take where the user has asked for a suggestion."""
+"""Factor of those times where the user has asked for a suggestion."""
 
 DOCUMENTS = 64
 """Documents whose broken lines are remembered."""
@@ -81,9 +81,9 @@ class Opened:
     stood_in: range = range(0)
     """The lines of the session's contexts, from 0, that stand in for what has to follow."""
     stand_in: StandIn | None = None
-    """What that is, and where it is inserted: with it, the lines from the cursor's to there parse as well."""
+    """Text that has to follow the cursor's line, and its place. With it, the lines up to there parse, too."""
     unread: bool = False
-    """Whether other cells of the notebook are not read yet."""
+    """Other cells of the notebook are not read yet."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -146,8 +146,8 @@ class Contexts:
         parse, the lines that break it are left out.
 
         ``stands_in``: where no line of the middle completes the text, because of what has to follow and is not there
-        yet, that is stood in for (:mod:`.stand_ins`). The block of a header whose end is right of the cursor always is.
-        ``patience``: how many times as long as usual looking for that may take.
+        yet, a stand-in takes its place (:mod:`.stand_ins`). So it does below a header whose end is right of the cursor.
+        ``patience``: factor of the usual time for finding a stand-in.
         """
         found = self._open_covered(uri, language, split)
         if found.guarantee == "exact":
@@ -186,10 +186,10 @@ class Contexts:
     def _open_stood_in(
         self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool, patience: float
     ) -> Opened | None:
-        """As :meth:`_open_whole`, what has to follow the cursor's line stood in for; None where that is of no use.
+        """Open with a stand-in for the text that has to follow the cursor's line; None where that is of no use.
 
-        ``on_one_line``: whether one line is wanted, to which more may have to follow. A block below a header whose end
-        is right of the cursor has to follow in any case.
+        ``on_one_line``: one line is wanted, to which more may have to follow. A block below a header whose end is
+        right of the cursor has to follow in any case.
         """
         completion = shortest(found.session, patience) or ""
         hidden = hides_rest(found, completion)
@@ -216,7 +216,7 @@ class Contexts:
     def _open_with(
         self, uri: str, language: Language, split: Split, stand_in: StandIn, patience: float
     ) -> Opened | None:
-        """As :meth:`_open_whole`, with what has to follow; None where a line does not complete the program with it."""
+        """Open with a stand-in; None where no single line completes the program with it."""
         right = stand_in.inserted(split.right)
         found = self._open_whole(uri, language, replace(split, right=right))
         if not isinstance(found, Opened) or found.guarantee != "exact":

@@ -44,7 +44,7 @@ class OpenDocument(TextDocument):
         notebook_at: Callable[[str], Notebook | None] = lambda uri: None,
         **rest: Any,
     ) -> None:
-        """``notebook_at``: the notebook of a cell, as it is when that is asked."""
+        """Take the document; ``notebook_at`` returns the current notebook of a cell."""
         super().__init__(uri, source=source, **rest)
         self._encoding = encoding
         self._notebook_at = notebook_at
@@ -57,7 +57,7 @@ class OpenDocument(TextDocument):
 
     @property
     def notebook(self) -> Notebook | None:
-        """The notebook that it is a cell of, as that is now; None where it is none."""
+        """Notebook of this cell at this moment; None for other documents."""
         return self._notebook_at(self.uri)
 
     @property
@@ -89,12 +89,12 @@ class OpenDocument(TextDocument):
         return min(start, end), max(start, end)
 
     def clamped(self, position: types.Position) -> types.Position:
-        """A position of the text: past a line's end it is that end, past the last line the text's."""
+        """Return a position inside of the text: past a line's end that end, past the last line the end of the text."""
         line, character = self._document.clamped(position.line, position.character, self._encoding)
         return types.Position(line, character)
 
     def clamped_range(self, stretch: types.Range) -> types.Range:
-        """A range of the text, from its first position to its last."""
+        """Return a range inside of the text, from its first position to its last."""
         first, last = sorted((self.clamped(stretch.start), self.clamped(stretch.end)))
         return types.Range(first, last)
 
@@ -173,20 +173,20 @@ class DocumentProtocol(AnsweringProtocol):
         self._arrivals: dict[int, Arrival] = {}
         self._changes: dict[str, tuple[float, float]] = {}
         self.spellings = Spellings()
-        """Those of the open documents' names."""
+        """Spellings of the open documents' names."""
 
     def opened(self, uri: str) -> OpenDocument | None:
         """The document an editor has open under that name, if any, however it spells it."""
         return self._workspace.opened(self.spellings.of(uri)) if isinstance(self._workspace, OpenDocuments) else None
 
     def owner_of(self, uri: str) -> str:
-        """The document that a document's program is: for a cell its notebook."""
+        """Return the document that holds a document's program: for a cell its notebook."""
         uri = self.spellings.of(uri)
         owner = self._workspace.notebook_uri(uri) if isinstance(self._workspace, OpenDocuments) else None
         return uri if owner is None else owner
 
     def closed_with(self, uri: str) -> list[str]:
-        """A document that was closed, and the notebook that it was the last open cell of."""
+        """Return a closed document, and its notebook where this was the last open cell."""
         return [uri, *(self._workspace.left_empty(uri) if isinstance(self._workspace, OpenDocuments) else ())]
 
     def arrival_of(self, params: Any) -> Arrival:

@@ -53,7 +53,7 @@ class Doubt:
         confidence: How likely a text is right that goes so far.
         reason: The beginning that makes it so, in characters, where that is longer.
         of_name: Whether that loads a name that nothing binds.
-        is_repeat: Whether it says once more what is there.
+        is_repeat: Whether it repeats text that is there already.
     """
 
     end: int = 0
@@ -77,9 +77,9 @@ NO_DOUBT = Doubt()
 
 
 def of_loop(start: int, other: Doubt) -> Doubt:
-    """Doubt a suggestion from where it begins to repeat itself, 0 if it does not, unless it is doubted before.
+    """Doubt a suggestion from the offset of its first repetition, unless another doubt comes earlier.
 
-    ``other``: what else is doubted.
+    ``start``: that offset, or 0. ``other``: the other doubt.
     """
     return Doubt(start + 1, DEFINED_AGAIN, is_repeat=True) if start and (not other.end or start < other.end) else other
 

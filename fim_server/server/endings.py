@@ -35,7 +35,7 @@ MOST_BEGINNINGS = 3
 """Beginnings of a line that an ending is looked for."""
 
 A_WORD = Shape.regex(r"[^\r\n]*[0-9A-Za-z][^\r\n]*")
-"""A line that is not empty, for where the program is complete without any."""
+"""Shape of a line that is not empty, where the program is complete without any text."""
 
 
 def with_shortest_ending(completion: Completion, session: Session, split: Split, owes_block: bool) -> Completion:
@@ -71,9 +71,9 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
 
 
 def with_any_ending(completion: Completion, session: Session) -> Completion:
-    """Return a completion without a text as the surest lexemes of its first line with the shortest text that ends them.
+    """Return the surest lexemes of a completion's first line, with the shortest text that ends them.
 
-    The shortest completion with a word where none of them can be ended so; the completion as it is where there is none.
+    If none of them can be ended so, return the shortest completion with a word, or else the completion as it is.
     """
     line = completion.begun.split("\n", 1)[0]
     ends = sorted(boundaries(line), key=lambda end: -end * likelihood(completion.written, end))
@@ -90,7 +90,7 @@ def with_any_ending(completion: Completion, session: Session) -> Completion:
             continue
         state.advance(ending)
         if state.inside in PROSE and session.inside != state.inside:
-            continue  # it would take in what stands right of it
+            continue  # it would absorb the text right of it
         kept = tuple(token for token in completion.written if token.end <= end)
         written = (*kept, Written(len(text), ENDING_LIKELIHOOD))
         return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")

@@ -1,7 +1,7 @@
-"""The entrance of a port: what a connection has to send before it is served, read with next to nothing spent on it.
+"""Entrance of a port: the first messages of a connection, read at next to no cost.
 
-Until `initialize` has come, with the token where one is wanted, a connection is a stranger's: it has no server object
-and no place among the clients. What it sends is answered as :class:`.HandshakeProtocol` does.
+Until a connection has sent `initialize`, with the token where one is required, it is a stranger: it has no server
+object and no place among the clients. It gets the same answers as from :class:`.HandshakeProtocol`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import asyncio
 
 SERVER_FULL = -32803
-"""The protocol's code for a request that is right and fails all the same (`RequestFailed`)."""
+"""Error code of the protocol for a valid request that fails all the same (`RequestFailed`)."""
 
 MOST_UNREAD_BYTES = 1 << 16
-"""Of answers to a stranger who does not read them."""
+"""Most unread bytes of answers to a stranger."""
 
 
 class Entrance:
-    """What a stranger sends, up to an `initialize` that is let in."""
+    """Messages of a stranger, up to an accepted `initialize`."""
 
     def __init__(self, source: Bytes, writer: asyncio.StreamWriter, token: str | None) -> None:
         self._writer = writer
@@ -35,10 +35,10 @@ class Entrance:
         self._is_over = False
         self._reader = MessageReader(source, lambda: self._left, self._refuse, strict=True)
         self.number: int | str = 0
-        """That of the `initialize` that was let in."""
+        """Id of the accepted `initialize`."""
 
     async def initialization(self) -> bytes | None:
-        """The `initialize` that is let in, as it came; None where the connection ends, or is to end, before."""
+        """Return the accepted `initialize` as it came; None where the connection ends, or has to end, before it."""
         while not self._is_over:
             length = await length_of_next(self._reader)
             body = await self._reader.readexactly(length) if length else b""
@@ -50,11 +50,11 @@ class Entrance:
         return None
 
     def answer_full(self, most: int) -> None:
-        """Tell a client who was let in that there is no place for it."""
+        """Tell an accepted client that there is no place for it."""
         self._send(self.number, SERVER_FULL, f"{most} clients are served already: connect again later")
 
     def _lets_in(self, body: bytes) -> bool:
-        """Whether a message is an `initialize` that shows the token; any other is answered."""
+        """Return whether a message is an `initialize` with the token; answer any other message."""
         try:
             message = json.loads(body)
         except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ class Entrance:
 
 
 class Replayed:
-    """A connection's bytes from its `initialize` on, which was read already."""
+    """Bytes of a connection, beginning with the `initialize` that was read already."""
 
     def __init__(self, message: bytes, rest: Bytes) -> None:
         self._lines = [b"Content-Length: %d\r\n" % len(message), b"\r\n"]
@@ -103,10 +103,10 @@ class Replayed:
         self._rest = rest
 
     async def readline(self) -> bytes:
-        """As :class:`.Bytes` has it."""
+        """Return the next line, from the kept message first."""
         return self._lines.pop(0) if self._lines else await self._rest.readline()
 
     async def readexactly(self, n: int) -> bytes:
-        """As :class:`.Bytes` has it."""
+        """Return the next bytes, from the kept message first."""
         message, self._message = self._message, None
         return await self._rest.readexactly(n) if message is None else message

@@ -1,7 +1,7 @@
-"""Lack of memory or threads: the server of one editor says so and ends.
+"""Lack of memory or threads: the server of one editor reports it and ends.
 
-It could not load its model, or lost a thread in the middle of its work, and would say that it is loading for ever. An
-editor starts it again where there may be more. A port's server goes on, since others may have what they need.
+Otherwise it could not load its model, or would lose a thread in the middle of its work, and report `loading` for ever.
+The editor may restart it with more memory. The server of a port continues, since other clients may have enough.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from fim_server.server.language_server import FimLanguageServer
 
 EXHAUSTED = 4
-"""Exit status of a process that ends because of that."""
+"""Exit status for a lack of memory or threads."""
 
 SAID = "too little memory, or no thread to be had: the server ends; choose a smaller model or allow the process more"
 LINE = f"fim-server: {SAID}\n".encode()
-"""Made before there is too little memory for it."""
+"""Message in bytes, built while there is memory for it."""
 
 
 class Exhaustion:
-    """Ends the process of one server where an error says that memory or threads are lacking."""
+    """End of one server's process after an error that reports a lack of memory or threads."""
 
     def __init__(self, server: FimLanguageServer, leave: Callable[[int], object] = os._exit) -> None:
         self._server, self._leave = server, leave
 
     def ends(self, error: BaseException) -> bool:
-        """Whether an error is the end; the process has ended by then, but in tests."""
+        """End the process if an error reports a lack of memory or threads; return whether it does, for tests."""
         if not is_exhaustion(error):
             return False
         self.say()
-        with suppress(Exception):  # telling the editor may want more than there is
+        with suppress(Exception):  # the message to the editor may need more memory than there is
             self._server.failure = SAID
             self._server.log(types.MessageType.Error, SAID)
             tell_status(self._server)
@@ -49,12 +49,12 @@ class Exhaustion:
 
     @staticmethod
     def say() -> None:
-        """Write it to standard error, with nothing that has to be made for it."""
+        """Write the message to standard error without allocating anything for it."""
         with suppress(OSError):
             os.write(2, LINE)
 
     def heed(self) -> None:
-        """Heed errors that no handler has caught, of the event loop and of all threads."""
+        """Handle uncaught errors of the event loop and of all threads."""
         loop, in_threads = asyncio.get_running_loop(), threading.excepthook
 
         def of_the_loop(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -73,6 +73,6 @@ class Exhaustion:
 
 
 def leave_exhausted() -> NoReturn:
-    """End the process where the event loop itself could not go on."""
+    """End the process where the event loop itself cannot continue."""
     Exhaustion.say()
     os._exit(EXHAUSTED)

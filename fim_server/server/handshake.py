@@ -39,14 +39,14 @@ class HandshakeProtocol(LanguageServerProtocol):
         self.initialized = False
         """Whether the client has sent `initialize`, with the token where one is wanted."""
         self.loop: asyncio.AbstractEventLoop | None = None
-        """That on which the client's messages are answered."""
+        """Event loop that answers the client's messages."""
         self.ended = threading.Event()
         """Set when no more messages of the client are answered."""
         self.refused = False
         """Whether that is because of one that was refused."""
 
     def on_loop(self, work: Callable[[], object]) -> None:
-        """Do something on the event loop's thread, also where a large message is read on another."""
+        """Call a function on the event loop's thread, also while another thread reads a large message."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -88,7 +88,7 @@ class HandshakeProtocol(LanguageServerProtocol):
         self.end(refused=True)
 
     def pass_over(self, problem: str) -> None:
-        """Say why a message is not read; those after it are."""
+        """Log why a message was skipped; the following ones are read."""
         logger.warning("a message was passed over: %s", problem)
         self._refuse_unread(INVALID_REQUEST, problem)
 
@@ -156,7 +156,7 @@ class HandshakeProtocol(LanguageServerProtocol):
 
 
 def is_token(shown: object, token: str) -> bool:
-    """Whether what a client has shown is the token; it takes the same time for all texts of a length."""
+    """Return whether a client's text is the token, in the same time for all texts of a length."""
     return isinstance(shown, str) and hmac.compare_digest(
         shown.encode(errors="surrogatepass"), token.encode(errors="surrogatepass")
     )

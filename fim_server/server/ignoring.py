@@ -1,8 +1,8 @@
-"""Files that git ignores, by the rules of `gitignore(5)`: which open documents no other document learns of.
+"""Files that git ignores, by the rules of `gitignore(5)`: as open documents they stay out of other documents.
 
-The files of folders are read by the memory's own walk, which leaves ignored ones out; documents come from the editor.
-Rules come from others, so that reading and matching them is bounded. Where a file of rules cannot be read, all that is
-below its folder counts as ignored.
+The memory's own walk reads the files of folders and leaves ignored ones out; open documents come from the editor. Rules
+come from others, so reading and matching them is bounded. Where a file of rules cannot be read, everything below its
+folder counts as ignored.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_BYTES, MOST_RULES, MOST_RULE, MOST_WILDCARDS = 1 << 20, 10_000, 1_000, 32
-"""Bytes of a file of rules, its rules, characters of a rule and wildcards in one; longer rules are left out."""
+"""Most bytes of a file of rules, its rules, and characters and wildcards of a rule; larger rules are left out."""
 
 MOST_FOLDERS = 64
-"""Folders from a file upward that are looked into."""
+"""Most folders to look into, from a file upward."""
 
 ANY_FOLDERS = "**"
 
 
 class Rule(NamedTuple):
-    """A line of a file of rules.
+    """Line of a file of rules.
 
     Attributes:
         parts: The pattern's names, one for each folder.
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
     is_folder: bool
 
     def matches(self, names: Sequence[str], is_folder: bool) -> bool:
-        """Return whether it matches a path, by its names below the rule's folder."""
+        """Return whether the rule matches a path, given by its names below the rule's folder."""
         return (is_folder or not self.is_folder) and matches(self.parts, names)
 
 
@@ -113,7 +113,7 @@ def rules_in(lines: Sequence[str]) -> Iterator[Rule]:
 
 
 def as_glob(name: str) -> str:
-    """Return a name of a pattern as :mod:`fnmatch` has it: a wildcard behind a backslash stands in brackets there."""
+    """Return a name of a pattern for :mod:`fnmatch`, with a wildcard behind a backslash in brackets."""
     glob, at = "", 0
     while at < len(name):
         if name[at] == "\\" and at + 1 < len(name):
@@ -130,7 +130,7 @@ def matches(parts: Sequence[str], names: Sequence[str]) -> bool:
     reached = {0}
     for number, part in enumerate(parts):
         if part == ANY_FOLDERS:
-            # At the end it is for what is inside of a folder, so that one name at least is.
+            # At the end it matches the inside of a folder, so at least one name remains.
             least = 1 if number == len(parts) - 1 else 0
             reached = set(range(min(reached) + least, len(names) + 1)) if reached else set()
         else:

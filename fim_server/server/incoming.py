@@ -1,7 +1,7 @@
-"""Messages as clients send them, put into the forms that lsprotocol reads, or refused before it guesses.
+"""Normalisation of clients' messages: each gets the form that lsprotocol reads, or an error.
 
-lsprotocol takes a number for ``"3"``, the text ``"None"`` for null, and letters for arguments. A change that it
-cannot read is lost, and with it the agreement on the text.
+lsprotocol would read a number as ``"3"``, the text ``"None"`` as null, and letters as arguments. It loses a change that
+it cannot read, and then the server's text differs from the editor's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def mend(message: Json, next_version: Callable[[str], int]) -> None:
 
 
 def mend_notebook(params: Json, next_version: Callable[[str], int]) -> None:
-    """Put cells and their changes into the form of documents and theirs; count versions where no client does."""
+    """Give cells and their changes the form of documents; count versions where the client does not."""
     notebook = params.get("notebookDocument")
     if not isinstance(notebook, dict) or not isinstance(notebook.get("uri"), str):
         raise wrong("notebookDocument: a notebook with a uri expected")
@@ -68,7 +68,7 @@ def mend_notebook(params: Json, next_version: Callable[[str], int]) -> None:
 
 
 def listed(params: Json, name: str) -> list[Any]:
-    """The entries of a list that may be missing or null."""
+    """Return the entries of a list that may be missing or null."""
     found = params.get(name)
     if not isinstance(found, list | None):
         raise wrong(f"{name}: a list expected")
@@ -76,7 +76,7 @@ def listed(params: Json, name: str) -> list[Any]:
 
 
 def mend_arguments(params: Json) -> None:
-    """No arguments, null and an empty list are one to us: pygls fails where a command's arguments are null."""
+    """Make missing arguments of null and of an empty list, because pygls fails at null."""
     if params.get("arguments") is None:
         params["arguments"] = []
     if not isinstance(params["arguments"], list):
@@ -84,7 +84,7 @@ def mend_arguments(params: Json) -> None:
 
 
 def mend_version(params: Json, version_of: Callable[[str], int]) -> None:
-    """Give a document a version where the client counts none, as the protocol has it for files on the disk."""
+    """Give a document a version where the client has none, which the protocol allows for files on the disk."""
     document = params.get("textDocument")
     if not isinstance(document, dict) or not isinstance(document.get("uri"), str):
         raise wrong("textDocument: a document with a uri expected")
@@ -93,7 +93,7 @@ def mend_version(params: Json, version_of: Callable[[str], int]) -> None:
 
 
 def mend_changes(params: Json) -> None:
-    """Take a range of null for none: the whole text. Positions below 0 are 0; the length of a range counts nothing."""
+    """Read a range of null as the whole text, and positions below 0 as 0; ignore the length of a range."""
     changes = params.get("contentChanges")
     if changes is None:
         changes = params["contentChanges"] = []
@@ -102,7 +102,7 @@ def mend_changes(params: Json) -> None:
     for change in changes:
         if not isinstance(change, dict) or not isinstance(change.get("text"), str):
             raise wrong("contentChanges: a text expected in each")
-        change.pop("rangeLength", None)  # LSP 3.16 leaves it to history
+        change.pop("rangeLength", None)  # deprecated since LSP 3.16
         if change.get("range") is None:
             change.pop("range", None)
             continue
@@ -111,7 +111,7 @@ def mend_changes(params: Json) -> None:
 
 
 def mend_position(position: Any) -> None:
-    """Take a line or a character below 0 for 0, and what is larger than the protocol has for the largest."""
+    """Clamp a line or a character to the numbers of the protocol."""
     for name in ("line", "character"):
         number = position.get(name) if isinstance(position, dict) else None
         if not isinstance(number, int | float) or isinstance(number, bool) or number != number:
@@ -120,6 +120,6 @@ def mend_position(position: Any) -> None:
 
 
 def wrong(problem: str) -> JsonRpcInvalidParams:
-    """The error that says so."""
+    """Return the error for a wrong parameter."""
     error: JsonRpcInvalidParams = JsonRpcInvalidParams.of(ValueError(problem))
     return error

@@ -1,4 +1,4 @@
-"""The workspace's files that are read into the project's memory, and a look at the process meanwhile."""
+"""Reading of the workspace's files into the project's memory, with checks of the process's memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.status import tell_status
 
 TOLD_BYTES = 64 * MEGABYTE
-"""By how much the process's memory grows or shrinks before the status is sent again while files are read."""
+"""Change of the process's memory after which the status is sent again while files are read."""
 
 
 def read_project(ls: FimLanguageServer) -> None:
@@ -29,9 +29,9 @@ def read_project(ls: FimLanguageServer) -> None:
 
 
 def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | None) -> None:
-    """Log what the project's memory leaves out, tell of memory that grows, and stop reading where there is too much.
+    """Log the files that the project's memory leaves out, report growth, and stop reading at the limit.
 
-    ``resident`` and ``allowed``: bytes that the process holds, and may hold.
+    ``resident`` and ``allowed``: bytes of the process's memory, and its limit.
     """
     for note in ls.project.take_notes():
         ls.log_once(types.MessageType.Warning, f"reading the project: {note}")

@@ -39,7 +39,7 @@ from fim_server.text.hidden import escaped
 SERVER_NAME = "fim-server"
 
 MOST_LOGGED = 4_000
-"""Characters of a message in the editor's log."""
+"""Most characters of a message in the editor's log."""
 
 MAY_BE_SAID = (LanguageError, MissingLibrary, ModelError)
 """Errors whose messages hold nothing of the user's code."""
@@ -93,7 +93,7 @@ class FimLanguageServer(LanguageServer):
         self.folders_changed = False
         """Whether the client has told of other folders than those it began with, one of which may be its root."""
         self.resident_told = 0
-        """Bytes that the process held when the status last told of it while files were read."""
+        """Bytes of the process in the last status that was sent while files were read."""
         self.reads_soon = False
         """Whether what has changed of it on the disk is about to be read."""
         self.worker = CompletionWorker(settings, models, self.project)
@@ -142,9 +142,9 @@ class FimLanguageServer(LanguageServer):
         self.begin_watch: Callable[[], None] = lambda: None
         """Has the worker looked after, where the server was put together."""
         self.watch_client_process: Callable[[int | None], None] = lambda number: None
-        """Has this process end with the client's, where it was started for that client alone."""
+        """Function that makes this process end with the client's, where it serves that client alone."""
         self.ends_by: Callable[[BaseException], bool] = lambda error: False
-        """Ends the process of one client where an error says that memory or threads are lacking; else false."""
+        """Function that ends the process of one client at an error for lack of memory or threads; else false."""
         self.loading: tuple[str, float] | None = None
         self.newer_load = asyncio.Event()
         """Set where another loading takes the place of the latest one, which has nothing more to say."""
@@ -170,7 +170,7 @@ class FimLanguageServer(LanguageServer):
         return self.protocol.opened(uri)
 
     def log(self, kind: types.MessageType, message: str) -> None:
-        """Write to the editor's log and to our own: without hidden characters, and of a long message the beginning."""
+        """Write to the editor's log and to our own: hidden characters as escapes, long messages cut off."""
         message = escaped(message, MOST_LOGGED)
         logger.log(logging.ERROR if kind is types.MessageType.Error else logging.INFO, "%s", message)
         self.window_log_message(types.LogMessageParams(type=kind, message=message))

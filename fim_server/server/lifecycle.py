@@ -109,7 +109,7 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
 
 
 def take_change(ls: FimLanguageServer, uri: str) -> None:
-    """Stop what is under way for a text as it was; of a cell for its notebook."""
+    """Stop the work for an outdated text; that of a cell for its notebook."""
     owner, document = ls.protocol.owner_of(uri), ls.open_document(uri)
     ls.set_aside.pop(owner, None)
     ls.worker.unfinished.changed(owner)
@@ -138,7 +138,7 @@ def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -
 
 
 def on_notebook_opened(ls: FimLanguageServer, params: types.DidOpenNotebookDocumentParams) -> None:
-    """Take note of a notebook."""
+    """Note that a notebook was opened."""
     ls.project.opened(params.notebook_document.uri)
 
 
@@ -159,17 +159,17 @@ def on_notebook_changed(ls: FimLanguageServer, params: types.DidChangeNotebookDo
 
 
 def on_notebook_closed(ls: FimLanguageServer, params: types.DidCloseNotebookDocumentParams) -> None:
-    """Forget what is known of a notebook."""
+    """Forget a closed notebook."""
     forget(ls, params.notebook_document.uri)
 
 
 def on_notebook_saved(ls: FimLanguageServer, params: types.DidSaveNotebookDocumentParams) -> None:
-    """Read what has changed on the disk."""
+    """Read the files that changed on the disk."""
     read_project(ls)
 
 
 def forget(ls: FimLanguageServer, uri: str) -> None:
-    """Forget what is known of a document that was closed."""
+    """Forget a closed document."""
     overtaken = ls.overtaken.get(uri)
     if overtaken is not None:
         overtaken.set()

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_CLIENTS = 32
-"""Clients at a time; one more is told so."""
+"""Most clients at a time; one more gets an error."""
 
 MOST_STRANGERS = 32
-"""Connections at a time that have not been let in. For one more, that which has been there longest is closed."""
+"""Most connections at a time without an accepted `initialize`. For one more, the oldest is closed."""
 
 TOKEN_SECONDS = 5.0
-"""How long a connection may take to send its `initialize`, with the token where one is wanted."""
+"""Longest time for a connection to send its `initialize`, with the token where one is required."""
 
 UNREAD_BYTES, UNREAD_SECONDS = 1 << 20, 30.0
-"""How much a client may leave unread for how long; it is cut off then when it is sent more."""
+"""Unread bytes of a client, and the time after which it is cut off with so many when it is sent more."""
 
 SILENT_SECONDS, PROBE_SECONDS, PROBES = 20, 5, 3
-"""After how long the system looks whether a silent client's machine is there still, how often, and how many times."""
+"""Seconds of silence before the system probes a client's machine, seconds between probes, and their number."""
 
 LINGER_SECONDS = 1.0
 """How long what a refused client goes on sending is thrown away: closed before, it might not get to read why."""
@@ -88,7 +88,7 @@ class Listener:
         self.servers: set[FimLanguageServer] = set()
         """Those of the clients that are connected."""
         self._strangers: dict[asyncio.StreamWriter, None] = {}
-        """Connections that have not been let in, those that came first at the beginning."""
+        """Connections without an accepted `initialize`, the oldest first."""
         self._has_served = False
         self._done = asyncio.Event()
 
@@ -117,7 +117,7 @@ class Listener:
     async def _let_in(
         self, reader: asyncio.StreamReader, source: Connection, writer: asyncio.StreamWriter
     ) -> bytes | None:
-        """The `initialize` of a client that has a place; None for others, who were told why if they can be told."""
+        """Return the `initialize` of a client that has a place; None for others, after an error where possible."""
         if len(self._strangers) >= MOST_STRANGERS:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
@@ -142,7 +142,7 @@ class Listener:
         return None
 
     async def _serve(self, source: Replayed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a client until it ends. What is done for it ends with it."""
+        """Serve a client until it ends, and end all work for it."""
         server = self._create()
         protocol = server.protocol
         protocol.token = self._endpoint.token
@@ -188,7 +188,7 @@ class BoundedWriter:
 
 
 def keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Have the system close a connection whose other end has vanished with its machine or its network."""
+    """Let the system close a connection whose other end has vanished with its machine or its network."""
     connection: socket.socket | None = writer.get_extra_info("socket")
     if connection is None:
         return
@@ -197,7 +197,7 @@ def keep_alive(writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in options.items():
-        with contextlib.suppress(OSError, AttributeError):  # a system that has no such option
+        with contextlib.suppress(OSError, AttributeError):  # a system without such an option
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 

@@ -12,11 +12,11 @@ from fim_server.text.hidden import escaped
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 MOST_LOGGED = 100_000
-"""Characters of a record, with its traceback."""
+"""Most characters of a record, with its traceback."""
 
 
 class Escaping(logging.Formatter):
-    """Writes hidden characters of names and messages as escapes, and of a long record the beginning."""
+    """Formatter that escapes hidden characters and cuts long records off."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record's text."""

@@ -44,7 +44,7 @@ class Offer:
     covered_lines: tuple[range, ...] = ()
     """The document's lines, from 0, that the guarantee covers as they stand, if it is `partial`."""
     stand_in: StandIn | None = None
-    """What has to follow the text for the lines from the cursor's on to parse, where that is not there yet."""
+    """Text that has to follow for the lines from the cursor's on to parse, where it is missing."""
     cuts: tuple[int, ...] = ()
     """The lengths at which it may end, in characters; the whole is the last."""
     lexemes: tuple[int, ...] = ()
@@ -100,7 +100,7 @@ class Answer:
     word_ends: bool = False
     """Whether the word left of the cursor was whole, so that none of the offers makes it longer."""
     above: int = 0
-    """Lines of the left side that are other cells of a notebook."""
+    """Number of lines of the left side that are other cells of a notebook."""
     lasting: bool = True
     """Whether the same question would be answered the same; not after a deadline, or without a model."""
 

@@ -27,12 +27,12 @@ CURSOR = "fim-server/cursor"
 """The notification by which an editor tells where a cursor came to rest."""
 
 MOST_EXPLAINED = 1_000_000
-"""Characters of a text of an explanation; a grammar is long."""
+"""Most characters of a text in an explanation; a grammar is long."""
 
 LABEL_CHARACTERS = 60
 
 MOST_OF_NAME = 200
-"""Characters of a model's name that are shown."""
+"""Most characters of a model's name."""
 
 
 def inline_items(
@@ -60,8 +60,8 @@ def inline_items(
 def visible_offers(answer: Answer, split: Split) -> list[Offer]:
     """Return the offers of an answer that hold no hidden character but those of the word at the cursor.
 
-    Decoding and the memory have refused the others. A carriage return is hidden, so that the document's line breaks are
-    all that differs between a text that the engine has judged and the text of an item.
+    Decoding and the memory have refused the others. A carriage return counts as hidden, so an item differs from its
+    judged text only in the document's line breaks.
     """
     known = known_at(split.left, split.right)
     return [offer for offer in answer.offers if hidden_in(offer.text, known) is None]
@@ -83,7 +83,7 @@ def lines_json(lines: tuple[range, ...]) -> list[dict[str, int]]:
 
 
 def stand_in_json(stand_in: StandIn, left: str) -> dict[str, Any]:
-    """Return what has to follow the cursor's line: the line of the document, from 0, that it goes on, and its text."""
+    """Return the text that has to follow the cursor's line, and the line of the document, from 0, that it continues."""
     return {"line": left.count("\n") + stand_in.below, "text": stand_in.text}
 
 

@@ -48,7 +48,7 @@ class OwnNames:
         marks: What a line begins with that is said of the definition below it.
         trailers: What an expression goes on with that could end before it.
         block_words: A line that begins with one of them is followed by a block.
-        header_end: What such a line ends with.
+        header_end: End of such a line.
         instance_words: What code of a class calls its instance, or the class itself, by.
         comment: What makes a line of text a comment; nothing where the language has none.
     """

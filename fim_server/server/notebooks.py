@@ -1,7 +1,7 @@
 """Notebooks: their cells as editors synchronize them, and a request's cursor in one of them.
 
-A cell is a document of its own for positions, ranges and changes. Its notebook is the document that answers are
-remembered by, that a worker's thread is for, and that the project's memory is told of.
+A cell is a document of its own for positions, ranges and changes. Its notebook is the document for remembered answers,
+for a worker's thread, and for the project's memory.
 """
 
 from __future__ import annotations
@@ -52,31 +52,31 @@ DIGITS = re.compile(r"(\d+)")
 
 
 class TextOpened(Protocol):
-    """A document that an editor has open."""
+    """Document that an editor has open."""
 
     @property
     def uri(self) -> str:
-        """The editor's name of it."""
+        """Name of the document in the editor."""
 
     @property
     def path(self) -> str | None:
-        """Its file, if it is in one."""
+        """File of the document, if there is one."""
 
     @property
     def language_id(self) -> str | None:
-        """The editor's name of its language."""
+        """Name of its language in the editor."""
 
     @property
     def document(self) -> Document:
-        """Its text as it is now."""
+        """Current text."""
 
     @property
     def notebook(self) -> Notebook | None:
-        """The notebook that it is a cell of, as that is now."""
+        """Notebook of the cell at this moment."""
 
 
 def respell(spellings: Spellings, params: Any) -> None:
-    """Give the cells that a message names, and their notebook, the spellings by which they were opened."""
+    """Give a message's cells and notebook the spellings by which they were opened."""
     is_opening = isinstance(params, types.DidOpenNotebookDocumentParams)
     if is_opening:
         opened, cells = [params.notebook_document, *params.cell_text_documents], list(params.notebook_document.cells)
@@ -97,7 +97,7 @@ def respell(spellings: Spellings, params: Any) -> None:
 
 
 def closed_by(params: Any) -> list[str]:
-    """Return the notebook and the cells that a message says are closed."""
+    """Return the notebook and the cells that a message closes."""
     if isinstance(params, types.DidCloseNotebookDocumentParams):
         return [params.notebook_document.uri, *(document.uri for document in params.cell_text_documents)]
     changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
@@ -106,24 +106,24 @@ def closed_by(params: Any) -> list[str]:
 
 
 class NotebookWorkspace(Workspace):
-    """A pygls workspace that knows which cells are a notebook's, and in which order."""
+    """Workspace of pygls that knows the cells of each notebook in their order."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._edits = 0
-        """Changes of any document so far."""
+        """Number of changes of all documents so far."""
         self._cells: dict[str, Cell] = {}
-        """By name of a document, it as a cell, as it was when that was asked last."""
+        """Latest cell by a document's name."""
         self._snapshots: dict[str, tuple[int, Notebook]] = {}
-        """By notebook, how many changes there had been, and what it was then."""
+        """Latest notebook by its name, with the number of changes at that time."""
 
     def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
-        """Take a document that was opened."""
+        """Add an opened document."""
         self._edits += 1
         super().put_text_document(text_document, notebook_uri)
 
     def remove_text_document(self, doc_uri: str) -> None:
-        """Forget a document that was closed."""
+        """Forget a closed document."""
         self._edits += 1
         self._cells.pop(self.key_of(doc_uri), None)
         super().remove_text_document(doc_uri)
@@ -131,12 +131,12 @@ class NotebookWorkspace(Workspace):
     def update_text_document(
         self, text_doc: types.VersionedTextDocumentIdentifier, change: types.TextDocumentContentChangeEvent
     ) -> None:
-        """Take a change of a document."""
+        """Apply a change of a document."""
         self._edits += 1
         super().update_text_document(text_doc, change)
 
     def put_notebook_document(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """Take a notebook that was opened."""
+        """Add an opened notebook."""
         notebook = params.notebook_document
         self._edits += 1
         self._notebook_documents[self.key_of(notebook.uri)] = deepcopy(notebook)
@@ -144,9 +144,9 @@ class NotebookWorkspace(Workspace):
             self.put_text_document(document, notebook_uri=notebook.uri)
 
     def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
-        """Take a change of a notebook: its cells, what is known of them, and their texts.
+        """Apply a change of a notebook: its cells, their data, and their texts.
 
-        What the change says of cells that the notebook has not is left out.
+        Changes of cells that are not the notebook's are ignored.
         """
         notebook = self._notebook_documents[self.key_of(params.notebook_document.uri)]
         notebook.version = params.notebook_document.version
@@ -171,7 +171,7 @@ class NotebookWorkspace(Workspace):
                 self.update_text_document(text.document, change)
 
     def remove_notebook_document(self, params: types.DidCloseNotebookDocumentParams) -> None:
-        """Forget a notebook that was closed, and its cells, whether or not all of these are named."""
+        """Forget a closed notebook and all of its cells, named or not."""
         key = self.key_of(params.notebook_document.uri)
         self._edits += 1
         self._notebook_documents.pop(key, None)
@@ -183,7 +183,7 @@ class NotebookWorkspace(Workspace):
     @staticmethod
     @lru_cache(maxsize=1 << 14)
     def key_of(uri: str) -> str:
-        """The name by which a document is kept."""
+        """Return the name under which a document is kept."""
         return unquote(uri)
 
     def has_notebook(self, uri: str) -> bool:
@@ -191,11 +191,11 @@ class NotebookWorkspace(Workspace):
         return self.key_of(uri) in self._notebook_documents
 
     def opened(self, uri: str) -> TextOpened | None:
-        """The document that an editor has open under that name, if any."""
+        """Return the document that an editor has open under that name, if any."""
         raise NotImplementedError
 
     def notebook_uri(self, uri: str) -> str | None:
-        """The notebook of a cell; None where a document is none."""
+        """Return the notebook of a cell; None for other documents."""
         document = self.opened(uri)
         if document is None or reader_of(document.language_id or "") is None:
             return None
@@ -207,14 +207,14 @@ class NotebookWorkspace(Workspace):
         return uri if uri.endswith(NOTEBOOK_SUFFIX) else None
 
     def left_empty(self, uri: str) -> list[str]:
-        """The notebook of a cell that was closed by itself, if no other cell of it is open."""
+        """Return the notebook of a closed cell, if no other cell of it is open."""
         owner = urldefrag(uri).url
         self._snapshots.pop(owner, None)
         others = (urldefrag(other).url == self.key_of(owner) for other in self._text_documents)
         return [owner] if uri.startswith(CELL_SCHEMES) and owner != uri and not any(others) else []
 
     def synchronized(self, uri: str) -> Notebook | None:
-        """A notebook that an editor has opened as one, as it is now."""
+        """Return the current state of a notebook that an editor has opened as one."""
         known = self._notebook_documents.get(self.key_of(uri))
         if known is None:
             return None
@@ -226,7 +226,7 @@ class NotebookWorkspace(Workspace):
         return snapshot
 
     def _cell(self, uri: str) -> Cell | None:
-        """An open document as a cell, the same object while its text is the same; None where it is not open."""
+        """Return an open document as a cell, the same object while its text is the same; None where it is not open."""
         key = self.key_of(uri)
         document, known = self._text_documents.get(key), self._cells.get(key)
         if document is None:
@@ -237,14 +237,14 @@ class NotebookWorkspace(Workspace):
         return known
 
     def notebook_at(self, uri: str) -> Notebook | None:
-        """The notebook of a cell, as it is now; None where a document is none."""
+        """Return the current notebook of a cell; None for other documents."""
         owner = self.notebook_uri(uri)
         if owner is None:
             return None
         known = self.synchronized(owner)
         if known is not None:
             return known
-        # The editor tells of its cells one by one: all that have the notebook's name are its.
+        # The editor opens its cells one by one: all with the notebook's name belong to it.
         edits, snapshot = self._snapshots.get(owner, (-1, None))
         if snapshot is None or edits != self._edits:
             names = [document.uri for document in self._text_documents.values()]
@@ -257,13 +257,13 @@ class NotebookWorkspace(Workspace):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A request's cursor.
+    """Cursor of a request.
 
     Attributes:
-        uri: The document that its program is: for a cell its notebook.
-        path: The program's file; empty where it is in none.
+        uri: The document that holds the program: for a cell its notebook.
+        path: The program's file; empty where there is none.
         split: The program, cut at the cursor.
-        cell: What the cursor has in its cell, where it is in one.
+        cell: The contexts of a cursor in a cell.
     """
 
     uri: str
@@ -278,7 +278,7 @@ class Cut:
 
 
 def cut_of(document: TextOpened, split: Split) -> Cut | str:
-    """Return a cursor in a document's own text as a request has it; a reason where nothing is to be offered."""
+    """Return the cursor of a request in a document's own text, or the reason for offering nothing."""
     notebook = document.notebook
     reader = None if notebook is None else reader_of(document.language_id or "")
     if notebook is None or reader is None:
@@ -288,7 +288,7 @@ def cut_of(document: TextOpened, split: Split) -> Cut | str:
 
 
 def text_of(document: TextOpened) -> str:
-    """Return the program that a document is, or is a part of."""
+    """Return the program of a document, or the one that it is a part of."""
     notebook = document.notebook
     reader = None if notebook is None else reader_of(document.language_id or "")
     if notebook is None or reader is None:
@@ -297,13 +297,13 @@ def text_of(document: TextOpened) -> str:
 
 
 def reader_of(language: str) -> Reader | None:
-    """Return what a language knows of cells; None where it knows nothing."""
+    """Return a language's reader of cells; None where it has none."""
     reader: Reader | None = module_of(language, "cells") if language in LANGUAGES else None
     return reader
 
 
 def path_of(uri: str) -> str:
-    """Return the file of a notebook; empty where it is in none."""
+    """Return the file of a notebook; empty where there is none."""
     for scheme in CELL_SCHEMES:
         if uri.startswith(f"{scheme}/"):
             uri = f"file:{uri.removeprefix(scheme)}"
@@ -311,5 +311,5 @@ def path_of(uri: str) -> str:
 
 
 def natural(text: str) -> list[tuple[int, str]]:
-    """Return a key by which texts are sorted as their numbers are."""
+    """Return a sort key that orders numbers in texts by their values."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in DIGITS.split(text)]

@@ -1,4 +1,4 @@
-"""The other programs of a notebook, of which each has to parse for an item to be exact.
+"""Verdicts on the other programs of a notebook: an item is exact only if each of them parses.
 
 None of them depends on the cursor, so each is parsed once. One that does not parse is left out: the guarantee is
 `partial` then, and still covers the cursor's cell.
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 4_000_000
 """Characters of programs that are remembered."""
 
 MOST_NAMED = 8
-"""Broken cells that are named."""
+"""Most broken cells in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,18 @@ class Broken:
 
 
 class OtherCells:
-    """Which programs of a notebook parse. Used by one thread."""
+    """Memory of the programs of a notebook that parse. Used by one thread."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[Language, str], Broken | None] = OrderedDict()
         self._characters = 0
         self._empty: tuple[Language, Session] | None = None
-        """A session of a program of nothing."""
+        """Session of an empty program."""
         self._lately: list[tuple[Language, tuple[Unit, ...], tuple[tuple[Unit, Broken], ...]]] = []
         """Results of the last calls: the programs of other cells stay the same objects while the user types in one."""
 
     def judged(self, opened: Opened, cell: CellContexts, language: Language) -> Opened:
-        """Return what was opened for a cell, with the guarantee that the notebook leaves it."""
+        """Return the session of a cell, with the guarantee that the notebook's other cells leave it."""
         if opened.guarantee == "none":
             return opened
         broken: list[tuple[Unit, Broken]] = []
@@ -101,7 +101,7 @@ class OtherCells:
             return self._known[key]
         heed()
         if self._empty is None or self._empty[0] is not language:
-            self._empty = language, language.open("", "")  # which takes longer than most cells
+            self._empty = language, language.open("", "")  # opening takes longer than parsing most cells
         found = self._known[key] = broken_at(self._empty[1], text)
         self._characters += len(text)
         while self._characters > MOST_CHARACTERS and len(self._known) > 1:
@@ -121,12 +121,12 @@ def broken_at(empty: Session, text: str) -> Broken | None:
 
 
 def lines_of(text: str) -> range:
-    """The lines of a program, without blank ones before it."""
+    """Return the lines of a program, without blank ones before it."""
     return range(len(text) - len(text.lstrip("\n")), text.count("\n") + 1)
 
 
 def without(stretches: tuple[range, ...], gone: Collection[int], kept: int) -> tuple[range, ...]:
-    """Stretches of lines without some lines, of which one is kept.
+    """Return stretches of lines without some lines, of which one is kept.
 
     >>> without((range(5),), {1, 2, 4}, 2)
     (range(0, 1), range(2, 4))

@@ -1,4 +1,4 @@
-"""Documents whose text stays out of other documents: files that git ignores, and files named as for secrets."""
+"""Documents whose text stays out of other documents: files that git ignores, and files with names of secrets."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ NAMES = (
     "id_ed25519*",
     "id_rsa*",
 )
-"""Names of files that are made for secrets."""
+"""Names of files that hold secrets."""
 
 LOOK_AGAIN_SECONDS, MOST_KNOWN = 5.0, 256
-"""How long it is remembered whether a file is ignored, and of how many files."""
+"""Time for which a verdict on a file is kept, and the most files to keep."""
 
 
 class PrivateDocuments:
-    """Tell which documents are private. From any thread."""
+    """Test for private documents, for use on any thread."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Path, tuple[Path, ...]], tuple[bool, float]] = {}
@@ -51,8 +51,8 @@ class PrivateDocuments:
         """Return whether a document is private.
 
         Args:
-            path: The document's; None for one that is no file.
-            folders: The client's, whose rules hold for the files in them.
+            path: The path of the document; None where it is no file.
+            folders: The client's folders, whose rules apply to the files in them.
         """
         if path is None:
             return False

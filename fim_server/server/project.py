@@ -113,7 +113,7 @@ class Project:
         self._folders: tuple[Path, ...] = ()
         self._private = PrivateDocuments()
         self._told: dict[str, tuple[str, str, str, bool]] = {}
-        """Documents without the cursor's line, their languages, and whether they are private: as told last."""
+        """Documents as last sent: the text without the cursor's line, the language, and whether it is private."""
 
     def read(self, folders: Sequence[str], languages: Mapping[str, str]) -> None:
         """Read the files below folders in the background, again those that have changed.
@@ -140,15 +140,15 @@ class Project:
 
     @property
     def is_reading(self) -> bool:
-        """Whether files are being read."""
+        """Return whether files are being read."""
         return self.memory.is_reading
 
     def stop_reading(self) -> None:
-        """Stop reading files until they are to be read again; what has been read stays."""
+        """Stop reading files until the next order to read them; keep what was read."""
         self.memory.stop_reading()
 
     def take_notes(self) -> list[str]:
-        """Take the lines that say what was left out of the folders, and why."""
+        """Take the notes on files left out of the folders, and the reasons."""
         return self.memory.take_notes()
 
     @property
@@ -205,7 +205,7 @@ class Project:
         Thread(target=self.memory.close, daemon=True, name="fim-project-end").start()
 
     def tell(self, uri: str, split: Split, language: str = "") -> None:
-        """Tell of a document as it is, but for the cursor's line. ``language``: its own, for this and what follows."""
+        """Send the current text of a document, but for the cursor's line. ``language``: its own, from now on."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
         private = self._private.contains(path_of(uri), self._folders)
@@ -265,7 +265,7 @@ class ProjectAdvice:
     key: str
     left: str
     characters: int
-    """Of the language that the memory knows."""
+    """Return the language that the memory knows."""
     language: str = ""
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:

@@ -48,12 +48,12 @@ class Asked:
 
     @property
     def notebook(self) -> Notebook | None:
-        """The notebook of a cell, as it was when the request arrived."""
+        """Notebook of the cell when the request arrived."""
         return None if self.document is None else self.document.notebook
 
     @property
     def owner(self) -> str:
-        """The document that its program is: for a cell its notebook."""
+        """Document that holds the program: for a cell its notebook."""
         return self.uri if self.notebook is None else self.notebook.uri
 
 

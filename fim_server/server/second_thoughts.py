@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fim_server.server.memory import Offer
 
 REPEATED = 0.001
-"""How likely a text is right that stands below the cursor."""
+"""Confidence in a text that repeats the lines below the cursor."""
 
 THOUGHTS_ON_REQUEST = 3
 """Texts that are written besides at most, while all that there are repeat what is there; one where the user types."""
@@ -40,15 +40,15 @@ def second_thought(
     others: Preference | None,
     invoked: bool,
 ) -> Unlike | None:
-    """Return what makes the model write another text, or None where its first one stands.
+    """Return the reason for the model to write another text, or None where its first one stays.
 
-    On request the alternatives are other texts already, so that only repeats call for one more.
+    On request there are alternatives already, so only repeats call for another text.
 
     Args:
-        offers: Made of what the model has written.
-        completions: What it has written.
-        reason: Why there are no offers.
-        others: What is thought of tokens besides.
+        offers: The offers from the model's texts.
+        completions: The model's texts.
+        reason: The reason for having no offers.
+        others: Other penalties on tokens.
         invoked: Whether the user asked for a suggestion.
     """
     unlike: Unlike | None = None
@@ -65,9 +65,9 @@ def second_thought(
 
 
 def without_repeats(offers: list[Offer]) -> list[Offer]:
-    """Put the offers that say once more what is there behind the others, and leave out those that hardly can be meant.
+    """Put offers that repeat text behind the others, and leave out those that are hardly meant.
 
-    Where there are no others, all stay.
+    Without others, all stay.
     """
     others = [offer for offer in offers if not offer.doubt.is_repeat]
     repeats = [offer for offer in offers if offer.doubt.is_repeat]
@@ -97,7 +97,7 @@ class Unlike:
 
     @classmethod
     def of_line(cls, completion: Completion, others: Preference | None) -> Unlike:
-        """Make the first line of a completion unlikely, which stands below the cursor."""
+        """Make the first line of a completion unlikely, because it stands below the cursor."""
         text = completion.text or ""
         first = next((line for line in text.split("\n") if line.strip()), text)
         return cls(text[: text.find(first) + len(first)], completion.written, 1 - REPEATED, others)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 LOOK_SECONDS = 0.05
-"""Between two looks whether what another thread does is waited for still."""
+"""Time between two checks of the need to wait for another thread."""
 
 OVERDUE_SECONDS = 30.0
 """A model that has been so long in coming is not waited for by who asks for it later: a network may have been gone."""
@@ -75,9 +75,9 @@ class SharedModels:
 
     @contextmanager
     def warming_up(self, turn: Turn) -> Iterator[None]:
-        """Be the only thread that warms up the model of a turn: others wait, and find out how fast it is.
+        """Enter as the only thread that warms up the model of a turn; others wait and learn its pace.
 
-        Raises StoppedError once what watches this thread is set, and RuntimeError where the model was given up.
+        Raises StoppedError once this thread is told to stop, and RuntimeError where the model was given up.
         """
         with self._lock:
             lock = self._warming.setdefault(turn, threading.Lock())
@@ -100,8 +100,8 @@ class SharedModels:
         ``afresh``: load it again though it is loaded, for what is on the disk may be another now; who has it keeps it.
         ``tell``: as :func:`fim_server.models.load.load_model` has it, if it is loaded here.
         While the model in the cache is damaged, the embedded one takes its place.
-        Raises ModelError and what the libraries raise, in each worker that asked; the next one tries again. And
-        StoppedError once what watches this thread is set while another worker loads it.
+        Raises ModelError and the libraries' errors in each worker that waits; the next one tries again. Raises
+        StoppedError once this thread is told to stop while another worker loads the model.
         """
         key = settings.model, settings.device, settings.runtime, settings.load_options
         has_waited = False
@@ -138,10 +138,10 @@ class SharedModels:
 
 
 def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
-    """Wait for another thread; ``wait``: for so many seconds, and whether that was enough.
+    """Wait for another thread; ``wait`` waits for a number of seconds and returns whether that was enough.
 
-    It shows no sign of life: what is waited for may be stuck, which whoever looks after this thread is to see. Raises
-    StoppedError once what watches this thread is set.
+    The waiting thread shows no sign of life: the other one may be stuck, which its watcher has to notice. Raises
+    StoppedError once this thread is told to stop.
     """
     stopped = threading.Event()
     with telling(stopped.set):

@@ -1,8 +1,8 @@
-"""Short texts for an explicit request that came to nothing: an explicit request always returns a suggestion.
+"""Short texts for explicit requests that would have no suggestion, because each has to return one.
 
-The model may repeat itself until its budget is spent, reach the deadline before the text is complete anywhere, or say
-nothing at all. So the first text has a part of the deadline only. Where nothing came of it, the model writes a few
-tokens that have to say something and to end; where it has no time for that, the engine ends what the model began.
+The model may repeat itself until its budget is spent, reach the deadline before the text is complete anywhere, or write
+nothing. So the first text gets only a part of the deadline. If it fails, the model writes a few tokens that have to say
+something and to end. Without time for that, the engine ends the beginning that the model wrote.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 FIRST_END_SHARE, WRITING_SHARE = 0.6, 0.85
-"""Of an explicit request's deadline: until when the text has to be complete somewhere, and when the model stops."""
+"""Shares of an explicit request's deadline: the text has to be complete somewhere by then; the model stops then."""
 
 ENGINE_MS = 250.0
-"""What the engine may take at the end of a deadline to end a text that the model has no time for."""
+"""Time that the engine may take at the end of a deadline to end a text without the model."""
 
 SHORT_TOKENS = 8
-"""Tokens of a short text, besides those of the shortest way to complete the program."""
+"""Tokens of a short text beyond the shortest way to complete the program."""
 
 
 def with_time_to_end(options: DecodeOptions) -> DecodeOptions:
-    """Return the options of an explicit request's texts, which leave time for a short one."""
+    """Return the options of an explicit request's texts, with time left for a short one."""
     whole = options.deadline_ms
     if whole is None:
         return options
@@ -40,7 +40,7 @@ def with_time_to_end(options: DecodeOptions) -> DecodeOptions:
 def of_a_short_text(
     options: DecodeOptions, session: Session, vocabulary: Vocabulary, left_ms: float | None
 ) -> DecodeOptions:
-    """Return the options of a short text, where ``left_ms`` are left of the deadline."""
+    """Return the options of a short text, with ``left_ms`` of the deadline left."""
     single_line, needed = options.single_line, ""
     if session.guarantee != "none":
         needed = shortest(session, PATIENCE) or ""

@@ -1,7 +1,7 @@
 """One document, several spellings of its URI: ``file:///C:/a.py`` and ``file:///c%3A/a.py`` are the same.
 
-An editor may open a document by one of them and ask by another (RFC 3986, section 6.2.2; drive letters and `localhost`
-are those of RFC 8089). All that is kept of a document has the spelling by which it was opened.
+An editor may open a document by one spelling and send requests by another (RFC 3986, section 6.2.2; drive letters and
+`localhost` are those of RFC 8089). The server keeps the spelling by which a document was opened.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Identity = tuple[str, str, str, str, str]
 
 
 def identity_of(uri: str) -> Identity:
-    """The parts of a URI, without what spells the same in two ways."""
+    """Return the parts of a URI in one spelling for all equal URIs."""
     try:
         scheme, authority, path, query, fragment = urlsplit(uri)
-    except ValueError:  # an address in brackets that is none
+    except ValueError:  # an invalid address in brackets
         return "", "", uri, "", ""
     authority, path = decoded(authority).lower(), decoded(path)
     if scheme == "file" and authority == "localhost":
@@ -30,22 +30,22 @@ def identity_of(uri: str) -> Identity:
 
 
 def decoded(part: str) -> str:
-    """A part without percent escapes; bytes that are no UTF-8 stay apart from each other."""
+    """Decode the percent escapes of a part; different bytes outside of UTF-8 stay different."""
     return unquote(part, errors="surrogateescape")
 
 
 class Spellings:
-    """The spellings by which documents were opened."""
+    """Spellings by which documents were opened."""
 
     def __init__(self) -> None:
         self._opened: dict[Identity, str] = {}
 
     def open(self, uri: str) -> str:
-        """The spelling of a document that is opened: that by which it is open already, else this one."""
+        """Return the spelling of a document that is being opened: its earlier one where it is open, else this one."""
         return self._opened.setdefault(identity_of(uri), uri)
 
     def of(self, uri: str) -> str:
-        """The spelling by which a document was opened; the same one where it was not."""
+        """Return the spelling by which a document was opened, or the same one where it is not open."""
         return self._opened.get(identity_of(uri), uri)
 
     def close(self, uri: str) -> None:
@@ -53,7 +53,7 @@ class Spellings:
         self._opened.pop(identity_of(uri), None)
 
     def respell(self, document: Any) -> None:
-        """Give an identifier of a document, as lsprotocol has it, the spelling by which that was opened."""
+        """Give a document's identifier of lsprotocol the spelling by which the document was opened."""
         uri = getattr(document, "uri", None)
         if isinstance(uri, str) and hasattr(document, "__attrs_attrs__"):
             document.uri = self.of(uri)

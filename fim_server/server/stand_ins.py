@@ -28,18 +28,18 @@ BREAK = re.compile(r"\n[ \t]*")
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What has to follow the cursor's line.
+    """Text that has to follow the cursor's line.
 
     Attributes:
-        below: The line at whose end it is inserted: so many lines below the cursor's.
-        text: What is inserted there.
+        below: The line at whose end it is inserted, counted from the cursor's.
+        text: The inserted text.
     """
 
     below: int
     text: str
 
     def inserted(self, right: str) -> str:
-        """Return a right context with it."""
+        """Return a right context with the text inserted."""
         at = -1
         for _ in range(self.below + 1):
             at = right.find("\n", at + 1)
@@ -100,9 +100,9 @@ def without_blank_breaks(text: str, completes: Callable[[str], bool]) -> str:
 
 
 def stand_ins_for(split: Split, bare: Bare, text: str) -> tuple[StandIn, ...]:
-    """Return what has to follow, and where; nothing where that is nothing.
+    """Return the stand-ins that may have to follow, with their places.
 
-    Nor where it would be the cursor's line's own block, or stand between that line and lines that belong to it.
+    There are none for the cursor's line's own block, or between that line and lines that belong to it.
 
     Args:
         split: The cursor.
@@ -125,7 +125,7 @@ def stand_ins_for(split: Split, bare: Bare, text: str) -> tuple[StandIn, ...]:
 
 
 def block_stand_ins(block: str, text: str) -> tuple[StandIn, ...]:
-    """Return what may have to follow a header that is whole but for the cursor: a block, and what belongs to it.
+    """Return the stand-ins for a header that is whole but for the cursor: a block, and its clauses.
 
     Args:
         block: A block that does nothing; empty in languages without one.

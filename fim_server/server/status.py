@@ -23,7 +23,7 @@ from fim_server.text.hidden import MOST_SHOWN, escaped_values, on_one_line
 STATUS = "fim-server/status"
 
 URIS = frozenset({"uri", "setAside", "inPart"})
-"""Fields that name documents as the client does; in all others hidden characters are escapes."""
+"""Fields that name documents as the client does; all others have hidden characters as escapes."""
 
 SOON_SECONDS = 0.02
 """When a state is told that need not be told at once: no answer waits for it."""

@@ -32,10 +32,10 @@ MOST_HEADER_BYTES = 4096
 """The longest line of a header."""
 
 LARGE_BYTES = 1 << 18
-"""A message from this size on is read on a thread of its own."""
+"""Size from which a message is read on a thread of its own."""
 
 MOST_OBJECTS = 500_000
-"""Objects of one message: an edit at 100,000 places has four for each of them."""
+"""Most objects of one message: an edit at 100,000 places has four for each of them."""
 
 PIECE_BYTES = 1 << 16
 """Of standard input that are read at once, at most."""
@@ -48,7 +48,7 @@ HEADER = re.compile(rb"[A-Za-z0-9-]+[ \t]*:.*|\r?\n", re.DOTALL)
 
 
 class TooManyObjects(Exception):
-    """A message has more objects than are read."""
+    """Message with too many objects."""
 
 
 class Bytes(Protocol):
@@ -205,16 +205,16 @@ async def answer_messages(
             protocol.handle_message(await parsed(body, protocol.structure_message))
         except TooManyObjects:
             protocol.pass_over(f"a message of more than {MOST_OBJECTS:,} objects")
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with it, messages after it are read
+        except Exception as error:  # noqa: BLE001  # one bad message must not end the connection
             server.report_server_error(error, JsonRpcException)
 
 
 async def length_of_next(reader: MessageReader) -> int:
-    """Read the header of a message: how many bytes the message has; 0 at the end."""
+    """Read the header of a message and return the length of its body; 0 at the end."""
     length = 0
     while line := await reader.readline():
         name, _, value = line.partition(b":")
-        if name == b"Content-Length":  # the reader has it in this spelling, and as a number
+        if name == b"Content-Length":  # the reader takes this spelling and a number alone
             length = int(value)
         if length and not line.strip():
             return length
@@ -222,9 +222,9 @@ async def length_of_next(reader: MessageReader) -> int:
 
 
 async def parsed(body: bytes, structure: Callable[[Json], Any]) -> Any:
-    """Read a message; a large one on a thread of its own, for it may take seconds, and other clients wait meanwhile.
+    """Read a message. A large one takes seconds, so a thread of its own reads it while other clients are served.
 
-    Raises what reading it raises, and TooManyObjects.
+    Raises the errors of reading, and TooManyObjects.
     """
     left = MOST_OBJECTS
 

@@ -41,27 +41,27 @@ class Request:
 
     @property
     def contexts(self) -> Split:
-        """The texts around the cursor that have to parse."""
+        """Texts around the cursor that have to parse."""
         return self.split if self.cell is None else replace(self.split, left=self.cell.left, right=self.cell.right)
 
     @property
     def named(self) -> Split:
-        """The texts around the cursor in which names are looked up."""
+        """Texts around the cursor in which names are looked up."""
         return self.split if self.cell is None else replace(self.split, left=self.cell.given + self.split.left)
 
     @property
     def offset(self) -> int:
-        """The cursor's, in its document."""
+        """Offset of the cursor in its document."""
         return len(self.own.left)
 
     @property
     def own(self) -> Split:
-        """The texts of the document itself around the cursor."""
+        """Texts of the document itself around the cursor."""
         return self.split if self.cell is None else replace(self.split, left=self.cell.before, right=self.cell.after)
 
     @property
     def above(self) -> int:
-        """Lines before the cursor that are other cells of a notebook."""
+        """Number of lines before the cursor that are other cells of a notebook."""
         return self.split.left.count("\n") - self.own.left.count("\n")
 
     @property

@@ -54,7 +54,7 @@ class Split:
     """A document cut at the cursor, as the engine and the model see it."""
 
     left: str
-    """All text before the cursor; line breaks are ``"\\n"``. A ``"\\r"`` in it is none (:meth:`Document.split`)."""
+    """All text before the cursor; line breaks are ``"\\n"``. A ``"\\r"`` is no line break (:meth:`Document.split`)."""
     right: str
     """All text after the cursor; line breaks are ``"\\n"``."""
     version: int = 0
@@ -69,7 +69,7 @@ class Split:
     def restore(self, middle: str) -> str:
         """Return ``middle`` with the document's own line breaks, ready to be inserted into it.
 
-        Only line feeds change. A carriage return in ``middle`` is no line break to every language.
+        Only line feeds change, because some languages do not read a carriage return as a line break.
         """
         return middle if self.newline == "\n" else middle.replace("\n", self.newline)
 
@@ -88,7 +88,7 @@ class Document:
     sound: bool | None = field(default=None, compare=False, repr=False)
     """Whether it is known that there is no half of a surrogate pair in the text."""
     with_returns: str | None = field(default=None, compare=False, repr=False)
-    """The text with the carriage returns that stand alone in the original, if any; as long as :attr:`text`."""
+    """Text with the original's lone carriage returns, if any; as long as :attr:`text`."""
 
     @classmethod
     def from_text(cls, text: str, version: int = 0) -> Document:
@@ -176,7 +176,7 @@ class Document:
         """Offset of a 0-based position whose character counts code units of ``encoding``.
 
         A character past the end of its line means the end (LSP 3.17, ``Position``), as does a line past the end of
-        the text; one inside a surrogate pair means the start of that pair. What is below 0 is 0.
+        the text; one inside a surrogate pair means the start of that pair. Numbers below 0 mean 0.
         """
         line, character = max(0, line), max(0, character)
         start = self.start_of_line(line)
@@ -189,7 +189,7 @@ class Document:
         return start + sum(1 for end in ends if end <= character)
 
     def clamped(self, line: int, character: int, encoding: PositionEncoding) -> tuple[int, int]:
-        """The line and character of the offset that :meth:`offset_at_position` finds for these."""
+        """Return the line and character of the offset that :meth:`offset_at_position` finds for a position."""
         offset = self.offset_at_position(line, character, encoding)
         line = max(0, line)
         if self.start_of_line(line) is None:
@@ -200,9 +200,9 @@ class Document:
     def replace_between(
         self, first: tuple[int, int], last: tuple[int, int], text: str, encoding: PositionEncoding
     ) -> Document:
-        """The document with the text between two positions replaced, in either order.
+        """Replace the text between two positions, given in either order.
 
-        In UTF-16 a position may be between the halves of a surrogate pair, of which the other one then stays.
+        In UTF-16 a position may split a surrogate pair; then the other half of it stays.
         """
         (start, start_halves), (end, end_halves) = sorted(self._place(*place, encoding) for place in (first, last))
         if start_halves:
@@ -213,14 +213,14 @@ class Document:
         return self.replace(start, end, text)
 
     def _place(self, line: int, character: int, encoding: PositionEncoding) -> tuple[int, bool]:
-        """The offset of a position, and whether the position is between the halves of the character there."""
+        """Return the offset of a position, and whether the position splits the character there."""
         offset = self.offset_at_position(line, character, encoding)
         if encoding is not PositionEncoding.UTF16 or ord(self.text[offset : offset + 1] or "\0") <= LARGEST_WHOLE:
             return offset, False
         return offset, self.clamped(line, character, encoding) != (max(0, line), max(0, character))
 
     def _line_from(self, start: int) -> str:
-        """The rest of a line from an offset on, without its break."""
+        """Return the rest of a line from an offset on, without its break."""
         end = self.text.find("\n", start)
         return self.text[start : len(self.text) if end < 0 else end]
 
@@ -261,7 +261,7 @@ class Document:
         return self._with_returns(changed, start, end, text)
 
     def _with_returns(self, changed: Document, start: int, end: int, text: str) -> Document:
-        """A changed document with the carriage returns that stand alone once ``start:end`` is replaced by ``text``."""
+        """Return a changed document with its lone carriage returns, once ``start:end`` is replaced by ``text``."""
         before = self.text if self.with_returns is None else self.with_returns
         inserted = text.replace("\r\n", "\n")
         read = before[:start] + inserted + before[end:]
@@ -275,7 +275,7 @@ class Document:
         return replace(changed, with_returns=read) if is_aligned else changed
 
     def _with_halves(self, start: int, end: int, inserted: str) -> tuple[int, int, str]:
-        """A replacement in which halves of surrogate pairs that come to stand side by side are one character."""
+        """Return a replacement that joins halves of surrogate pairs wherever two come side by side."""
         if is_high_half(self.text[max(0, start - 1) : start]):
             start, inserted = start - 1, self.text[start - 1] + inserted
         if is_low_half(self.text[end : end + 1]):
@@ -302,24 +302,24 @@ class Document:
 
 
 def is_high_half(character: str) -> bool:
-    """Whether it is the first half of a surrogate pair."""
+    """Return whether a character is the first half of a surrogate pair."""
     return "\ud800" <= character <= "\udbff"
 
 
 def is_low_half(character: str) -> bool:
-    """Whether it is the second half of a surrogate pair."""
+    """Return whether a character is the second half of a surrogate pair."""
     return "\udc00" <= character <= "\udfff"
 
 
 def halves_of(character: str) -> tuple[str, str]:
-    """The two halves of a character that takes a surrogate pair in UTF-16."""
+    """Return the two halves of a character that takes a surrogate pair in UTF-16."""
     units = character.encode("utf-16-be")
     high, low = (units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in (0, 2))
     return high, low
 
 
 def join_halves(text: str) -> str:
-    """A text in which two halves of a surrogate pair, side by side, are one character."""
+    """Join the halves of surrogate pairs in a text wherever two stand side by side."""
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
 

@@ -1,9 +1,9 @@
 """Characters that readers do not see, or that change what they see: refused in suggestions, escaped in output.
 
-They are controls, format characters, and other characters that are drawn as nothing (Unicode's *Default_Ignorable*):
-escape sequences of terminals, directions of writing (CVE-2021-42574, *Trojan Source*), zero-width and tag characters,
-variation selectors, fillers. Tabs and line feeds are none of them. A carriage return is one: within a document it is a
-part of a line break, and a text of the engine has line feeds alone.
+They are controls, format characters, and other characters without a shape (Unicode's *Default_Ignorable*): escape
+sequences of terminals, directions of writing (CVE-2021-42574, *Trojan Source*), zero-width and tag characters,
+variation selectors, fillers. Tabs and line feeds are not among them. A carriage return is: within a document it is
+part of a line break, and the engine's texts have line feeds alone.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ fillers and selectors of other categories."""
 HIDDEN = re.compile("[" + "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in RANGES) + "]")
 
 LOOKED_AT = 256
-"""Characters of a word on either side of a cursor that are looked at."""
+"""Most characters of a word to look at on either side of a cursor."""
 
 MOST_SHOWN = 2_000
-"""Characters of a name or a message that are shown."""
+"""Most characters of a name or a message in output."""
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -74,7 +74,7 @@ def hidden_in(text: str, known: frozenset[str] = frozenset()) -> str | None:
 def known_at(left: str, right: str) -> frozenset[str]:
     """Return the hidden characters of the word at a cursor, between two texts: a suggestion may have these.
 
-    Words of some languages, and emoji, are written with characters that join or separate others.
+    Words of some languages, and emoji, need characters that join or separate others.
     """
     before, after = left[-LOOKED_AT:], right[:LOOKED_AT]
     word = [*takewhile(is_of_word, reversed(before)), *takewhile(is_of_word, after)]
@@ -84,7 +84,7 @@ def known_at(left: str, right: str) -> frozenset[str]:
 
 
 def is_of_word(character: str) -> bool:
-    """Return whether a character is a part of a word, of an emoji, or of what joins these."""
+    """Return whether a character is part of a word or an emoji, or joins such parts."""
     if character.isascii():
         return character == "_" or character.isalnum()
     return not character.isspace() and unicodedata.category(character) not in ("Cc", "Zl", "Zp", "Cs")
@@ -106,7 +106,7 @@ def escaped(text: str, most: int | None = None) -> str:
 
 
 def escaped_values(value: Any, most: int, kept: frozenset[str] = frozenset()) -> Any:
-    """Return a JSON value whose texts are :func:`escaped`; those of the fields ``kept``, which name things, are not."""
+    """Return a JSON value with :func:`escaped` texts, but for the fields ``kept``, which name things."""
     if isinstance(value, str):
         return escaped(value, most)
     if isinstance(value, dict):

@@ -18,11 +18,11 @@ SEPARATOR = "\n\n"
 """The text between two cells in the program."""
 
 MOST_HEALABLE = 256
-"""Characters before the cursor of which it is looked whether the program and the cell have the same."""
+"""Most characters before the cursor to compare between the program and the cell."""
 
 
 class ReadCell(Protocol):
-    """A cell, as its language reads it."""
+    """Cell as its language reads it."""
 
     @property
     def program(self) -> str:
@@ -30,11 +30,11 @@ class ReadCell(Protocol):
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The programs in it, each of which has to parse."""
+        """Programs of the cell, each of which has to parse."""
 
 
 class CellCursor(Protocol):
-    """A cursor in a cell, as its language reads it; both sides of it, in the program around it and in a file."""
+    """Cursor in a cell as its language reads it: both sides, in the cursor's program and in a file."""
 
     @property
     def left(self) -> str:
@@ -54,7 +54,7 @@ class CellCursor(Protocol):
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The other programs of the cell."""
+        """Other programs of the cell."""
 
     @property
     def one_line(self) -> bool:
@@ -65,19 +65,19 @@ class Reader(Protocol):
     """A language's knowledge of cells: the module ``cells`` in its folder."""
 
     def __hash__(self) -> int:
-        """Return a number, as a module does."""
+        """Return a hash, as a module does."""
 
     def read(self, text: str) -> ReadCell:
-        """Return a cell without a cursor."""
+        """Read a cell without a cursor."""
 
     def at(self, left: str, right: str) -> CellCursor | str:
-        """Return a cursor between two texts of a cell, or why nothing is to be offered there."""
+        """Split a cell at a cursor between two texts, or return the reason for offering nothing."""
 
     def keeps(self, left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
         """Return whether a cell with a text at its cursor still holds the programs of that cursor."""
 
     def given(self) -> str:
-        """Return statements that bind what is there before the first cell."""
+        """Return statements that bind the names which are there before the first cell."""
 
     def anything(self) -> str:
         """Return a statement after which any name may be bound."""
@@ -85,11 +85,11 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A code cell.
+    """Code cell.
 
     Attributes:
-        uri: Names it towards the editor.
-        language: The editor's name of its language.
+        uri: Its name in the editor.
+        language: The name of its language in the editor.
         text: Its text, with line feeds alone.
     """
 
@@ -100,12 +100,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A notebook as it is at one moment.
+    """Notebook at one moment.
 
     Attributes:
-        uri: Names it towards the editor.
+        uri: Its name in the editor.
         cells: Its code cells, in their order.
-        is_whole: Whether these are all of its cells; else any name may be bound in others.
+        is_whole: Whether these are all of its cells; otherwise any name may be bound in others.
     """
 
     uri: str
@@ -114,7 +114,7 @@ class Notebook:
 
     @property
     def characters(self) -> int:
-        """Characters of all cells."""
+        """Return the characters of all cells."""
         return sum(len(cell.text) for cell in self.cells)
 
     def program(self, language: str, reader: Reader) -> str:
@@ -128,11 +128,11 @@ class Notebook:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A program of a notebook that the cursor is not in.
+    """Program of a notebook without the cursor.
 
     Attributes:
-        cell: Its cell, counted from 1 among the notebook's; 0 for that of the cursor.
-        text: It, with as many line breaks before it as its cell has.
+        cell: The number of its cell, from 1; 0 for the cursor's cell.
+        text: Its text, after as many line breaks as there are before it in its cell.
     """
 
     cell: int
@@ -144,17 +144,17 @@ class CellContexts:
     """Both sides of a cursor in a cell, as far as a file would have others.
 
     Attributes:
-        key: Names the cell, and where it begins and ends in the program.
-        left: What stands before the cursor in the program that has to parse.
-        right: What stands after it there.
+        key: A name of the cell, its beginning and its end in the program.
+        left: The text before the cursor in the program that has to parse.
+        right: The text after the cursor in the program that has to parse.
         own: The other programs of the cursor's cell.
         units: The other programs that have to parse: of the cells above, of the cursor's cell, of the cells below.
-        given: Statements that bind the names that are there before the first cell.
+        given: Statements that bind the names which are there before the first cell.
         takes_all: Whether any name may be bound.
-        one_line: Whether no line break may be written.
+        one_line: Whether line breaks are forbidden.
         before: The cell's own text before the cursor.
         after: The cell's own text after the cursor.
-        reader: What its language knows of cells.
+        reader: The reader of its language's cells.
     """
 
     key: str
@@ -171,11 +171,11 @@ class CellContexts:
 
     @property
     def lines(self) -> int:
-        """Lines of the cell."""
+        """Return the number of lines of the cell."""
         return self.before.count("\n") + self.after.count("\n") + 1
 
     def with_text(self, text: str, covered: int = 0) -> CellContexts:
-        """Return the contexts behind a text that is written at the cursor, in place of some characters after it."""
+        """Return the contexts behind a text at the cursor that replaces some characters after it."""
         return replace(
             self,
             left=self.left + text,
@@ -195,18 +195,18 @@ class CellContexts:
         )
 
     def keeps(self, text: str, covered: int) -> bool:
-        """Return whether the cell, with a text at the cursor, is read as it was when the text was judged."""
+        """Return whether a text at the cursor leaves the cell's reading as it was when the text was judged."""
         there = self.right[covered:], self.after[covered:]
         return self.reader.keeps(self.left, there[0], self.own, self.before, text, there[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some cells of a notebook that follow each other.
+    """Cells of a notebook in a row.
 
     Attributes:
-        programs: What stands for each in a file, but for cells of which nothing does.
-        units: The programs in them that have to parse.
+        programs: Their texts in a file, without empty ones.
+        units: Their programs, each of which has to parse.
     """
 
     programs: tuple[str, ...]
@@ -215,20 +215,20 @@ class Stretch:
 
 @lru_cache(maxsize=8)
 def stretch(cells: tuple[Cell, ...], first: int, language: str, reader: Reader) -> Stretch:
-    """Return what the cells in a language hold; ``first``: the number of the first cell."""
+    """Read the cells in a language; ``first``: the number of the first cell."""
     read = [(number, reader.read(cell.text)) for number, cell in enumerate(cells, first) if cell.language == language]
     programs = tuple(one.program for _, one in read if one.program)
     return Stretch(programs, tuple(Unit(number, text) for number, one in read for text in one.units))
 
 
 def cut(notebook: Notebook, uri: str, split: Split, reader: Reader) -> tuple[Split, CellContexts] | str:
-    """Return the program around a cursor and what the cell has there; a reason where nothing is to be offered.
+    """Return the program around a cursor and the cursor's contexts, or the reason for offering nothing.
 
     Args:
-        notebook: The cell's.
+        notebook: The cell's notebook.
         uri: The cell.
         split: Its own text, cut at the cursor.
-        reader: What the cell's language knows of cells.
+        reader: The reader of the language's cells.
     """
     cursor = reader.at(split.left, split.right)
     if isinstance(cursor, str):
@@ -256,6 +256,6 @@ def cut(notebook: Notebook, uri: str, split: Split, reader: Reader) -> tuple[Spl
 
 
 def healable(some: str, other: str) -> int:
-    """Return how many characters the ends of two texts share, as far as that is looked at."""
+    """Return how many characters the ends of two texts share, up to a limit."""
     ends = zip(reversed(some[-MOST_HEALABLE:]), reversed(other[-MOST_HEALABLE:]), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))

@@ -46,7 +46,8 @@ def wants_colour(choice: ColourChoice = "auto") -> bool:
 def paint(text: str, style: str, colour: bool = True) -> str:
     """Return text in a style as rich names them (``bold green``, ``black on green``), or without colour.
 
-    Hidden characters of the text become escapes, so that source code and names cannot move a terminal's cursor. Unlike
+    Hidden characters of the text become escapes, so that source code and names cannot move a terminal's cursor. Tabs
+    stay, unlike in rich's console.
     in rich's console, tabs stay.
     """
     text = escaped(text)
@@ -87,7 +88,7 @@ class Table:
             yield "  ".join(cells).rstrip()
 
     def shown(self) -> Iterator[Sequence[str]]:
-        """Yield the rows as they are shown: each cell on one line, without hidden characters."""
+        """Yield the printed rows: each cell on one line, without hidden characters."""
         for row in self.rows:
             yield [on_one_line(cell) if hidden_in(cell) else cell for cell in row]
 

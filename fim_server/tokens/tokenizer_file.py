@@ -16,12 +16,12 @@ MAX_TOKENS = 1 << 22
 checked against it before anything is allocated, because one wrong number in a file would ask for terabytes."""
 
 MOST_TOKEN_BYTES = 1 << 16
-"""Bytes of a token; the longest of real ones, runs of blanks, have a few hundred. Token tables are made of every
-token's bytes in every state."""
+"""Most bytes of a token. The longest real ones, runs of blanks, have a few hundred. Token tables hold every token's
+bytes in every state."""
 
 MOST_TEXT_BYTES = 1 << 22
-"""Bytes of all tokens of a vocabulary together; the largest there is (262k tokens) has half as many. So many take 200
-MB, and their token table takes a minute or two."""
+"""Most bytes of all tokens of a vocabulary; the largest known one (262k tokens) has half as many. So many take 200 MB,
+and their token table takes a minute or two."""
 
 END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>", "<EOT>", "<|eot_id|>", "<eos>")
 """Names that tokenizers give to the token that ends a text; a model family's own list comes with its FIM format."""
@@ -65,7 +65,7 @@ def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> 
 
 
 def check_lengths(lengths: Collection[int]) -> None:
-    """Refuse tokens of such lengths in bytes. Raises VocabularyError where one is too long, or all of them are."""
+    """Refuse tokens of such lengths in bytes. Raises VocabularyError where one or their sum is too large."""
     longest, total = max(lengths, default=0), sum(lengths)
     if longest > MOST_TOKEN_BYTES:
         raise VocabularyError(f"a token of {longest} bytes: not more than {MOST_TOKEN_BYTES}")

@@ -232,14 +232,14 @@ class Vocabulary:
         for probe in PROBES:
             pieces = self._pieces(text + probe)
             start: int = pieces.pop()[0]
-            # Of several blanks the last may be a piece of its own as soon as something follows.
+            # The last of several blanks may become a piece of its own as soon as text follows.
             while start > 0 and self._pieces(text[:start]) != pieces:
                 start = pieces.pop()[0] if pieces else 0
             longest = max(longest, len(text) - start)
         return longest
 
     def _pieces(self, text: str) -> list[tuple[int, int]]:
-        """Where the pieces of a text begin and end that the pre-tokenizer makes of it, in characters."""
+        """Return where the pre-tokenizer's pieces of a text begin and end, in characters."""
         tokenizer = self._tokenizer
         if tokenizer.normalizer is not None:
             text = tokenizer.normalizer.normalize_str(text)
@@ -268,7 +268,7 @@ class Vocabulary:
         return max(longest, len(text) - start)
 
     def _last_unlike(self, text: str, least: int) -> int:
-        """How many of the blanks at a text's end, ``least`` or more, are in other tokens once something follows."""
+        """Return how many of the blanks at a text's end, ``least`` or more, change their tokens when text follows."""
         blanks = len(text) - len(text.rstrip())
         followed = [self.encode(text + probe) for probe in PROBES]
         for count in range(least, blanks):

@@ -1,1 +1,1 @@
-"""What is cut off a text before it is a suggestion: indentation, lines and phrases that are there already."""
+"""Cuts that turn a text into a suggestion: indentation, lines and phrases that are there already."""

@@ -1,4 +1,4 @@
-"""Lines that stand below the cursor: models like to write once more what follows, and no grammar forbids that."""
+"""Removal of the lines below the cursor from a text: models like to repeat them, and no grammar forbids that."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 WORD = re.compile(r"\w")
 
 SEPARATORS = " \t,;"
-"""The end of a line that tells no two entries of a list apart."""
+"""End of a line that tells no two entries of a list apart."""
 
 
 def without_repetition(text: str, right: str, is_complete: Callable[[str], bool], left: str = "") -> str:
-    """A text without its last lines, if these stand right of the cursor already and the text may end before them.
+    """Return a text without its last lines, if they stand right of the cursor and the text may end before them.
 
     ``left``: the text before the cursor, whose indentation is that of the first line.
     """
@@ -40,10 +40,10 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
 def without_line_below(
     text: str, split: Split, is_complete: Callable[[str], bool], closers: Collection[str] = ()
 ) -> str | None:
-    """A text without the lines that stand below the cursor; None where it begins with them and has no more.
+    """Return a text without the lines below the cursor; None where it begins with them and has no more.
 
-    Its first line counts as the one below also where that is indented less, and stands behind closing brackets: nobody
-    ends a block with what the next line does anyway. A mark above a definition counts only where the text has no more.
+    The text's first line equals the line below it, too, if the latter is indented less and the former follows closing
+    brackets. A mark above a definition counts only where the text has no more.
 
     ``closers``: closing brackets and quotes, with which no mark begins.
     """
@@ -67,13 +67,13 @@ def without_line_below(
 
 
 def is_mark(line: str, closers: Collection[str]) -> bool:
-    """Whether a line is said of a definition below it: it begins with a sign and is no entry of a list."""
+    """Return whether a line annotates the definition below it: it begins with a sign and is no entry of a list."""
     written = line.strip()
     return WORD.match(written) is None and written[0] not in closers and said(line) == written
 
 
 def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callable[[str], bool]) -> str | None:
-    """The lines of a text behind those that stand below; None where they cannot stand alone at the cursor."""
+    """Return the lines of a text after those below the cursor; None where they cannot stand alone at the cursor."""
     others = "\n".join(lines)
     if before.strip() or not others.startswith(before) or others[len(before) :][:1].isspace():
         return None
@@ -82,7 +82,7 @@ def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callabl
 
 
 def common(some: Sequence[str], following: Sequence[str]) -> int:
-    """How many of some lines, from the first, are those below the cursor; the last one is not blank."""
+    """Count the lines, from the first, that equal those below the cursor; the last counted one is not blank."""
     count = at = 0
     for number, line in enumerate(some, 1):
         if not line.strip():
@@ -94,10 +94,10 @@ def common(some: Sequence[str], following: Sequence[str]) -> int:
 
 
 def said(line: str) -> str:
-    """What a line says, whatever it is indented by and separated with."""
+    """Return a line without its indentation and separators."""
     return line.strip().rstrip(SEPARATORS)
 
 
 def same_lines(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether lines are equal but for blanks at their ends."""
+    """Return whether lines are equal but for blanks at their ends."""
     return [line.rstrip() for line in some] == [line.rstrip() for line in others]

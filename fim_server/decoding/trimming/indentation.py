@@ -1,4 +1,4 @@
-"""Indentation at the cursor: how far its line may be indented, and suggestions that indent it once more.
+"""Indentation at the cursor: the limit of its line's depth, and suggestions that repeat the indentation.
 
 A model may write the indentation again that stands at the cursor. Most grammars let it: blanks mean nothing in
 languages with braces, and the first line of a block may be indented as far as it likes.
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 BLANKS = " \t"
 
 TAB = 4
-"""Columns of a tab, where lines with tabs and lines with blanks are compared."""
+"""Columns of a tab, for comparing lines with tabs and lines with blanks."""
 
 LOOKED_AT = 1 << 14
-"""Characters on either side of the cursor in which other lines are looked for."""
+"""Characters on either side of the cursor that are searched for other lines."""
 
 UNFINISHED = re.compile(r"[^\w\s,;]\Z")
 """The end of a line with a sign that separates nothing."""
 
 JOINED = re.compile(r"\.\w")
-"""The beginning of a line that goes on with the one above: a call in a chain."""
+"""Beginning of a line that continues the one above: a call in a chain."""
 
 
 class IndentedSession(Protocol):
-    """A session, as far as it tells whether a line may begin at the cursor."""
+    """Session, reduced to the question whether a line may begin at the cursor."""
 
     @property
     def guarantee(self) -> str: ...
@@ -46,11 +46,11 @@ class IndentedSession(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A suggestion without some of its characters.
+    """Suggestion without some of its characters.
 
     Attributes:
         text: The rest.
-        removed: The stretches of the suggestion that are left out, in their order.
+        removed: The stretches of the suggestion that were cut, in order.
     """
 
     text: str
@@ -58,7 +58,7 @@ class Trimmed:
 
     @classmethod
     def of(cls, text: str, removed: Sequence[range]) -> Trimmed:
-        """Leave stretches of a text out."""
+        """Cut stretches out of a text."""
         kept, at = [], 0
         for stretch in removed:
             kept.append(text[at : stretch.start])
@@ -66,18 +66,18 @@ class Trimmed:
         return cls("".join(kept) + text[at:], tuple(stretch for stretch in removed if stretch))
 
     def place_of(self, end: int) -> int:
-        """The place in the rest of a place in the suggestion."""
+        """Return the place in the rest that a place in the suggestion has moved to."""
         return end - sum(min(end, stretch.stop) - stretch.start for stretch in self.removed if stretch.start < end)
 
 
 def step_of(split: Split, spelling: Spelling) -> str:
-    """The blanks by which a document's first block near the cursor is indented; else the language's usual ones."""
+    """Return the indentation of a document's first block near the cursor, or the language's usual one."""
     found = written_step(split, spelling)
     return " " * spelling.step if found is None else found
 
 
 def written_step(split: Split, spelling: Spelling) -> str | None:
-    """The same; None where no block is near the cursor."""
+    """Return the indentation of a document's first block near the cursor; None where no block is near."""
     pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
     near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
     found = next((match for match in map(pattern.search, near) if match is not None), None)
@@ -85,30 +85,30 @@ def written_step(split: Split, spelling: Spelling) -> str | None:
 
 
 def columns_of_step(split: Split, spelling: Spelling) -> int:
-    """The columns by which a block is indented."""
+    """Return the columns by which a block is indented."""
     return len(step_of(split, spelling).expandtabs(TAB)) or TAB
 
 
 def blanks_of(line: str) -> str:
-    """The blanks that a line begins with."""
+    """Return the blanks that a line begins with."""
     return line[: len(line) - len(line.lstrip(BLANKS))]
 
 
 def width_of(line: str) -> int:
-    """The column of a line's first character that is no blank."""
+    """Return the column of a line's first character that is no blank."""
     return len(blanks_of(line).expandtabs(TAB))
 
 
 def is_indentation(line: str) -> bool:
-    """Whether the cursor's line, up to the cursor, is its indentation and nothing else."""
+    """Return whether the cursor's line, up to the cursor, consists of its indentation."""
     return bool(line) and not line.strip(BLANKS)
 
 
 def deepest_column(split: Split, spelling: Spelling) -> int:
-    """The column up to which the cursor's line may be indented.
+    """Return the column up to which the cursor's line may be indented.
 
-    That is where the cursor stands, unless it stands in the middle of the indentation: less deep than the first line of
-    a block, or at a column at which no line above begins a block.
+    That is the cursor's own column, unless the cursor stands in the middle of the indentation: less deep than the
+    first line of a block, or at a column at which no line above begins a block.
     """
     *above, line = split.left[-LOOKED_AT:].split("\n")
     own = width_of(line)
@@ -132,7 +132,7 @@ def deepest_column(split: Split, spelling: Spelling) -> int:
 
 
 def without_comment(line: str, spelling: Spelling) -> str:
-    """A line without a comment at its end, as far as that shows without parsing."""
+    """Return a line without a comment at its end, as far as that shows without parsing."""
     ends = (line.find(prefix) for prefix in spelling.comments)
     return line[: min((end for end in ends if end >= 0), default=len(line))].rstrip()
 
@@ -148,7 +148,7 @@ def is_unfinished(line: str, spelling: Spelling) -> bool:
 
 
 def aligned_columns(line: str, spelling: Spelling) -> set[int]:
-    """The columns of what stands behind the brackets that a line leaves open: the next one may be aligned with it."""
+    """Return the columns behind the brackets that a line leaves open: the next line may be aligned with them."""
     closed_by = dict(spelling.brackets)
     written = line.expandtabs(TAB)
     opened: list[tuple[str, int]] = []
@@ -161,7 +161,7 @@ def aligned_columns(line: str, spelling: Spelling) -> set[int]:
 
 
 def starts_line(session: IndentedSession, split: Split) -> bool:
-    """Whether the cursor stands at the whole indentation of a new line of code, which no blank may begin."""
+    """Return whether the cursor stands at the whole indentation of a new line of code, which no blank may begin."""
     line = split.left[split.left.rfind("\n") + 1 :]
     if not is_indentation(line) or session.guarantee == "none" or session.inside is not None:
         return False
@@ -174,10 +174,10 @@ def starts_line(session: IndentedSession, split: Split) -> bool:
 
 
 def without_indentation(text: str, split: Split, spelling: Spelling) -> Iterator[Trimmed]:
-    """A suggestion without the indentation that the cursor's line has already, in the ways that come into question.
+    """Return the candidates for a suggestion without the indentation that the cursor's line has already.
 
-    Nothing where it does not indent its first line too far. The lines below that are indented with it come along if
-    they can.
+    There are none if the first line is not indented too far. The lines below that are indented with it are moved along
+    where possible.
     """
     line = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")

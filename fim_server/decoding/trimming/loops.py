@@ -1,8 +1,8 @@
-"""Loops: a phrase, or a group of lines, that a suggestion says again and again.
+"""Loops: phrases and groups of lines that a suggestion repeats.
 
-Each repetition makes the next one likelier to a model, so that its own probabilities say nothing against a loop. How
-often a phrase has to come was chosen on 18,000 stretches of twelve lines of Python, Go and Rust: 0.2 % of them repeat
-one so often, most of those in tables of bytes.
+Each repetition makes the next one likelier to a model, so that its probabilities say nothing against a loop. The
+counts were chosen on 18,000 stretches of twelve lines of Python, Go and Rust: 0.2 % of them repeat a phrase so often,
+most of them in tables of bytes.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ LEXEME = re.compile(r"[\\%]\w+|\w+|[^\w\s]|\n+")
 """A word, a sign, or line breaks. An escape or a format (`\\x00`, `%s`) is a sign."""
 
 NAME = re.compile(r"[^\W\d_]")
-"""What a word begins with that is no number."""
+"""Beginning of a word that is no number."""
 
 MOST_PERIOD = 64
-"""Lexemes of a phrase that is looked for."""
+"""Most lexemes of a phrase."""
 
 MOST_LEXEMES = 512
-"""Lexemes of a text that are looked at."""
+"""Most lexemes of a text that are searched."""
 
 OF_WORD, OF_WORDS, OF_PROSE, OF_NESTED = 4, 3, 2, 4
-"""Times that a phrase comes which is a loop: one word, such as an attribute; one word and an operator, or several
-words; four words and more; what opens a bracket. Of a list they count with the comma behind."""
+"""Repetitions that make a phrase a loop: one word, such as an attribute; one word and an operator, or several
+words; four words and more; an opening bracket. In a list, each phrase counts with the comma behind it."""
 
 MOST_JOINING = 3
 """Lexemes of a word with what joins it to the one before."""
 
 LEAST_PROSE = 4
-"""Words of a phrase that nobody says twice in a row."""
+"""Least words of a phrase of prose, which no text says twice in a row."""
 
 MOST_LINES = 12
-"""Lines of a group that is looked for once more as a whole."""
+"""Most lines of a group that is compared as a whole."""
 
 LEAST_TELLING = 4
-"""Letters and digits of a line that nobody writes twice in a row."""
+"""Least letters and digits of a line that no code has twice in a row."""
 
 OF_LINE, LEAST_WORDS = 3, 3
-"""Times that a line comes, others between, and its words, where it is a loop."""
+"""Repetitions, with other lines between, that make a line a loop, and the least words of such a line."""
 
 OF_COUNTED, OF_COUNTED_PHRASE = 5, 6
-"""Times that a line, or a phrase, comes one after the other with other numbers."""
+"""Repetitions in a row, with different numbers, that make a line or a phrase a loop."""
 
 REPEATED_PART = re.compile(r"([^\W\d_]{2,}_|_[^\W\d_]{2,}|_?[^\W\d_]+_[^\W\d_]+)\1{2,}")
-"""A part of a name that comes three times in it."""
+"""Part of a name that comes three times in it."""
 
 EQUAL = re.compile(b"\x01+")
-"""Words, one after the other, that are equal to others."""
+"""Words in a row that are equal to others."""
 
 DIGITS = re.compile(r"\d+")
 WORD = re.compile(r"\w+")
@@ -67,19 +67,19 @@ COMMA = ","
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A piece of a text, its line breaks as one."""
+    """Lexeme of a text; line breaks in a row are one."""
 
     text: str
     start: int
 
     @property
     def is_name(self) -> bool:
-        """Whether it is a word and no number."""
+        """Return whether the lexeme is a word and no number."""
         return NAME.match(self.text) is not None
 
 
 def start_of_loop(text: str, before: str, spelling: Spelling) -> int | None:
-    """Where the first thing that a text repeats begins for the second time; None where it repeats nothing.
+    """Return where the first repeated phrase of a text begins for the second time; None where nothing repeats.
 
     ``before``: the cursor's line, up to the cursor.
     """
@@ -89,7 +89,7 @@ def start_of_loop(text: str, before: str, spelling: Spelling) -> int | None:
 
 
 def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
-    """Where phrases of a text begin for the second time."""
+    """Yield where phrases of a text begin for the second time."""
     pieces = [Lexeme(found[0][:1] if found[0][0] == "\n" else found[0], found.start()) for found in lexemes(text)]
     yield from repeated(pieces, [piece.text for piece in pieces], spelling, False)
     if any(piece.text.isdigit() for piece in pieces):
@@ -98,7 +98,7 @@ def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
 
 
 def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling, counts: bool) -> Iterator[int]:
-    """Where phrases of words begin for the second time; ``counts``: phrases with other numbers each time."""
+    """Yield where phrases of words begin for the second time; ``counts``: phrases with other numbers each time."""
     for period in range(1, min(MOST_PERIOD, len(words) // 2 + 1) + 1):
         for found in EQUAL.finditer(bytes(map(eq, words, words[period:]))):
             at, end = found.span()
@@ -113,7 +113,7 @@ def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling,
 
 
 def lexemes(text: str) -> list[re.Match[str]]:
-    """The first lexemes of a text."""
+    """Return the first lexemes of a text."""
     found = []
     for piece in LEXEME.finditer(text):
         found.append(piece)
@@ -123,7 +123,7 @@ def lexemes(text: str) -> list[re.Match[str]]:
 
 
 def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
-    """Whether a phrase that stands in a text so many lexemes long, over and over, is a loop."""
+    """Return whether a phrase that repeats over so many lexemes is a loop."""
     times, rest = divmod(length, len(phrase))
     names = [piece.is_name for piece in phrase]
     if any(names[:rest]) and (2 * rest >= len(phrase) or not any(names[rest:])):
@@ -144,12 +144,12 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
 
 
 def is_counted(phrase: Sequence[Lexeme], length: int) -> bool:
-    """Whether a phrase that stands in a text so many lexemes long, each time with other numbers, is a loop."""
+    """Return whether a phrase that repeats over so many lexemes, each time with other numbers, is a loop."""
     return length >= OF_COUNTED_PHRASE * len(phrase) and sum(piece.is_name for piece in phrase) > 1
 
 
 def repeated_lines(text: str, before: str) -> Iterator[int]:
-    """Where lines of a text begin for the second time: a group of them at once, or one with others between.
+    """Yield where lines of a text begin for the second time: a group in a row, or one line with others between.
 
     ``before``: as in :func:`start_of_loop`; where that is no indentation, the first line is the rest of one.
     """
@@ -180,12 +180,12 @@ def repeated_lines(text: str, before: str) -> Iterator[int]:
 
 
 def is_telling(line: str) -> bool:
-    """Whether a line says so much that nobody writes it twice in a row: a name or a value stands in it."""
+    """Return whether a line is too specific to be written twice in a row: it has a name or a value."""
     return sum(character.isalnum() for character in line) >= LEAST_TELLING
 
 
 def last_complete(text: str, end: int, is_complete: Callable[[str], bool], most: int) -> str | None:
-    """The longest beginning of a text, up to ``end``, that is complete and ends with no part of a word.
+    """Return the longest beginning of a text, up to ``end``, that is complete and ends with no part of a word.
 
     None where none of the last ``most`` beginnings is.
     """

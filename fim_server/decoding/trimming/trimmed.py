@@ -1,4 +1,4 @@
-"""A text as it is suggested: nothing in it stands at the cursor, or below it, or earlier in itself.
+"""Trimming of a text into a suggestion that repeats neither the cursor's surroundings nor itself.
 
 The server and the command line share this. Each cut ends where the engine says that the program is complete.
 """
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 MOST_TRIED = 24
-"""Ends that are tried before a loop."""
+"""Ends to try before a loop."""
 
 ENDING_SECONDS = 0.05
-"""How long an ending may be looked for."""
+"""Longest time to search for an ending."""
 
 MOST_ENDED = 3
-"""Beginnings that an ending is looked for."""
+"""Beginnings to try an ending for."""
 
 MOST_ABOVE = 64
-"""Lines above the cursor in which an indentation is looked for."""
+"""Lines above the cursor to search for an indentation."""
 
 BELOW = "the text stands below the cursor already"
-"""Why nothing is left of a text."""
+"""Reason for a text of which nothing is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A text that was trimmed.
+    """Trimmed text.
 
     Attributes:
         text: None where nothing is left of it.
         written: Its tokens.
-        reason: Why nothing is left.
-        loop: Where it begins to repeat itself, if it can end nowhere before; else 0.
+        reason: Reason for an empty result.
+        loop: Offset at which the text begins to repeat itself, if it can end nowhere before; else 0.
     """
 
     text: str | None
@@ -57,7 +57,7 @@ class Found:
 
 
 def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
-    """A text without what is there already.
+    """Return a text without repetitions of what is there already.
 
     Args:
         text: Complete in the session.
@@ -89,7 +89,7 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
 
 
 def without_loop(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
-    """A text up to where it repeats itself for the first time.
+    """Return a text up to its first repetition.
 
     Where the program is complete nowhere near before, the text is ended with the signs that are lacking.
     """
@@ -110,7 +110,7 @@ def without_loop(text: str, written: tuple[Written, ...], session: Session, spli
 
 
 def ended(beginning: str, session: Session) -> str | None:
-    """The longest part of a beginning that signs alone complete, with them; None where none is found in time."""
+    """Return the longest part of a beginning that signs alone complete, with them; None after the time limit."""
     brackets = {closing for _, closing in session.spelling.brackets}
     ends = [
         end
@@ -133,10 +133,10 @@ def ended(beginning: str, session: Session) -> str | None:
 
 
 def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str], bool]) -> str:
-    """A text up to where a line is indented with other blanks than the cursor's line, if it may end there.
+    """Return a text up to a line that is indented with other blanks than the cursor's line, if it may end there.
 
-    Comments may stand anywhere in some languages, so that no grammar sees to theirs; nobody mixes tabs and spaces.
-    Where the cursor's line is not indented, the nearest line above that is tells.
+    Some languages allow comments anywhere, so that no grammar checks their indentation, and mixing tabs and spaces is
+    always wrong. Where the cursor's line is not indented, the nearest indented line above decides.
     """
     near = (line for line in reversed(left.split("\n")[-MOST_ABOVE:]) if line[:1].isspace() and line.strip())
     line = left[left.rfind("\n") + 1 :]
@@ -150,9 +150,9 @@ def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str
 
 
 def first_trimmed(completions: Iterable[Completion], session: Session, split: Split) -> Completion:
-    """The first of several completions of which something is left once it is trimmed.
+    """Return the first of several completions of which something is left after trimming.
 
-    Of completions that all repeat themselves, or have no text, the first that has one; else the first.
+    If all of them repeat themselves or have no text, return the first with a text; else the first.
     """
     given = iter(completions)
     best = first = completed(next(given), session, split)
@@ -166,15 +166,15 @@ def first_trimmed(completions: Iterable[Completion], session: Session, split: Sp
 
 
 def loops(completion: Completion, session: Session, split: Split) -> bool:
-    """Whether a text repeats itself still."""
+    """Return whether a text still repeats itself."""
     before = split.left[split.left.rfind("\n") + 1 :]
     return start_of_loop(completion.text or "", before, session.spelling) is not None
 
 
 def completed(completion: Completion, session: Session, split: Split) -> Completion:
-    """A completion, its text trimmed; with no text where nothing is left of it.
+    """Return a completion with its text trimmed; without a text where nothing is left.
 
-    A beginning that the model gave up because it repeats itself becomes a text with the signs that it lacks.
+    Where the model gave up because it repeated itself, the beginning becomes a text with the signs that it lacks.
     """
     if completion.text is None:
         return completion if not completion.begun else with_ending(completion, session)
@@ -187,7 +187,7 @@ def completed(completion: Completion, session: Session, split: Split) -> Complet
 
 
 def with_ending(completion: Completion, session: Session) -> Completion:
-    """A completion that has a beginning alone, ended; as it is where nothing short ends it."""
+    """Return a completion that has only a beginning, ended; as it is where nothing short ends it."""
     text = ended(completion.begun, session)
     if text is None:
         return completion

@@ -1,4 +1,4 @@
-"""Cells of notebooks in Python: the programs that a cell holds, and what stands for it in a file of Python.
+"""Cells of notebooks in Python: the programs of a cell, and its text in a file of Python.
 
 IPython compiles each cell by itself. A cell is one program, in which commands are statements; the argument of a magic
 such as ``%timeit`` is another, and so is the line of ``%%timeit``. All of these have to parse, and no more.
@@ -34,13 +34,13 @@ WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a cell that is no plain code.
+    """Stretch of a cell that is no plain code.
 
     Attributes:
         command: The command, or a line that hands the cell to a magic.
-        is_header: Whether it is such a line.
-        body: Where Python stands in it, if it takes any.
-        begins: Whether that is the beginning of the cell's own program.
+        is_header: Whether it is a line that hands the cell to a magic.
+        body: The stretch of Python in it, if any.
+        begins: Whether the body is the beginning of the cell's own program.
     """
 
     command: Command
@@ -51,10 +51,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell.
+    """Cell as Python reads it.
 
     Attributes:
-        program: What stands for it in a file of Python.
+        program: Its text in a file of Python.
         units: The programs in it, each of which has to parse, with the cell's own line breaks before them.
         is_foreign: Whether it is not Python.
     """
@@ -66,15 +66,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A cursor in a cell.
+    """Cursor in a cell.
 
     Attributes:
-        left: The program in which the cursor is, before it.
-        right: The same after it.
-        above: What stands in a file of Python for the cell before the cursor.
-        below: The same after it.
+        left: The cursor's program up to the cursor.
+        right: The cursor's program after the cursor.
+        above: The cell's text in a file of Python, before the cursor.
+        below: The cell's text in a file of Python, after the cursor.
         units: The other programs of the cell.
-        one_line: Whether no line break may be written.
+        one_line: Whether line breaks are forbidden.
     """
 
     left: str
@@ -87,7 +87,7 @@ class Cursor:
 
 @lru_cache(maxsize=8192)
 def read(text: str) -> Cell:
-    """A cell without a cursor."""
+    """Read a cell without a cursor."""
     text = dedented(without_prompts(text))
     parts = parts_of(text, commands_of(text, header_end(text)))
     program = in_file(text, 0, len(text), parts)
@@ -97,7 +97,7 @@ def read(text: str) -> Cell:
 
 
 def at(left: str, right: str) -> Cursor | str:
-    """A cursor between two texts of a cell; a reason in one line where nothing is to be offered."""
+    """Split a cell at a cursor between two texts, or return the reason for offering nothing in one line."""
     if has_prompts(left + right):
         return CONSOLE
     left, right, was_indented = dedented_around(left, right)
@@ -132,10 +132,10 @@ def keeps(left: str, right: str, units: Sequence[str], before: str, text: str, a
 
     Args:
         left: The cursor's program before it, with the text's beginning if it has one.
-        right: The same after it.
+        right: The cursor's program after it.
         units: The cell's other programs.
         before: The cell itself before the cursor.
-        text: What is written there.
+        text: The text to insert.
         after: The cell itself after the cursor.
     """
     cell = read(before + text + after)
@@ -143,16 +143,16 @@ def keeps(left: str, right: str, units: Sequence[str], before: str, text: str, a
 
 
 def given() -> str:
-    """Statements that bind what IPython binds before the first cell."""
+    """Return statements that bind IPython's own names."""
     return str(data()["given"]).lstrip()
 
 
 def anything() -> str:
-    """A statement after which any name may be bound."""
+    """Return a statement after which any name may be bound."""
     return f"{data()['anything']}\n"
 
 
-# --- where commands are ------------------------------------------------------------------------------------------
+# --- commands ----------------------------------------------------------------------------------------------------
 
 
 def header_end(text: str) -> int:
@@ -174,14 +174,14 @@ def end_of_line(text: str, start: int) -> int:
 
 
 def commands_of(text: str, start: int) -> list[Command]:
-    """The commands of a cell's own program, which begins at an offset."""
+    """Return the commands of a cell's own program, which begins at an offset."""
     return commands_in(text, start)[0] if may_hold().search(text, start) else []
 
 
 def commands_around(left: str, right: str) -> list[Command]:
-    """The commands around a cursor, where what the cursor is inside of may not be closed yet.
+    """Return the commands around a cursor, which may stand inside something that is still open.
 
-    Where nothing right of the cursor closes it, what is written at the cursor will: statements begin again below.
+    Where nothing right of the cursor closes it, the text at the cursor will: statements begin again below.
     """
     text = left + right
     start = header_end(text)
@@ -198,7 +198,7 @@ def commands_around(left: str, right: str) -> list[Command]:
 
 
 def headers_of(text: str) -> list[Part]:
-    """The lines that hand a cell to magics; the last one is all of the cell where its magic takes no Python."""
+    """Return the lines that hand a cell to magics; the last is the whole cell where its magic takes no Python."""
     parts: list[Part] = []
     end = 0
     while (start := first_line(text, end)) is not None and (found := CELL_MAGIC.match(text, start)):
@@ -219,7 +219,7 @@ def is_foreign(text: str, parts: list[Part]) -> bool:
 
 
 def parts_of(text: str, commands: list[Command]) -> list[Part]:
-    """The parts of a cell that are no plain code, in their order."""
+    """Return the parts of a cell that are no plain code, in their order."""
     return [*headers_of(text), *(Part(command, body=body_of(text, command)) for command in commands)]
 
 
@@ -273,11 +273,11 @@ def is_inside(part: Part, text: str, offset: int) -> bool:
     return start <= offset <= end
 
 
-# --- what stands for them ----------------------------------------------------------------------------------------
+# --- substitutes -------------------------------------------------------------------------------------------------
 
 
 def code(text: str, start: int, end: int, parts: list[Part]) -> str:
-    """A stretch of a cell as its own program has it, line by line."""
+    """Return a stretch of a cell as it reads in its own program, line by line."""
     pieces, done = [], start
     for part in parts:
         command = part.command
@@ -295,17 +295,17 @@ def code(text: str, start: int, end: int, parts: list[Part]) -> str:
 
 
 def bodies(text: str, parts: list[Part]) -> list[str]:
-    """The programs that are arguments of magics."""
+    """Return the programs that are arguments of magics."""
     return [body(text, *part.body) for part in parts if part.body is not None and not part.begins]
 
 
 def body(text: str, start: int, end: int) -> str:
-    """A stretch of a magic's argument, on its own line."""
+    """Return a stretch of a magic's argument, on its own line."""
     return "\n" * text.count("\n", 0, start) + text[start:end]
 
 
 def in_file(text: str, start: int, end: int, parts: list[Part]) -> str:
-    """A stretch of a cell as a file of Python has it: with the names that commands bind, and the rest as comments."""
+    """Return a stretch of a cell for a file of Python: commands become bindings of their names, or comments."""
     pieces, done = [], start
     for part in parts:
         command = part.command
@@ -322,7 +322,7 @@ def in_file(text: str, start: int, end: int, parts: list[Part]) -> str:
 
 
 def stand_in(text: str, part: Part) -> str:
-    """A line of Python that binds what a command binds."""
+    """Return a line of Python that binds the names of a command."""
     command, known = part.command, data()
     line = text[command.start : end_of(text, command.start)].replace("\\\n", " ")
     if command.is_value:
@@ -337,7 +337,7 @@ def stand_in(text: str, part: Part) -> str:
 
 
 def bound_by(line: str) -> tuple[list[str], bool]:
-    """The names that a command binds, and whether it may bind any."""
+    """Return the names that a command binds, and whether it may bind any name."""
     known, found = data(), MAGIC.match(line)
     if found is None:
         return [], False
@@ -355,7 +355,7 @@ def has_prompts(text: str) -> bool:
 
 
 def without_prompts(text: str) -> str:
-    """A cell without a console's prompts, which IPython takes away."""
+    """Return a cell without a console's prompts, which IPython removes."""
     return re.sub(data()["prompts"], "", text) if has_prompts(text) else text
 
 
@@ -363,7 +363,7 @@ def without_prompts(text: str) -> str:
 
 
 def margin(text: str) -> str:
-    """The blanks with which all lines of a cell begin, but for blank ones."""
+    """Return the blanks with which all lines of a cell begin, but for blank ones."""
     start = first_line(text, 0)
     if start is None or text[start] not in BLANKS:
         return ""
@@ -376,13 +376,13 @@ def margin(text: str) -> str:
 
 
 def shared(some: str, other: str) -> str:
-    """The beginning that two texts share."""
+    """Return the beginning that two texts share."""
     count = next((i for i, (a, b) in enumerate(zip(some, other, strict=False)) if a != b), min(len(some), len(other)))
     return some[:count]
 
 
 def dedented(text: str) -> str:
-    """A cell without the blanks that all of its lines begin with, which IPython takes away."""
+    """Return a cell without the blanks that all of its lines begin with, which IPython removes."""
     blanks = margin(text)
     return "\n".join(line.removeprefix(blanks) for line in text.split("\n")) if blanks else text
 
@@ -400,5 +400,5 @@ def dedented_around(left: str, right: str) -> tuple[str, str, bool]:
 
 
 def dedented_by(text: str, blanks: str) -> str:
-    """Lines without some blanks that they begin with."""
+    """Return lines without some blanks that they begin with."""
     return "\n".join(line.removeprefix(blanks) for line in text.split("\n"))

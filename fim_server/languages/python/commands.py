@@ -1,4 +1,4 @@
-"""Commands of IPython in a text of Python: magics, shell commands, help, automatic calls, and where they stand.
+"""Commands of IPython in a text of Python, and their places: magics, shell commands, help, automatic calls.
 
 IPython looks for them at the beginning of a statement, right after the first ``=`` of an assignment, and, for help, at
 a statement's end (IPython 9, ``IPython/core/inputtransformer2.py``). Strings, brackets and comments hold none.
@@ -29,7 +29,7 @@ AUGMENTED = "=!<>:+-*/%&|^@"
 """Characters before a `=` that assigns nothing by itself."""
 
 HELP = re.compile(r"%{0,2}(?!\d)[\w*]+(?:\.(?!\d)[\w*]+|\[-?[0-9]+\])*\?\??\Z")
-"""A statement's end that asks for help (``_help_end_re``)."""
+"""End of a statement that asks for help (``_help_end_re``)."""
 
 NO_MARKS = ("!=", "%=", "/=", "//")
 """Operators that begin with a mark."""
@@ -40,12 +40,12 @@ OPENING, CLOSING = "([{", ")]}"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command.
+    """Command of IPython.
 
     Attributes:
-        start: Where it begins in the text: at its mark, or at the statement that ends in a question mark.
-        end: Where it ends: at the line's end, or that of the last line which a backslash joins.
-        is_value: Whether it is the value of an assignment; else it is a statement.
+        start: Its offset in the text: of its mark, or of the statement that ends in a question mark.
+        end: The end of the line, or of the last line that a backslash joins.
+        is_value: Whether it is the value of an assignment instead of a statement.
     """
 
     start: int
@@ -55,11 +55,11 @@ class Command:
 
 @dataclass(slots=True)
 class Frame:
-    """A bracket or string that is open.
+    """Open bracket or string.
 
     Attributes:
         kind: The bracket; `text`, `field` or `spec` of a string.
-        quote: The string's.
+        quote: The string's quote.
     """
 
     kind: str
@@ -112,10 +112,10 @@ def end_of(text: str, start: int) -> int:
 
 
 class Scanner:
-    """Reads a text, and finds the commands in it."""
+    """Reader that finds the commands in a text."""
 
     def __init__(self, text: str, start: int, end: int, heeds_commands: bool = True) -> None:
-        """``heeds_commands``: whether there are any; else their marks are read as any other text."""
+        """Take a text. Without ``heeds_commands``, the marks of commands are plain text."""
         self.text = text
         self.end = end
         self.at = start
@@ -129,7 +129,7 @@ class Scanner:
         """True once the statement has an `=`."""
 
     def scan(self) -> None:
-        """Read all of it."""
+        """Read the whole text."""
         self._begin_line()
         while self.at < self.end:
             if self.frames and self.frames[-1].kind in ("text", "spec"):
@@ -140,7 +140,7 @@ class Scanner:
             self._end_statement(self.end)
 
     def _begin_line(self) -> None:
-        """A statement begins with what comes, if anything comes in the line."""
+        """Begin a statement, if anything follows in the line."""
         text, end = self.text, self.end
         while self.at < end and text[self.at] in BLANKS:
             self.at += 1
@@ -160,7 +160,7 @@ class Scanner:
         self.at = self._statement = stop
 
     def _end_statement(self, stop: int, comment: int = -1) -> None:
-        """A statement ends, at a line's end or at that of the text."""
+        """End a statement, at a line's end or at that of the text."""
         statement = self.text[self._statement : stop].rstrip()
         if self._heeds_commands and comment < 0 and statement.endswith("?") and HELP.search(statement):
             self.commands.append(Command(self._statement, self._statement + len(statement)))
@@ -236,7 +236,7 @@ class Scanner:
             self.at = found.end()
 
     def _read_text(self) -> None:
-        """Read on in the text of a formatted string, or in a format's."""
+        """Continue in the text of a formatted string, or of a format."""
         top = self.frames[-1]
         is_spec = top.kind == "spec"
         found = text_stops(top.quote).search(self.text, self.at, self.end)

@@ -38,7 +38,7 @@ class Modules:
 
     Attributes:
         folders: The workspace's.
-        read: Reads a file up to a number of bytes, if it is in a folder: ``limited_files.read_found``.
+        read: Reads a file of a folder up to a number of bytes: ``limited_files.read_found``.
     """
 
     folders: Sequence[Path]
@@ -109,11 +109,11 @@ class Modules:
         """Whether a path is of the workspace, wherever links lead."""
         try:
             return any(path.resolve().is_relative_to(folder.resolve()) for folder in self.folders)
-        except (OSError, RuntimeError):  # links that lead to each other
+        except (OSError, RuntimeError):  # a cycle of links
             return False
 
     def _text_of(self, path: Path) -> bytes:
-        """Read a module of the workspace. Raises OSError for what is none, or is too long."""
+        """Read a module of the workspace. Raises OSError for another kind of file, or one that is too long."""
         folder = next((folder for folder in self.folders if path.is_relative_to(folder)), path.parent)
         return self.read(path, MOST_BYTES, folder)
 

@@ -1,4 +1,4 @@
-"""The process of a trial (:mod:`.trial`): loads a GGUF file, makes a pass, and prints what is wrong, as JSON."""
+"""Process of a trial (:mod:`.trial`): load a GGUF file, make a pass, and print the fault as JSON."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fim_server.models.source import first_line
 SAMPLE = "def first(values):\n    return values[0]\n"
 
 LEAST_ROOM = 512
-"""Tokens that there must be room for, where the whole window takes more memory than there is."""
+"""Tokens of the trial's window, where the whole window takes more memory than there is."""
 
 
 def main(argument: str) -> None:
-    """Try what the argument says."""
+    """Try the model that the argument describes."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -34,7 +34,7 @@ def main(argument: str) -> None:
 
 
 def attempt(tried: Tried) -> None:
-    """Load a file, encode a text, and make passes. Raises what the loading raises, and RuntimeError."""
+    """Load a file, encode a text, and make passes. Raises the library's errors and RuntimeError."""
     path = Path(tried.path)
     if tried.vocabulary:
         _, vocabulary = read_sound_tokens(path)

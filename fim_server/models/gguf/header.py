@@ -1,4 +1,4 @@
-"""Check of a GGUF file's header, before a library reads it that ends the process at some headers.
+"""Check of a GGUF file's header, because llama.cpp ends the process at some headers.
 
 The format is described in ggml's ``docs/gguf.md``. The check knows sizes and ranges alone; what passes it may still be
 more than llama.cpp takes, so a file is tried in a process of its own besides (:mod:`.trial`).
@@ -19,20 +19,20 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a value, by its type."""
+"""Sizes of values in bytes, by type."""
 
 FORMS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<B", 10: "<Q", 11: "<q", 12: "<d"}
 
 STRING, ARRAY = 8, 9
 
 MOST_FIELDS, MOST_TENSORS, MOST_ELEMENTS = 1 << 16, 1 << 16, 1 << 24
-"""Fields, tensors, and elements of an array; the largest models have some thousand tensors and a million merges."""
+"""Most fields, tensors, and elements of an array; the largest models have a thousand tensors, a million merges."""
 
 LONGEST_NAME = 1 << 12
-"""Bytes of a field's or a tensor's name."""
+"""Most bytes of a field's or a tensor's name."""
 
 MOST_LAYERS = 512
-"""As llama.cpp has it (``LLAMA_MAX_LAYERS``)."""
+"""Most layers, as in llama.cpp (``LLAMA_MAX_LAYERS``)."""
 
 USUAL_ALIGNMENT = 32
 
@@ -46,45 +46,45 @@ RANGES = {
     "expert_count": (0, 1 << 12),
     "vocab_size": (1, 1 << 24),
 }
-"""What the numbers of an architecture may be, by the ends of their names."""
+"""Ranges of an architecture's numbers, by the ends of their names."""
 
 
 class Reader:
-    """Reads a file's header, and nothing beyond the file's end."""
+    """Reader of a file's header that stays within the file."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self._size = file, size
 
     @property
     def at(self) -> int:
-        """Bytes that were read."""
+        """Number of bytes read so far."""
         return self._file.tell()
 
     def take(self, count: int) -> bytes:
-        """The next bytes. Raises ValueError where there are fewer."""
+        """Return the next bytes. Raises ValueError where there are fewer."""
         if count > self._size - self.at:
             raise ValueError("it is cut off")
         return self._file.read(count)
 
     def skip(self, count: int) -> None:
-        """Pass over bytes. Raises ValueError where there are fewer."""
+        """Skip bytes. Raises ValueError where there are fewer."""
         if count > self._size - self.at:
             raise ValueError("it is cut off")
         self._file.seek(count, 1)
 
     def number(self, form: str) -> int:
-        """An integer."""
+        """Return an integer."""
         return int(struct.unpack(form, self.take(struct.calcsize(form)))[0])
 
     def name(self) -> str:
-        """A field's or a tensor's name."""
+        """Return a field's or a tensor's name."""
         length = self.number("<Q")
         if not 0 < length <= LONGEST_NAME:
             raise ValueError(f"a name of {length} bytes")
         return self.take(length).decode()
 
     def value(self, kind: int) -> float | int | None:
-        """A field's value where it is a number; others are passed over."""
+        """Return a field's value where it is a number; skip other values."""
         if kind in FORMS:
             return struct.unpack(FORMS[kind], self.take(SIZES[kind]))[0]  # type: ignore[no-any-return]
         if kind == STRING:
@@ -109,9 +109,9 @@ class Reader:
 
 
 def check_header(path: Path, what: str = "it") -> None:
-    """Check a file's header. Raises ModelError, in one line, where it is none that a library should see.
+    """Check a file's header. Raises ModelError, in one line, where no library should read it.
 
-    ``what``: the file in words.
+    ``what``: the kind of file in words.
     """
     try:
         with path.open("rb") as file:
@@ -125,7 +125,7 @@ def check_header(path: Path, what: str = "it") -> None:
 
 
 def check_all(reader: Reader, size: int) -> None:
-    """The same of an open file. Raises ValueError."""
+    """Check the header of an open file. Raises ValueError."""
     if size < len(MAGIC) or reader.take(len(MAGIC)) != MAGIC:
         raise ValueError("invalid magic: it does not begin as a GGUF file")
     version = reader.number("<I")
@@ -142,7 +142,7 @@ def check_all(reader: Reader, size: int) -> None:
 
 
 def check_fields(reader: Reader, count: int) -> int:
-    """Check the fields; returns how tensors are aligned. Raises ValueError."""
+    """Check the fields and return the tensors' alignment. Raises ValueError."""
     alignment, known = USUAL_ALIGNMENT, set[str]()
     for _ in range(count):
         name = reader.name()
@@ -161,7 +161,7 @@ def check_fields(reader: Reader, count: int) -> int:
 
 
 def check_tensor(reader: Reader, alignment: int) -> int:
-    """Check a tensor's description; returns where it begins in the data. Raises ValueError."""
+    """Check a tensor's description and return its offset in the data. Raises ValueError."""
     name, dimensions = reader.name(), reader.number("<I")
     if not 1 <= dimensions <= 4:
         raise ValueError(f"{name[:80]} has {dimensions} dimensions")

@@ -36,7 +36,7 @@ def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: 
 
 
 def load_sound_gguf(path: Path, threads: int, gpu_layers: int, adapter: Path | None = None) -> FimModel:
-    """Load a file without trying it before. Raises as :func:`load_gguf`; a bad file may end the process."""
+    """Load a file without a trial. Raises as :func:`load_gguf`; a bad file may end the process."""
     backend = GgufBackend(path, threads, gpu_layers, adapter)
     bound, vocabulary = tokens_of(backend.tokenizer, path)
     return FimModel(path.stem, backend, bound, vocabulary)
@@ -49,7 +49,7 @@ def read_gguf_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
 
 
 def read_sound_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
-    """Read the tokens of a file without trying it before. Raises as :func:`read_gguf_tokens`."""
+    """Read the tokens of a file without a trial. Raises as :func:`read_gguf_tokens`."""
     return tokens_of(read_tokenizer(path), path)
 
 

@@ -1,4 +1,4 @@
-"""Trial of a GGUF file in a process of its own: llama.cpp ends the process at some files, and the server must not end.
+"""Trial of a GGUF file in a process of its own, because llama.cpp ends its process at some files.
 
 The trial loads the file and makes a pass. Its verdict is remembered in the cache folder by a checksum of the header
 and by the file's size, time and number, so that a file is tried once (0.5 s for a small one). Weights behind the header
@@ -27,42 +27,42 @@ from fim_server.models.gguf.library import library_file
 from fim_server.models.source import parts_of
 
 COMMAND = (sys.executable, "-P", "-m", "fim_server.models.gguf")
-"""Without -P a file of the folder that this is started in could be run."""
+"""Isolated start: without -P, Python could run a file of the current folder."""
 
 NO_BACKTRACE = {"GGML_NO_BACKTRACE": "1"}
-"""Keeps the library from starting a debugger when it fails."""
+"""Setting that keeps the library from starting a debugger when it fails."""
 
 VERSION = 1
-"""Of what a trial does; raised where it finds more than before."""
+"""Version of the trial; raise it where the trial finds more faults."""
 
 HEAD_BYTES = 1 << 24
-"""Of a file's beginning, which has its header; the largest have 10 MB."""
+"""Bytes of a file's beginning, which has its header; the largest headers have 10 MB."""
 
 LEAST_SECONDS, BYTES_A_SECOND = 120.0, 20_000_000
-"""How long a trial may take: so long, and besides as long as a slow disk takes to read the file."""
+"""Least time for a trial, and the slowest disk that it allows for."""
 
 LOOK_SECONDS = 0.02
 
 LONGEST_REASON = 160
 
 ENDED_BY_OTHERS = (1, 2, 9, 15)
-"""Signals that another process sends: hang-up, interrupt, kill, terminate."""
+"""Signals from outside: hang-up, interrupt, kill, terminate."""
 
 ABORTED_ON_WINDOWS = 3
 
 known: dict[str, str | None] = {}
-"""The verdicts of this process by checksum, for users without a cache: None, or what is wrong."""
+"""Verdicts of this process by checksum, for users without a cache: None, or the fault."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What is tried.
+    """Model to try.
 
     Attributes:
         path: The file; of one in parts the first.
         gpu_layers: Layers that a GPU computes.
         adapter: Another GGUF file.
-        vocabulary: Whether its tokens alone are wanted.
+        vocabulary: Whether only its tokens are needed.
     """
 
     path: str
@@ -72,16 +72,16 @@ class Tried:
 
     @property
     def files(self) -> list[Path]:
-        """The files that the library reads."""
+        """Return the files that the library reads."""
         return [*parts_of(Path(self.path)), *([] if self.adapter is None else [Path(self.adapter)])]
 
 
 def require_sound(tried: Tried) -> None:
-    """Return if llama.cpp can load a file without harm, as a trial has shown now or before.
+    """Return if llama.cpp can load a file without harm, by an earlier trial or a new one.
 
     Raises:
-        ModelError: The header is none, or the trial has failed or ended its process; one line.
-        StoppedError: What watches the thread was set.
+        ModelError: The header is invalid, or the trial failed or ended its process; one line.
+        StoppedError: The thread was told to stop.
     """
     try:
         key = checksum_of(tried)
@@ -98,11 +98,11 @@ def require_sound(tried: Tried) -> None:
 
 
 UNKNOWN = "?"
-"""Stands for no verdict."""
+"""Mark of a missing verdict."""
 
 
 def remembered(key: str) -> str | None:
-    """The verdict that is known: None for a sound file, what is wrong, or :data:`UNKNOWN`."""
+    """Return the known verdict: None for a sound file, the fault of another, or :data:`UNKNOWN`."""
     place = place_of(key)
     if key not in known and place is not None:
         with suppress(ValueError, LookupError, TypeError):
@@ -121,13 +121,13 @@ def remember(key: str, problem: str | None) -> None:
 
 
 def place_of(key: str) -> Path | None:
-    """Where a verdict is kept; None where the user wants no cache."""
+    """Return the path of a verdict; None where the user wants no cache."""
     cache = cache_folder()
     return None if cache is None else cache / f"gguf-{key}.trial"
 
 
 def checksum_of(tried: Tried) -> str:
-    """A checksum of what is tried and by which library. Raises OSError, and ModelError where there is no library."""
+    """Return a checksum of the model and the library. Raises OSError, and ModelError where there is no library."""
     digest = hashlib.sha256(json.dumps({**asdict(tried), "version": VERSION}).encode())
     library = library_file().stat()
     digest.update(f"{library.st_size} {library.st_mtime_ns}".encode())
@@ -140,7 +140,7 @@ def checksum_of(tried: Tried) -> str:
 
 
 def verdict_of(tried: Tried) -> str | None:
-    """Try a file; returns what is wrong with it, or None. Raises ModelError where the trial itself comes to nothing."""
+    """Try a file and return its fault, or None. Raises ModelError where the trial itself fails."""
     until = time.monotonic() + LEAST_SECONDS + sum(file.stat().st_size for file in tried.files) / BYTES_A_SECOND
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
         try:
@@ -169,23 +169,23 @@ def verdict_of(tried: Tried) -> str | None:
         reason = reason_of(process.returncode, beginning_of(complained))
     if is_crash(process.returncode):
         return f"llama.cpp ends the process that loads it ({reason})"
-    # Python's own errors, and processes that were ended for want of memory or by a person: another time it may go well.
+    # Python's own errors, and processes that the system or a person ended: another trial may succeed.
     raise ModelError(f"{tried.path}: cannot be tried ({reason})")
 
 
 def is_crash(status: int) -> bool:
-    """Whether a process with that exit status has ended itself: by a signal, or as Windows says it."""
+    """Return whether a process with that exit status ended itself: by a signal, or by a status of Windows."""
     return (status < 0 and -status not in ENDED_BY_OTHERS) or status == ABORTED_ON_WINDOWS or status > 255
 
 
 def beginning_of(file: IO[bytes]) -> str:
-    """What a process has written, as much as is looked at."""
+    """Return the beginning of a process's output."""
     file.seek(0)
     return file.read(1 << 16).decode(errors="replace")
 
 
 def reason_of(status: int, complaint: str) -> str:
-    """Why a process has ended, in a few words."""
+    """Return the reason for a process's end, in a few words."""
     lines = [line.strip() for line in complaint.splitlines()]
     told = next((line for line in lines if "ASSERT" in line or "what():" in line), "")
     if status == 1 and lines:

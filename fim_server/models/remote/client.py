@@ -45,16 +45,16 @@ SLICE_SECONDS = 0.02
 """How long is waited for an endpoint before it is looked whether anybody still waits for what it says."""
 
 PROBE_SECONDS = 15.0
-"""How long an endpoint may take to say what it is: no prompt is read for that."""
+"""Longest time for an endpoint to describe itself, without reading a prompt."""
 
 MOST_BYTES = 1 << 23
-"""Bytes of an answer with text, or of a stream: 64 tokens with 20 log probabilities each take 200 kB."""
+"""Most bytes of an answer with text, or of a stream: 64 tokens with 20 log probabilities each take 200 kB."""
 
 MOST_VOCABULARY_BYTES = 1 << 26
-"""Bytes of an answer that tells a vocabulary; the largest there is takes 30 MB."""
+"""Most bytes of an answer with a vocabulary; the largest known one takes 30 MB."""
 
 MOST_VALUES = 1 << 23
-"""Values of such an answer. Parsed, one may take 64 bytes where two stand in the text; the largest vocabulary has 3
+"""Most values of such an answer. A parsed value may take 64 bytes for two in the text; the largest vocabulary has 3
 million."""
 
 MOST_EVENTS = 4096
@@ -64,7 +64,7 @@ AGAIN = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
 
 BEFORE_VALUES = bytes((0x2C, 0x5B, 0x7B))
-"""Before each value of JSON stands one of these: a comma, or what opens an array or an object."""
+"""Marks before values of JSON: a comma, or the beginning of an array or object."""
 
 SAID = 200
 """Characters that are told of what an endpoint says about a refusal."""
@@ -92,7 +92,7 @@ class Client:
         import httpx2
 
         self._address, self._errors = address, (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
-        # A compressed answer is larger than what was received, without a limit: it is not asked for, and not taken.
+        # The size of a compressed answer has no limit, so the client neither asks for compression nor accepts it.
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if address.key is not None:
             headers["Authorization"] = f"Bearer {address.key}"
@@ -131,7 +131,7 @@ class Client:
     ) -> Any:
         """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError.
 
-        ``seconds``: how long it may take; ``most``: its bytes at most.
+        ``seconds``: its time limit; ``most``: its most bytes.
         """
         return self._answer("POST", path, body, missing, tries=tries, seconds=seconds, most=most)
 
@@ -221,7 +221,7 @@ class Client:
                     size = 0
                     async for line in found:
                         size += len(line)
-                        if size > MOST_BYTES:  # it may send faster than anybody takes it
+                        if size > MOST_BYTES:  # the endpoint may send faster than the reader takes it
                             raise Transient("sends a stream that does not end")
                         data = line.removeprefix("data:").strip()
                         if data == "[DONE]":
@@ -387,12 +387,12 @@ async def limited(response: Response, most: int = MOST_BYTES) -> bytes:
 
 
 def is_plain(response: Response) -> bool:
-    """Whether an answer is sent as it is, not compressed."""
+    """Return whether an answer is sent as it is, not compressed."""
     return response.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
 
 
 def parsed(text: bytes) -> Any:
-    """The value of JSON, NaN and infinities included. Raises ValueError for what is none, or has too many values."""
+    """Parse JSON, NaN and infinities included. Raises ValueError for other texts, or for too many values."""
     if sum(map(text.count, BEFORE_VALUES)) > MOST_VALUES:
         raise ValueError("too many values")
     try:

@@ -18,7 +18,7 @@ MOST_NAMED, LONGEST_NAME = 10, 80
 """Models that a message names, and characters of each."""
 
 LONGEST_ASKED = 512
-"""Characters of a model's name; it goes out with each request, and stands in the status."""
+"""Most characters of a model's name, which every request and the status contain."""
 
 
 def window_told(value: Any) -> int:

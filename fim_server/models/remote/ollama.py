@@ -30,7 +30,7 @@ SPELT = "".join(map(chr, (*range(32, 127), 10)))
 """What a vocabulary has to be able to write, to be a model's of source code."""
 
 MOST_MERGES = 4
-"""Merges for each token at most, and as many times the bytes of tokens; a token has one or two."""
+"""Most merges for each token, and their bytes for each byte of a token; real vocabularies have one or two."""
 
 LOAD_SECONDS = 600.0
 """How long Ollama may take to load a model from its disk."""
@@ -144,7 +144,7 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
 
 
 def check_told(tokens: list[Any], merges: Any) -> None:
-    """Refuse tokens and merges that are too many or too long, before anything is made of them. Raises ModelError."""
+    """Refuse too many or too long tokens and merges before building anything of them. Raises ModelError."""
     merges = merges if isinstance(merges, list) else []
     if not all(isinstance(text, str) for texts in (tokens, merges) for text in texts):
         raise ModelError("tells tokens of which no tokenizer can be made (not all of them are texts)")

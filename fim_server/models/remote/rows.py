@@ -149,7 +149,7 @@ class RemoteArithmetic:
             if found is None:
                 return True
             token, share = found
-            if not share <= MOST_LOG_PROBABILITY:  # nor is what is no number
+            if not share <= MOST_LOG_PROBABILITY:  # refuses NaN, too
                 raise LostError("the endpoint tells what is no log probability")
             row.values[token] = share
             row.others = row.others.copy()

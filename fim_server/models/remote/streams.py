@@ -21,7 +21,7 @@ LOOKAHEAD_BYTES = 24
 
 
 ROW_SECONDS = 60.0
-"""How long a row may take to come: a stream may send events without a token in them for ever."""
+"""Longest wait for a row: a stream may send events without a token in them for ever."""
 
 AHEAD = 1e-3
 """By so much a token is likelier than the likeliest of those that were told, where a text goes on with it."""
@@ -181,7 +181,7 @@ class TextSource:
 
 
 def next_event(stream: Stream, until: float, patience: Patience) -> object:
-    """The next event of a stream; None after the last. Raises LostError once a time has come."""
+    """Return the next event of a stream; None after the last. Raises LostError after the time limit."""
     if time.monotonic() >= until:
         raise LostError(f"the endpoint has written nothing for {ROW_SECONDS:.0f} s")
     return stream.next(patience)

@@ -23,7 +23,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASC
 """A name that may be one on the hub."""
 
 LONGEST_PATH = 4096
-"""Characters of a path that an endpoint tells; no system takes longer ones."""
+"""Most characters of an endpoint's path; no system takes longer ones."""
 
 
 def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
@@ -78,13 +78,13 @@ def in_model_folders(name: str) -> Path | None:
         try:
             if path.is_relative_to(folder) and path.resolve(strict=True).is_relative_to(folder.resolve()):
                 return path
-        except (OSError, RuntimeError):  # it is not there, may not be read, or its links go round
+        except (OSError, RuntimeError):  # it is missing or unreadable, or its links form a cycle
             continue
     return None
 
 
 def shown(name: str) -> str:
-    """As much of a name as is told, in characters that can be shown."""
+    """Return a short, printable form of a name."""
     return "".join(letter if letter.isprintable() else "?" for letter in name[:LONGEST_NAME])
 
 

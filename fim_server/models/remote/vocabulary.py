@@ -30,10 +30,10 @@ LOOKS_SPECIAL = re.compile(rb"\A(?:<[^<>\s]{1,60}>|\[[A-Z_/]{2,40}\]|\xef\xbd\x9
 MOST_ASKED = 1024
 
 ASKING_SECONDS = 60.0
-"""How long an endpoint may take to answer about all of them."""
+"""Longest time for an endpoint to answer about all tokens."""
 
 TOKENS_BESIDES = 16
-"""Tokens that a text may have beyond one for each of its bytes."""
+"""Most tokens of a text beyond one for each of its bytes."""
 
 ENDS = ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<EOT>")
 """Names of tokens that end a text, where nothing else says which do."""

@@ -40,7 +40,7 @@ ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smol
 """The adapter that comes with the package."""
 
 ADAPTER_DIGEST = "89bdd30424a76228a7e5df65f5b33e311f5cacb87755b7319fad7a46754a8fd6"
-"""Its SHA-256."""
+"""SHA-256 of the adapter."""
 
 RECORD = "build.json"
 """What a folder was built of: :func:`is_current` reads it."""
@@ -80,7 +80,7 @@ def build(
                 sync(path)
             if os.path.lexists(folder):
                 if folder.is_dir() and not folder.is_symlink():
-                    folder.chmod(0o700)  # a folder that may not be written cannot be moved
+                    folder.chmod(0o700)  # moving a folder needs the right to write it
                 folder.rename(Path(room) / "old")
             made.rename(folder)
             sync(folder.parent)
@@ -98,7 +98,7 @@ def built_of(folder: Path) -> tuple[Any, Any]:
 
 
 def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
-    """Whether a folder was built by this version, checksums and all, with the adapter as it is now."""
+    """Return whether this version built a folder, with checksums and the current adapter."""
     return built_of(folder) == (VERSION, digest_of(adapter)) and has_manifest(folder)
 
 

@@ -29,7 +29,7 @@ def models_folder() -> Path | None:
 
 
 def usual_folders() -> list[Path]:
-    """The cache's folder of models and those of other programs in the user's home, there or not."""
+    """Return the folders of models: the cache's and those of other programs in the user's home, there or not."""
     own = models_folder()
     homes = [Path.home() / name for name in FOLDERS] if "HOME" in os.environ else []
     return homes if own is None else [own, *homes]
@@ -44,18 +44,18 @@ def needed_folder() -> Path:
 
 
 def cached_folder(name: str) -> Path | None:
-    """The folder of a model that is in the cache, damaged or not, else None."""
+    """Return the folder of a model in the cache, damaged or not, else None."""
     folder = models_folder()
     if folder is None:
         return None
     try:
         return folder / name if (folder / name / "config.json").is_file() else None
-    except OSError:  # it may not be looked at
+    except OSError:  # no right to look at it
         return None
 
 
 def cached_damage(name: str, thorough: bool = False) -> str | None:
-    """Return what is wrong with a model in the cache, in a few words; None for nothing, or where it is not there."""
+    """Return the damage of a model in the cache in a few words; None for an intact or missing one."""
     models = models_folder()
     if models is None or not os.path.lexists(models / name):
         return None
@@ -68,7 +68,7 @@ def cached_damage(name: str, thorough: bool = False) -> str | None:
 
 
 def damaged(entry: Entry, problem: str) -> DamagedError:
-    """The error for a model that is damaged."""
+    """Return the error for a damaged model."""
     return DamagedError(f"{entry.name} is damaged ({problem}): run `{entry.how}`")
 
 

@@ -1,10 +1,10 @@
-"""Checksums of the files of a model in a cache: a file is trusted for what it holds, not because it is there.
+"""Checksums of the files of a model in a cache: their contents are trusted, not their presence.
 
 A model that is built here has a manifest in its folder, written before the folder gets its name: each file's size and
 SHA-256. Hashing 410 MB at every start would take 0.4 s on an idle core and 4 s on a busy one, and as long again where
-the disk is cold. So what was hashed once is stamped: size, times and number of each file, of which every write through
-the file system changes one (the time of change cannot be set). A file is hashed where its stamp differs, where loading
-has failed, and where the user asks for the model. Checking stamps takes 0.5 ms.
+the disk is cold. So hashed files are stamped with size, times and number; every write through the file system changes
+one of these (the time of change cannot be set). A file is hashed where its stamp differs, where loading has failed,
+and where the user asks for the model. Checking stamps takes 0.5 ms.
 
 Files of the hub's cache have their checksum as the name of their blob: SHA-256, or that of git for small ones.
 """
@@ -27,14 +27,14 @@ from fim_server.language.cache import cache_folder, checksummed, read_text, writ
 MANIFEST, STAMPS = "manifest.json", "verified.json"
 
 BLOB = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""The name of a file in the hub's cache: a checksum of git's, or SHA-256."""
+"""Name of a file in the hub's cache: a checksum of git's, or SHA-256."""
 
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a file should be.
+    """Expected content of a file.
 
     Attributes:
         digest: SHA-256 in 64 hexadecimal digits, or git's SHA-1 of a blob in 40.
@@ -48,7 +48,7 @@ class Expected:
 Stamp = list[int]
 
 verdicts: dict[Path, tuple[object, str | None]] = {}
-"""What was found last by folder, and the stamps at that time: a damaged file is not hashed again and again."""
+"""Latest results and their stamps, by folder, so that a damaged file is not hashed again and again."""
 
 
 def write_manifest(folder: Path) -> None:
@@ -64,14 +64,14 @@ def write_manifest(folder: Path) -> None:
 
 
 def has_manifest(folder: Path) -> bool:
-    """Whether a folder has a manifest, whole or not; one that an older version has built has none."""
+    """Return whether a folder has a manifest, whole or not; older versions built folders without one."""
     return os.path.lexists(folder / MANIFEST)
 
 
 def damage_of(folder: Path, thorough: bool = False) -> str | None:
-    """Return what is wrong with the files of a folder, in a few words; None for nothing, or without a manifest.
+    """Return the damage of a folder's files in a few words; None for none, or without a manifest.
 
-    ``thorough``: hash files whatever their stamps say.
+    ``thorough``: hash files also where their stamps are unchanged.
     """
     if not has_manifest(folder):
         return None
@@ -84,7 +84,7 @@ def damage_of(folder: Path, thorough: bool = False) -> str | None:
 
 
 def hub_damage_of(folder: Path, names: list[str]) -> str | None:
-    """The same for files of a snapshot in the hub's cache, those of some patterns."""
+    """Return the damage of files that match some patterns in a snapshot of the hub's cache; None for none."""
     files = {}
     for name in names:
         for path in folder.glob(name):
@@ -99,7 +99,7 @@ def hub_damage_of(folder: Path, names: list[str]) -> str | None:
 def first_damage(
     folder: Path, files: Mapping[str, Expected], stamps: Path | None, thorough: bool = False
 ) -> str | None:
-    """What is wrong with the first of some files that is not what it should be."""
+    """Return the damage of the first file that differs from its expected content."""
     known, now = read_stamps(stamps), dict[str, Stamp]()
     for name, wanted in files.items():
         try:
@@ -136,18 +136,18 @@ def first_damage(
 
 
 def note_damage(folder: Path, problem: str) -> None:
-    """Remember that a model without a manifest cannot be loaded, until its files are others."""
+    """Remember that a model without a manifest cannot be loaded, until its files change."""
     verdicts[folder / "loading"] = stamps_of(folder), problem
 
 
 def noted_damage(folder: Path) -> str | None:
-    """What :func:`note_damage` was told of a folder's files as they are."""
+    """Return the damage noted by :func:`note_damage` for a folder's unchanged files."""
     stamps, problem = verdicts.get(folder / "loading", (None, None))
     return problem if stamps is not None and stamps == stamps_of(folder) else None
 
 
 def stamps_of(folder: Path) -> dict[str, Stamp]:
-    """The stamps of all files of a folder that can be looked at."""
+    """Return the stamps of all readable files of a folder."""
     found = dict[str, Stamp]()
     for path in folder.rglob("*"):
         with suppress(OSError):
@@ -156,13 +156,13 @@ def stamps_of(folder: Path) -> dict[str, Stamp]:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """What changes with a file. Raises OSError."""
+    """Return a stamp that changes with a file. Raises OSError."""
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def read_stamps(path: Path | None) -> dict[str, Stamp]:
-    """The stamps that were kept; none where there are none, or where they are damaged."""
+    """Return the kept stamps; none where they are missing or damaged."""
     text = None if path is None else read_text(path)
     if text is None:
         return {}
@@ -174,12 +174,12 @@ def read_stamps(path: Path | None) -> dict[str, Stamp]:
 
 
 def keep_stamps(path: Path, stamps: Mapping[str, Stamp]) -> None:
-    """Keep stamps; where that is not possible the files are hashed again next time."""
+    """Keep stamps; where that fails, the files are hashed again next time."""
     write_text(path, json.dumps(stamps))
 
 
 def digest_of(path: Path, wanted: Expected) -> str:
-    """A file's checksum, of the kind that is wanted. Raises OSError."""
+    """Return a file's checksum of the wanted kind. Raises OSError."""
     with path.open("rb") as file:
         if len(wanted.digest) == 64:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -37,9 +37,9 @@ class State(StrEnum):
 
 
 def state_of(entry: Entry, thorough: bool = False) -> State:
-    """Whether a model is in the cache, whole, and as it would be built now.
+    """Return whether a model is in the cache, whole, and as a build would make it now.
 
-    ``thorough``: its files are hashed, also where their stamps say that they were.
+    ``thorough``: hash its files also where their stamps are unchanged.
     """
     if cached_damage(entry.name, thorough) is not None:
         return State.DAMAGED
