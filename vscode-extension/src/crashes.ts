@@ -1,15 +1,15 @@
 // Whether a server that ended by itself is started again.
 
-/** After this many crashes the server is not started again: the first may be chance, the second has a cause. */
+/** Crashes after which the server is not started again: the first may be chance, the second has a cause. */
 export const MOST_CRASHES = 2;
-/** How long a server has to have its model for the crashes before to count no more; loading may take minutes itself. */
+/** Time that a server has to serve its model for earlier crashes not to count; loading alone may take minutes. */
 export const WINDOW_MS = 3 * 60 * 1000;
 
 export interface CrashVerdict {
   readonly restart: boolean;
   /** How long to wait before the restart. */
   readonly delayMs: number;
-  /** Crashes since a server has served for the window's time, this one included. */
+  /** Crashes since a server last served for the window's time, this one included. */
   readonly crashes: number;
 }
 
@@ -18,7 +18,7 @@ export class CrashPolicy {
   private servedSince: number | undefined;
 
   /**
-   * The server has its model.
+   * Notes that the server has its model.
    *
    * @param now milliseconds on any clock that only goes forward
    */

@@ -72,7 +72,7 @@ export function modelChoices(present: unknown, installed: readonly InstalledMode
   );
 }
 
-/** One that is not here, or damaged, is fetched when it is chosen. */
+/** Returns the choice of a model; choosing a missing or damaged one downloads it. */
 function installedChoice(model: InstalledModel): ModelChoice {
   const toGet = { missing: "not here: downloads it", damaged: "damaged: repairs it" }[model.state];
   return {

@@ -1,4 +1,4 @@
-// The files and notebooks that the server knows as open, from the notifications that are sent to it.
+// Files and notebooks that the server knows as open, from the notifications of the client.
 
 export class OpenFiles {
   private readonly uris = new Set<string>();

@@ -15,7 +15,7 @@ const WARNINGS: [&str; 2] = ["generated", "do not edit"];
 /// Bytes in which they say so.
 const HEAD: usize = 1000;
 
-/// What a line has that names its file's encoding.
+/// Words of a line that names its file's encoding.
 const DECLARES: &[u8] = b"coding";
 
 /// What reading a folder came to.
@@ -43,7 +43,7 @@ fn distance(path: &Path, others: &[PathBuf]) -> usize {
     others.iter().map(to).min().unwrap_or(0)
 }
 
-/// Decodes the bytes of the file with a key, where they are no UTF-8 or may say that they are something else.
+/// Decodes the bytes of a file with a key, where they are not in UTF-8 or may declare another encoding.
 pub type Decode<'a> = dyn Fn(&str, &[u8]) -> Option<String> + 'a;
 
 /// The text of a file, with `\n` alone as line breaks; nothing where it is not text that somebody wrote.
@@ -65,7 +65,7 @@ fn text_of(file: &Found, reader: &Reader, decode: &Decode<'_>, stop: &dyn Fn() -
     is_written(&text).then_some(text)
 }
 
-/// Whether a file's first two lines may name its encoding, or it is not in UTF-8.
+/// Returns whether a file's first two lines may name its encoding, or it is not in UTF-8.
 fn may_declare(bytes: &[u8]) -> bool {
     let head = bytes.split(|&byte| byte == b'\n' || byte == b'\r').take(4);
     let names = |line: &[u8]| line.windows(DECLARES.len()).any(|window| window == DECLARES);
@@ -91,7 +91,7 @@ impl Store {
     ///
     /// With more text than `most` characters, files near open documents come first.
     ///
-    /// Returns notes about what it left out besides.
+    /// Returns notes about everything else that it left out.
     pub(crate) fn index(
         &self,
         root: &Path,

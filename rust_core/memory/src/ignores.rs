@@ -1,8 +1,8 @@
 //! Rules of ignore files (`.ignore`, `.gitignore`, `.git/info/exclude`), with bounds on their number and complexity.
 //!
-//! The order of precedence is that of the `ignore` crate, whose walker a test compares with: the innermost `.ignore`, then
+//! The order of precedence is that of the `ignore` crate, as a test compares: the innermost `.ignore`, then
 //! the innermost `.gitignore`, then `.git/info/exclude`, whether or not the folder is a repository. The crate's own walker
-//! reads such files whole, whatever they are. Here [`Reader`] reads them within bounds, and the crate matches.
+//! reads such files without a limit. Here [`Reader`] reads them within bounds, and the crate matches.
 
 use crate::limits::{GLOB, GLOB_WILDCARDS, GLOBS, GLOBS_GROUP, IGNORE_FILE, WILDCARDS};
 use crate::reading::{Reader, Refusal};
@@ -32,7 +32,7 @@ pub(crate) struct Ignores {
     ignore: Rules,
     git: Rules,
     exclude: Rules,
-    /// What the rules from the root to here still may have.
+    /// The rest of the bounds, for rules below this folder.
     room: Room,
 }
 
@@ -69,7 +69,7 @@ impl Ignores {
     }
 }
 
-/// The folder with a repository's `info`: `.git`, or what a file of this name refers to.
+/// Returns the folder with a repository's `info`: `.git`, or the folder that a file of this name refers to.
 fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Option<PathBuf> {
     let line_of = |path: &Path| {
         let read = reader.read(path, GLOB as u64 * 16, stop).ok()?;
@@ -86,7 +86,7 @@ fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Op
     Some(common.unwrap_or(repository))
 }
 
-/// The rules of one file for a folder, as far as they fit.
+/// Reads the rules of one file for a folder, as far as they fit.
 fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: &dyn Fn() -> bool) -> Rules {
     if path.symlink_metadata().is_err() {
         return Rules::default();
@@ -125,7 +125,7 @@ fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: 
     Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group)).collect())
 }
 
-/// The matchers of some globs; what no matcher can be made of is left out.
+/// Builds the matchers of some globs, and leaves out the globs without one.
 fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
     for glob in globs {

@@ -1,9 +1,9 @@
-//! The languages that texts are of, as numbers.
+//! Languages of texts, as numbers.
 
-/// A language, by its number.
+/// Number of a language.
 pub(crate) type Language = u32;
 
-/// The names of languages, and the suffixes that say which one a file is of.
+/// Names of languages, and the suffixes of their files.
 #[derive(Default)]
 pub(crate) struct Languages {
     names: Vec<String>,
@@ -20,7 +20,7 @@ impl Languages {
         self.suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
     }
 
-    /// The name of a document's language: the one that is given, or that of its suffix, or the suffix itself.
+    /// Returns the name of a document's language: the given one, or that of its suffix, or the suffix itself.
     fn name<'n>(&'n self, key: &'n str, language: &'n str) -> &'n str {
         if !language.is_empty() {
             return language;
@@ -32,13 +32,13 @@ impl Languages {
         file.rfind('.').map_or("", |at| &file[at..])
     }
 
-    /// The number of a document's language; None where no document is of it.
+    /// Returns the number of a document's language; None where no document is in it.
     pub(crate) fn find(&self, key: &str, language: &str) -> Option<Language> {
         let name = self.name(key, language);
         self.names.iter().position(|known| known == name).map(|at| at as Language)
     }
 
-    /// The same, which it has from now on.
+    /// Returns the number of a document's language, a new one where no document is in it yet.
     pub(crate) fn number(&mut self, key: &str, language: &str) -> Language {
         if let Some(known) = self.find(key, language) {
             return known;

@@ -7,8 +7,8 @@
 //! merged in tiers, and what is replaced is only marked until then (`store`). Open documents are segments of their own,
 //! in blocks, of which an edit makes few anew (`open`).
 //!
-//! A text is of one language, and a query is answered with texts of its own language alone. Secrets are no part of what
-//! is remembered (`secrets`).
+//! Each text is in one language, and a query is answered with texts of its own language alone. The memory leaves
+//! secrets out (`secrets`).
 
 mod cursor;
 mod folder;
@@ -58,7 +58,7 @@ pub struct ProjectMemory {
     most: usize,
     /// Held while a folder is read, and while an open document is.
     reading: Mutex<()>,
-    /// What was left out of folders since they were last asked for, a line each.
+    /// Notes on files left out of folders, a line each, since they were last taken.
     notes: Mutex<Vec<String>>,
     updating: Mutex<()>,
 }
@@ -88,7 +88,7 @@ impl ProjectMemory {
         self.index_decoded(root, suffixes, &|_, bytes| String::from_utf8(bytes.to_vec()).ok(), stop)
     }
 
-    /// Reads a folder as [`Self::index_folder`], and has files that may not be in UTF-8 decoded.
+    /// Reads a folder as [`Self::index_folder`], and decodes files that may not be in UTF-8 with `decode`.
     pub fn index_decoded(
         &self,
         root: &Path,
@@ -104,12 +104,12 @@ impl ProjectMemory {
         done
     }
 
-    /// Takes the notes about what was left out of folders, a line each.
+    /// Takes the notes on files left out of folders, a line each.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Names the languages of suffixes. A key whose suffix has no name here is of a language of its own, that suffix.
+    /// Names the languages of suffixes. A suffix without a name here is a language of its own.
     pub fn name_languages(&self, languages: &[(String, String)]) {
         self.store.state_mut().languages.name_suffixes(languages);
     }
@@ -117,7 +117,7 @@ impl ProjectMemory {
     /// Takes what an open document holds: what is before the cursor's line, and what after it, in place of the file that has
     /// this key. Says whether that was new.
     ///
-    /// `private`: whether it answers only queries of its own.
+    /// `private`: the text answers only queries of this document.
     pub fn update<'q>(&self, asker: impl Into<Asker<'q>>, before: &str, after: &str, private: bool) -> bool {
         let _one = one_at_a_time(&self.updating);
         self.store.update(asker.into(), (before, after), private)
@@ -169,7 +169,7 @@ impl ProjectMemory {
         self.store.predict(asker.into(), left, middle, limit)
     }
 
-    /// Characters of the texts of a language; all, where it is empty.
+    /// Returns the characters of a language's texts; of all texts, where it is empty.
     #[must_use]
     pub fn characters(&self, language: &str) -> usize {
         let state = self.store.state();

@@ -65,27 +65,27 @@ pub(crate) const WALK: usize = 4096;
 pub(crate) const PREDICTED: usize = 64;
 pub(crate) const PREDICTED_WALK: usize = 512;
 
-/// Seconds that reading one file takes at most, and looking through one folder.
+/// Most seconds for reading one file, and for the walk through one folder.
 pub(crate) const READ_SECONDS: u64 = 2;
 pub(crate) const WALK_SECONDS: u64 = 60;
 
-/// Bytes of an ignore file that are read.
+/// Most bytes of an ignore file; the rest is not read.
 pub(crate) const IGNORE_FILE: u64 = 1 << 18;
 
-/// Bytes of a rule of an ignore file, and its wildcards. A longer rule is left out.
+/// Most bytes of a rule of an ignore file, and its wildcards. A longer rule is left out.
 pub(crate) const GLOB: usize = 256;
 pub(crate) const GLOB_WILDCARDS: usize = 32;
 
-/// Rules that hold at one place, wildcards in them, and rules that are compiled together.
+/// Most rules for one place, wildcards in them, and rules that are compiled together.
 pub(crate) const GLOBS: usize = 4_000;
 pub(crate) const WILDCARDS: usize = 8_000;
 pub(crate) const GLOBS_GROUP: usize = 500;
 
-/// Folders in folders, entries of one folder, entries of one walk, and bytes of the paths that it finds.
+/// Most nested folders, entries of one folder, entries of one walk, and bytes of the paths that it finds.
 pub(crate) const DEEPEST: usize = 64;
 pub(crate) const FOLDER_ENTRIES: usize = if cfg!(test) { 1_000 } else { 100_000 };
 pub(crate) const ENTRIES: usize = 1_000_000;
 pub(crate) const PATHS: usize = 32 << 20;
 
-/// Notes that a walk makes about what it leaves out.
+/// Most notes of a walk on what it leaves out.
 pub(crate) const MOST_NOTES: usize = 8;

@@ -10,12 +10,12 @@ use crate::strings::Strings;
 use rustc_hash::FxHashMap;
 use std::collections::BinaryHeap;
 
-/// What a query is of: a document, and its language, or an empty text for the one that its key says.
+/// Document of a query, with its language; if that is empty, the key's suffix decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker<'q> {
-    /// The document's.
+    /// Key of the document.
     pub key: &'q str,
-    /// The document's, or nothing.
+    /// Language of the document, or an empty text.
     pub language: &'q str,
 }
 
@@ -252,14 +252,14 @@ fn weight(matched: usize) -> f64 {
     f64::from(1u32 << matched.min(24))
 }
 
-/// The segments of the cursor's own document, if it is of that language.
+/// Returns the segments of the cursor's own document, if it is in that language.
 fn own(open: Option<&Open>, language: Option<Language>) -> Vec<(&Segment, Option<u32>)> {
     let blocks = open.into_iter().flat_map(|open| &open.blocks);
     let blocks = blocks.filter(|block| Some(block.segment.language) == language);
     blocks.map(|block| (&*block.segment, Some(block.line))).collect()
 }
 
-/// Those of all others of a language, but for what is private.
+/// Returns the segments of all other documents in a language, without private ones.
 fn others<'s>(state: &'s State, key: &str, language: Option<Language>) -> Vec<(&'s Segment, Option<u32>)> {
     let open = state.open.iter().filter(|(other, open)| &***other != key && !open.private);
     let open = open.flat_map(|(_, open)| &open.blocks).map(|block| &*block.segment);

@@ -1,14 +1,14 @@
-//! Texts that look random: keys, tokens, hashes, and passwords that were made.
+//! Detection of texts that look random: keys, tokens, hashes, and generated passwords.
 
 use std::ops::Range;
 
-/// Characters of a string, or of a run without blanks, that is looked at.
+/// Fewest characters of a string, or of a run without blanks, that may look random.
 const LEAST_RANDOM: usize = 16;
 
-/// The same for what stands outside of quotes.
+/// Fewest characters of a text outside of quotes that may look random.
 const LEAST_UNQUOTED: usize = 24;
 
-/// Of a hundred pairs of letters in words, so many at least are among the usual ones; of random letters, 30 are.
+/// Fewest usual pairs of letters, of a hundred, in words; random letters have 30.
 const COMMON: usize = 56;
 
 /// The 220 commonest pairs of letters in the words of 1,500 Python modules.
@@ -18,7 +18,7 @@ const PAIRS: &str = "erinonteretiatesenstorledentiocosealedarliraroetmeanngtatrr
     hicrooegbeivsaowbuppifibubxtryrdwarnlsffcunngirgfeizboruaudsnvayldewbigaxpzeguuaddoggstpcceqdunu\
     fumutlobpywioveixeebflpspurksymmeyysofmsrvucixokdloiytki";
 
-/// What tokens of known services begin with.
+/// Beginnings of tokens of known services.
 const ISSUED: [&str; 27] = [
     "ghp_",
     "gho_",
@@ -49,7 +49,7 @@ const ISSUED: [&str; 27] = [
     "dop_v1_",
 ];
 
-/// Runs of a line's characters that look random.
+/// Collects the runs of a line's characters that look random.
 pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<usize>>) {
     if line.len() < LEAST_RANDOM {
         return;
@@ -74,7 +74,7 @@ pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<us
     }
 }
 
-/// Whether a run is a token that a known service has issued.
+/// Returns whether a known service has issued a run as a token.
 fn is_issued(run: &str) -> bool {
     let run = run.trim_start_matches(['=', '/', '.', '~']);
     let is_web_token = run.starts_with("eyJ") && run.len() > 30 && run.contains('.');
@@ -86,7 +86,7 @@ fn is_issued(run: &str) -> bool {
     is_web_token || ISSUED.iter().any(|start| issued(&start))
 }
 
-/// Whether a run of letters, digits and some signs looks random.
+/// Returns whether a run of letters, digits and some signs looks random.
 fn is_random(run: &str) -> bool {
     let text = run.trim_matches(|char: char| "=./-_~+".contains(char));
     let count = |of: fn(&u8) -> bool| text.bytes().filter(|byte| of(byte)).count();
@@ -111,8 +111,8 @@ fn is_random(run: &str) -> bool {
     (digits >= 2 && mixed as f64 >= 0.14 * length) || (mixed + cased) as f64 >= 0.25 * length || is_unspeakable(text)
 }
 
-/// How often a letter follows a digit or the other way round, and a capital a small letter. What words end with counts
-/// not: `sha256` is one.
+/// Counts changes between letters and digits, and from a small letter to a capital. The last change of a word does not
+/// count: `sha256` is a word.
 fn changes(text: &str) -> (usize, usize) {
     let (mut mixed, mut cased) = (0, 0);
     for word in text.split(|char: char| !char.is_ascii_alphanumeric()) {
@@ -124,7 +124,7 @@ fn changes(text: &str) -> (usize, usize) {
     (mixed, cased)
 }
 
-/// Whether the letters of a text follow each other as they hardly do in words.
+/// Returns whether the letters of a text follow each other as they hardly do in words.
 fn is_unspeakable(text: &str) -> bool {
     let (mut pairs, mut common) = (0, 0);
     for pair in text.as_bytes().windows(2).filter(|pair| pair.iter().all(u8::is_ascii_alphabetic)) {
@@ -135,7 +135,7 @@ fn is_unspeakable(text: &str) -> bool {
     pairs >= 12 && 100 * common < COMMON * pairs
 }
 
-/// Whether a string without blanks has letters, digits and signs in turn, as a password that was made has.
+/// Returns whether a string without blanks mixes letters, digits and signs as a generated password does.
 fn is_mixed(text: &str) -> bool {
     let kind = |byte: u8| match byte {
         b'a'..=b'z' => 0,
@@ -143,7 +143,7 @@ fn is_mixed(text: &str) -> bool {
         b'0'..=b'9' => 2,
         _ => 3,
     };
-    // Patterns, formats, paths and calls have their own.
+    // Patterns, formats, paths and calls mix them, too.
     if !text.bytes().all(|byte| byte.is_ascii_graphic()) || text.contains(|char| "\\()[]{}|<>:/?".contains(char)) {
         return false;
     }
@@ -159,7 +159,7 @@ fn distinct(text: &str) -> usize {
     seen.count_ones() as usize
 }
 
-/// Whether characters mostly follow each other as in the alphabet.
+/// Returns whether characters mostly follow each other as in the alphabet.
 fn is_alphabet(text: &str) -> bool {
     let pairs = text.as_bytes().windows(2);
     2 * pairs.filter(|pair| pair[0].wrapping_add(1) == pair[1]).count() > text.len()

@@ -1,7 +1,8 @@
-//! Bounded reading of a folder's files: the only place of this crate that opens one.
+//! Bounded reading of a folder's files, in the only place of this crate that opens one.
 //!
-//! A folder comes from others. A link leads to a device that never ends, a pipe never begins, a file grows while it is
-//! read. [`Reader::read`] opens regular files inside of the folder alone, without waiting, and stops at a size and a time.
+//! Folders come from others. A link may lead to an endless device, a pipe may never begin, and a file may grow while it
+//! is read. [`Reader::read`] opens only regular files inside of the folder, without waiting, within limits of size and
+//! time.
 
 use crate::limits::{MOST_NOTES, READ_SECONDS};
 use std::cell::RefCell;
@@ -10,10 +11,10 @@ use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes that are read between two looks at the time.
+/// Bytes to read between two checks of the time.
 const PIECE: u64 = 1 << 18;
 
-/// Reads the files of one folder, and collects notes about those that it refuses.
+/// Reader of the files of one folder, with notes about those that it refuses.
 pub(crate) struct Reader {
     /// The folder without links.
     root: PathBuf,
@@ -98,7 +99,7 @@ impl Reader {
         self.note(path, refusal.words());
     }
 
-    /// Notes something about a file in a line; the first notes are kept.
+    /// Notes a remark about a file in a line; the first notes are kept.
     pub(crate) fn note(&self, path: &Path, words: &str) {
         let mut notes = self.notes.borrow_mut();
         if notes.len() < MOST_NOTES {

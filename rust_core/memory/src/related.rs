@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// What is sought.
 #[derive(Clone, Debug)]
 pub struct Sought<'q> {
-    /// The document of the place, and its language.
+    /// The document of the place, with its language.
     pub asker: Asker<'q>,
     /// Lines of this document that are known anyway, from 0.
     pub seen: Range<u32>,
@@ -168,7 +168,7 @@ impl Part {
 }
 
 impl Store {
-    /// The texts of a document's language, those of open documents in place of their files.
+    /// Returns the texts in a document's language, with open documents in place of their files.
     fn parts(&self, Asker { key, language }: Asker<'_>) -> Vec<Part> {
         let state = self.state();
         let language = state.languages.find(key, language);

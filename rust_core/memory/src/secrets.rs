@@ -1,14 +1,14 @@
-//! Secrets in a text: what is assigned to a name of a secret, keys, tokens, and strings that look random.
+//! Detection of secrets in a text: values of names of secrets, keys, tokens, and strings that look random.
 //!
-//! None of it is remembered, so that nothing of it is offered at another place or shown to a model. A text is read line
-//! by line, and by signs that many languages share: quotes, brackets, commas, `=` and `:`. More is left out than has to
-//! be; a line whose string is left out is not recalled, and costs no more than that.
+//! The memory leaves them out, so it neither offers them at another place nor shows them to a model. A text is read line
+//! by line, by signs that many languages share: quotes, brackets, commas, `=` and `:`. The detection finds too much rather
+//! than too little: a false find only costs the recall of its line.
 
 use crate::lexemes::{is_blank, is_word};
 use crate::randomness::runs;
 use std::ops::Range;
 
-/// Lines that a secret value, and a block of a key, go on over at the most.
+/// Most lines of a secret value, and of a key's block.
 const VALUE_LINES: u8 = 16;
 const KEY_LINES: u8 = 120;
 
@@ -17,7 +17,7 @@ const STRONG: [&str; 6] = ["passw", "passphrase", "passcode", "secret", "credent
 const NAMED: [&str; 8] =
     ["token", "apikey", "accesskey", "authorization", "bearer", "connectionstring", "connstr", "authkey"];
 
-/// Words before `key` that make a name a secret's.
+/// Words before `key` in the names of secrets.
 const KEYS: [&str; 34] = [
     "access",
     "account",
@@ -55,7 +55,7 @@ const KEYS: [&str; 34] = [
     "webhook",
 ];
 
-/// Calls and tables that a secret is looked up in, by the parts of their names.
+/// Parts of the names of calls and tables that look secrets up.
 const LOOKUPS: [&str; 8] = ["get", "env", "header", "cookie", "setting", "config", "arg", "param"];
 
 /// Returns whether a file is made for secrets, by its name. Open documents of such names are private
@@ -79,44 +79,44 @@ enum Mode {
     Plain,
     /// In the block of a private key.
     Key,
-    /// In a string that is a secret, up to this quote.
+    /// In a secret string, up to this quote.
     Text(&'static str),
-    /// In what is assigned to a secret's name, so many brackets deep.
+    /// In the value of a secret's name, so many brackets deep.
     Value(u16),
 }
 
-/// A name of a secret that was just read.
+/// Name of a secret that was just read.
 #[derive(Clone, Copy)]
 struct Name {
     quoted: bool,
     strength: Strength,
-    /// Words between it and where the reading is.
+    /// Words read since the name.
     words: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strength {
-    /// A password: arguments of a function that is named so count as well.
+    /// Password: the arguments of a function with such a name count as well.
     Strong,
     Usual,
-    /// A key of some kind: what looks like a word is none.
+    /// Key of some kind, whose value does not look like a word.
     Weak,
 }
 
-/// What is being assigned to a secret's name.
+/// Assignment to a secret's name.
 #[derive(Clone, Copy)]
 struct Armed {
     depth: i32,
-    /// Whether it is arguments, which a bracket ends that leads back to this depth.
+    /// The value is arguments, which end with a bracket at this depth.
     call: bool,
-    /// Whether a word is no value of it.
+    /// A word is not the value.
     weak: bool,
-    /// Whether it may go on in the next line without a bracket.
+    /// The value may continue in the next line without a bracket.
     from_quoted: bool,
 }
 
 impl Scanner {
-    /// The secrets of a text that begins where the last one ended, in bytes and in their order.
+    /// Returns the secrets of a text that continues the last one, as ranges of bytes in their order.
     pub(crate) fn ranges(&mut self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = 0;
@@ -199,7 +199,7 @@ const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
 const KEY_NAME: &str = "PRIVATE KEY";
 
-/// Whether a line looks like one of a key's block, in a string or not.
+/// Returns whether a line looks like one of a key's block, in a string or not.
 fn is_key_line(line: &str) -> bool {
     let line = line.trim_matches(|char: char| "\"'`+,;\\ \t".contains(char));
     let line = line.strip_suffix("\\n").unwrap_or(line);
@@ -224,19 +224,19 @@ fn tidy(found: &mut Vec<Range<usize>>, from: usize) {
     found.extend(joined);
 }
 
-/// One line being read.
+/// Reader of one line.
 struct Reader<'t> {
     line: &'t str,
     at: usize,
     depth: i32,
     name: Option<Name>,
     armed: Option<Armed>,
-    /// The depth at which an argument of another name began, inside of a value.
+    /// Depth at which an argument with another name began inside of a value.
     other: Option<i32>,
     word: &'t str,
-    /// The word before the last opening bracket, and whether nothing came after that.
+    /// Word before the last opening bracket, if nothing has followed the bracket.
     opened_by: Option<&'t str>,
-    /// The last character that is no blank.
+    /// Last character that is no blank.
     last: char,
     quoted: Vec<Range<usize>>,
     unclosed: Option<&'static str>,
@@ -317,7 +317,7 @@ impl<'t> Reader<'t> {
             }
             '(' | '[' | '{' => {
                 self.depth += 1;
-                // A bracket opened by another one has the name of that.
+                // A bracket inside of another one has the same name.
                 self.opened_by = if self.last == 'a' || self.last == '!' { Some(self.word) } else { opened_by };
                 let strong = self.name.is_some_and(|name| name.strength == Strength::Strong && !name.quoted);
                 if char == '{' && self.armed.is_some_and(|armed| armed.depth == self.depth - 1) && self.last == 'a' {
@@ -343,10 +343,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// After the sign between a name and its value, with so many words between them at most.
+    /// Begins a value after the sign behind its name, with at most so many words between them.
     fn arm(&mut self, words: usize) {
         if let Some(armed) = self.armed {
-            // In a call that makes the value, what other arguments are is none of it.
+            // In a call that makes the value, other arguments are not secret.
             let is_value = self.word.is_empty() || strength(self.word).is_some() || is_value_name(self.word);
             if self.depth > armed.depth && self.last == 'a' && !is_value && self.other.is_none() {
                 self.other = Some(self.depth);
@@ -366,7 +366,7 @@ impl<'t> Reader<'t> {
             }
             self.name = None;
         } else if self.name.take().is_some_and(|name| name.quoted) {
-            // Of a pair; in a list of names, words follow.
+            // Part of a pair; in a list of names, words follow.
             self.armed = Some(Armed { depth: self.depth, call: false, weak: true, from_quoted: false });
         }
     }
@@ -381,7 +381,7 @@ impl<'t> Reader<'t> {
         });
         let opened_by = self.opened_by.take();
         let start = self.at + mark.len();
-        // An apostrophe, or the mark of something that is no string.
+        // An apostrophe, or a mark outside of strings.
         let is_apostrophe = quote == '\'' && triple.is_none() && {
             let before = self.line[..self.at].chars().next_back();
             let prefix = self.line[..self.at].chars().rev().take_while(|&char| is_word(char)).count();
@@ -427,7 +427,7 @@ impl<'t> Reader<'t> {
         self.last = quote;
     }
 
-    /// How the next line begins.
+    /// Returns the state in which the next line begins.
     fn next(&self) -> Mode {
         if let Some(quote) = self.unclosed {
             return Mode::Text(quote);
@@ -439,7 +439,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Where a string ends, from its first character on; a backslash takes what follows it along.
+/// Returns where a string ends, from its first character on; a backslash escapes the next one.
 fn end_of(text: &str, quote: &str) -> Option<usize> {
     let mut at = 0;
     let bytes = text.as_bytes();
@@ -455,23 +455,23 @@ fn end_of(text: &str, quote: &str) -> Option<usize> {
     None
 }
 
-/// Whether a word is what calls name their value.
+/// Returns whether calls use a word to name their value.
 fn is_value_name(word: &str) -> bool {
     matches!(word, "value" | "val" | "v" | "default")
 }
 
-/// Whether a call or a table of this name has names for arguments.
+/// Returns whether a call or a table of this name takes names as arguments.
 fn is_lookup(word: &str) -> bool {
     let small = word.to_ascii_lowercase();
     LOOKUPS.iter().any(|part| small.contains(part))
 }
 
-/// Whether a text is a name without digits.
+/// Returns whether a text is a name without digits.
 fn is_plain_name(text: &str) -> bool {
     text.chars().all(|char| char.is_alphabetic() || "_-.".contains(char))
 }
 
-/// Whether a text is made of words in one case.
+/// Returns whether a text is made of words in one case.
 fn is_words(text: &str) -> bool {
     let is_word = |word: &str| {
         let letters = || word.chars();
@@ -483,7 +483,7 @@ fn is_words(text: &str) -> bool {
     text.chars().all(is_letter) && text.split(|char: char| !char.is_alphabetic()).all(is_word)
 }
 
-/// How sure it is that a word names a secret; None where it does not.
+/// Returns how surely a word names a secret; None where it does not.
 fn strength(word: &str) -> Option<Strength> {
     if word.len() < 2 || word.len() > 100 {
         return None;
@@ -513,7 +513,7 @@ fn strength(word: &str) -> Option<Strength> {
     (word.contains("_key") || word.contains("Key")).then_some(Strength::Weak)
 }
 
-/// The same of a string that is a name: of a field, a header, an option.
+/// Returns how surely a string names a secret as a field, a header, or an option; None where it does not.
 fn name_in(text: &str) -> Option<Strength> {
     let text = text.trim_matches(|char: char| char == '-' || char == ':' || is_blank(char));
     let is_name = text.len() <= 64 && text.chars().all(|char| is_word(char) || char == '-' || char == '.');
@@ -521,18 +521,18 @@ fn name_in(text: &str) -> Option<Strength> {
     if is_name { strength(&last.replace('-', "_")) } else { None }
 }
 
-/// Secrets in the text of a string that is none as a whole.
+/// Finds secrets in a string that is no secret as a whole.
 fn inside(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     for (at, _) in text.match_indices("://") {
         let from = at + 3;
         let authority = text[from..].split(|char: char| "/?#\"' \t".contains(char)).next().unwrap_or_default();
-        // A password may hold the signs that end what is before the host.
+        // A password may hold the signs that end the part before the host.
         let authority = authority.rfind('@').or_else(|| text[from..].split([' ', '"']).next()?.rfind('@'));
         if let Some(end) = authority.filter(|&end| text[from..from + end].contains(':')) {
             found.push(start + from..start + from + end);
         }
     }
-    // What stands before a host without a scheme: `name:password@host`.
+    // An account before a host without a scheme: `name:password@host`.
     let account = text.split(|char: char| is_blank(char) || char == '/').next().unwrap_or_default();
     if let (Some(colon), Some(end)) = (account.find(':'), account.rfind('@')) {
         if colon > 0 && colon + 1 < end && !account.starts_with("mailto") && account[..colon].chars().all(is_word) {
@@ -573,7 +573,7 @@ fn inside(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
 mod tests {
     use super::Scanner;
 
-    /// The texts of what is left out.
+    /// Returns the texts of the secrets.
     fn secrets(text: &str) -> Vec<&str> {
         Scanner::default().ranges(text).into_iter().map(|range| &text[range]).collect()
     }

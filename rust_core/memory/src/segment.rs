@@ -23,7 +23,7 @@ const COUNTED: usize = 128;
 pub(crate) struct Segment {
     pub(crate) lexemes: Vec<Lexeme>,
     pub(crate) spans: Vec<Span>,
-    /// What all of its texts are of.
+    /// Language of all of its texts.
     pub(crate) language: Language,
     order: Vec<u32>,
     /// Line breaks before each `COUNTED`th lexeme.

@@ -38,7 +38,7 @@ pub(crate) struct Block {
     /// Line breaks before it.
     pub(crate) line: u32,
     pub(crate) breaks: u32,
-    /// The indentation at its end, and whether a secret goes on there.
+    /// Indentation at its end, and the state of the search for secrets there.
     pub(crate) indents: Indents,
     pub(crate) scanner: Scanner,
 }
@@ -48,9 +48,9 @@ pub(crate) struct Open {
     pub(crate) blocks: Vec<Block>,
     pub(crate) hash: u64,
     pub(crate) unit: &'static str,
-    /// What it is told to be of; its blocks are of that once they are made.
+    /// Language of the document; its blocks have it once they are rebuilt.
     pub(crate) language: Language,
-    /// Whether it answers only queries of its own.
+    /// The document answers only its own queries.
     pub(crate) private: bool,
 }
 
@@ -106,7 +106,7 @@ impl State {
         self.files.get(key).map(|&document| self.info(document).stamp)
     }
 
-    /// Puts files that were read, with their languages, in the place of what was remembered of them.
+    /// Replaces the remembered texts of files that were read, by their languages.
     fn publish(&mut self, read: &[Read], languages: &[Language]) -> Vec<Document> {
         let mut documents = Vec::new();
         for (file, &language) in read.iter().zip(languages) {
@@ -175,7 +175,7 @@ impl State {
         self.characters_of(|_| true)
     }
 
-    /// The same of some documents.
+    /// Characters of some documents that are remembered.
     pub(crate) fn characters_of(&self, counts: impl Fn(&Info) -> bool) -> usize {
         let counted = self.documents.iter().filter(|info| info.live && !info.hidden && counts(info));
         counted.map(|info| info.characters).sum()
@@ -185,7 +185,7 @@ impl State {
         segment.spans.iter().filter(|span| self.info(span.document).live).map(|span| span.own.len()).sum()
     }
 
-    /// Segments that should be one: one that is more than half dead, or too many of a size and a language.
+    /// Segments to merge: one that is more than half dead, or too many of a size and a language.
     fn untidy(&self) -> Vec<Arc<Segment>> {
         if let Some(dead) = self.segments.iter().find(|segment| 2 * self.live(segment) < segment.len()) {
             return vec![dead.clone()];
@@ -260,7 +260,7 @@ impl Store {
         self.read_on(text, indents, &mut Scanner::default(), into)
     }
 
-    /// The same of a text that goes on after another; where a secret is left out, there is a mark instead.
+    /// Reads a text that continues another; a mark takes the place of each secret.
     pub(crate) fn read_on(
         &self,
         text: &str,
@@ -277,7 +277,7 @@ impl Store {
         self.read_open(&text[start..], indents, into)
     }
 
-    /// The same of a text without secrets.
+    /// Reads a text without secrets.
     fn read_open(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
         const HELD: usize = 2048;
         let mut splitter = Splitter::new(text, indents);
@@ -333,7 +333,7 @@ impl Store {
     }
 }
 
-/// The files that were read as a segment for each of their languages, with their places in place of documents' numbers.
+/// Builds a segment of the read files for each of their languages, with places in `read` instead of documents' numbers.
 fn by_language(lexemes: Vec<Lexeme>, read: &[Read], languages: &[Language]) -> Vec<Segment> {
     let mut present = languages.to_vec();
     present.sort_unstable();

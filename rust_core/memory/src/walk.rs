@@ -1,4 +1,4 @@
-//! The walk through a folder: its files of some suffixes that nothing hides, within bounds.
+//! Walk through a folder: its files of some suffixes that nothing hides, within bounds.
 
 use crate::ignores::Ignores;
 use crate::limits::{DEEPEST, ENTRIES, FILE, FILES, FOLDER_ENTRIES, PATHS, WALK_SECONDS};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// Folders of what others wrote, or programs.
+/// Folders of foreign code, or of programs.
 const FOREIGN: [&str; 12] = [
     "site-packages",
     "dist-packages",
@@ -26,10 +26,10 @@ const FOREIGN: [&str; 12] = [
     "htmlcov",
 ];
 
-/// Files that make their folder one of these.
+/// Files that mark their folder as foreign.
 const FOREIGN_MARKS: [&str; 3] = ["pyvenv.cfg", "CACHEDIR.TAG", "conda-meta"];
 
-/// A file of the folder.
+/// File of the folder.
 pub(crate) struct Found {
     pub(crate) key: Arc<str>,
     pub(crate) stamp: Stamp,
@@ -41,7 +41,7 @@ impl Found {
     }
 }
 
-/// A folder that the walk is in.
+/// Folder on the way of the walk.
 struct Level {
     folder: PathBuf,
     entries: ReadDir,
@@ -54,7 +54,7 @@ struct Walk<'a> {
     reader: &'a Reader,
     stop: &'a dyn Fn() -> bool,
     found: Vec<Found>,
-    /// The folders from the root to the current one: the number of open descriptors, and of rules in memory.
+    /// Folders from the root to the current one; their number bounds open descriptors, and rules in memory.
     levels: Vec<Level>,
     entries: usize,
     paths: usize,

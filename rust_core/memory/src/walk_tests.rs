@@ -141,7 +141,7 @@ fn rules_have_bounds() {
     assert!(many.len() as u64 > IGNORE_FILE);
     folder.write(".gitignore", format!("a.py\n{many}b.py\n"));
     let (found, notes) = folder.walk();
-    // The first rules hold, what is beyond the bounds does not.
+    // The first rules hold; those beyond the bounds do not.
     assert_eq!(found, ["b.py"]);
     assert_eq!(notes.len(), 1);
     let one_line = [

@@ -120,17 +120,17 @@ impl ProjectMemory {
         })
     }
 
-    /// Takes the notes about what was left out of folders, a line each.
+    /// Takes the notes on files left out of folders, a line each.
     fn take_notes(&self) -> Vec<String> {
         self.core.take_notes()
     }
 
-    /// Names the languages of suffixes: pairs of both.
+    /// Names the languages of suffixes, given as pairs.
     fn name_languages(&self, languages: Vec<(String, String)>) {
         self.core.name_languages(&languages);
     }
 
-    /// `language`: empty for the one that the key's suffix says. `private`: whether it answers only queries of its own.
+    /// `language`: if empty, the key's suffix decides. `private`: the text answers only queries of this document.
     #[pyo3(signature = (key, before, after, language = "", private = false))]
     fn update(
         &self,
@@ -219,7 +219,7 @@ impl ProjectMemory {
         found.into_iter().map(|one| (one.key, one.line, one.text, one.name, one.score)).collect()
     }
 
-    /// Characters of the texts of a language; of all, where it is empty.
+    /// Returns the characters of a language's texts; of all texts, where it is empty.
     fn characters(&self, py: Python<'_>, language: &str) -> usize {
         py.detach(|| self.core.characters(language))
     }
