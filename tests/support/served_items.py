@@ -379,7 +379,10 @@ async def fuzz(
                 cases |= {case.number: case for case in batch}
                 answers = await together(clients, batch)
                 more = examine(answers)
-                found.violations += more.violations
+                for violation in more.violations:  # at once, for whoever does not wait until they are smaller
+                    if violation.kind not in {one.kind for one in found.violations}:
+                        say(str(violation))
+                    found.violations.append(violation)
                 for name, count in more.counts.items():
                     found.count(name, count)
                 for seen in answers:
