@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (MemoryError, RuntimeError, ImportError) as error:
         if not is_exhaustion(error):
             raise
-        complain("too little memory, or no thread to be had")
+        complain("too little memory, or no thread available")
         return BAD_INPUT
 
 

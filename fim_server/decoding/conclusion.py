@@ -175,7 +175,7 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
             known = f"the shortest completion known takes {run.landing.needed - run.healed_tokens}"
             return f"at no point within {tokens} tokens was the text complete; {known}"
         case StopReason.DEAD_END if tokens == 0 and run.has_limits:
-            return "each word that the model proposes would load an unbound name, or go on with the one that was chosen"
+            return "each word that the model proposes would load an unbound name, or continue the chosen one"
         case StopReason.DEAD_END if tokens == 0:
             return "nothing can connect the text before the cursor with the text after it"
         case StopReason.DEAD_END:

@@ -571,7 +571,7 @@ class Completer:
         if not text.strip():
             return "the model inserts nothing here"
         if hidden_in(text, known_at(request.split.left, request.split.right)) is not None:
-            return "it holds a character that readers do not see"
+            return "it has a hidden character"
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem

@@ -233,7 +233,7 @@ class Contexts:
             found,
             guarantee="partial",
             covered_lines=tuple(stretch for stretch in others if stretch),
-            diagnostics=(f"line {at + 1}: what has to follow is not there yet",),
+            diagnostics=(f"line {at + 1}: the text that has to follow is missing",),
             stood_in=range(behind, behind + right.count("\n") - lines),
             stand_in=stand_in,
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXHAUSTED = 4
 """Exit status for a lack of memory or threads."""
 
-SAID = "too little memory, or no thread to be had: the server ends; choose a smaller model or allow the process more"
+SAID = "too little memory, or no thread available: the server ends; choose a smaller model or give the process more"
 LINE = f"fim-server: {SAID}\n".encode()
 """Message in bytes, built while there is memory for it."""
 

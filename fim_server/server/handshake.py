@@ -89,7 +89,7 @@ class HandshakeProtocol(LanguageServerProtocol):
 
     def pass_over(self, problem: str) -> None:
         """Log why a message was skipped; the following ones are read."""
-        logger.warning("a message was passed over: %s", problem)
+        logger.warning("a message was skipped: %s", problem)
         self._refuse_unread(INVALID_REQUEST, problem)
 
     def refuse_text(self) -> None:

@@ -1,9 +1,9 @@
-"""What has to follow the line that is being typed and is not there yet, where nobody has asked for it.
+"""Stand-ins for text that has to follow the cursor's line and is missing.
 
-Who types `try:` and a line below has not written `except` so far, nor a definition below a decorator, nor the colon
-behind the `)` that an editor has put on a line of its own. No program is complete before that, and of a line alone
-nothing could be offered, or only one that closes the header itself and opens another bracket (`def f(a):(` above `)`).
-So the shortest that has to follow stands in for it in the right context, and what is offered fits that.
+While a user types a line below `try:`, there is no `except` yet, no definition below a decorator, and no colon behind
+the `)` that an editor has put on a line of its own. No line alone completes such a program, except one that closes the
+header itself and opens another bracket (`def f(a):(` above `)`). So the shortest text that has to follow stands in for
+it in the right context, and suggestions fit that.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def hole(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the model writes, in place of a model: the last of some texts."""
+    """Stand-in for a model that writes the last of some texts."""
     texts = ["a"]
     done = Completion("a", "exact", StopReason.END_TOKEN, None, won=Won.END_TOKEN)
 

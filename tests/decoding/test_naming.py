@@ -394,4 +394,4 @@ def test_where_every_token_is_refused_there_is_no_text_and_a_reason(left: str, w
     found = complete(model, PYTHON, split, options)
     assert (found.text, found.guarantee) == (None, "exact" if left == "x = " else "none")
     assert found.reason is not None
-    assert found.reason.endswith(("would load an unbound name, or go on with the one that was chosen", ": zebra"))
+    assert found.reason.endswith(("would load an unbound name, or continue the chosen one", ": zebra"))

@@ -1,4 +1,4 @@
-"""What is cut off a text before it is suggested: indentation, lines and phrases that are there already."""
+"""Cuts that turn a text into a suggestion: indentation, lines and phrases that are there already."""
 
 from __future__ import annotations
 

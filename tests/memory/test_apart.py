@@ -1,4 +1,4 @@
-"""What the memory keeps apart: languages, private documents, and secrets, which it does not have at all."""
+"""Separation in the memory: languages, private documents, and secrets, which it leaves out."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ with Memory() as memory:
     print(json.dumps([settled, memory.sizes()["files"], memory.take_notes(), grown // 1024]))
 """
 MOST_MB = 150
-"""Of growth, which the index of a few small files does not need a tenth of."""
+"""Most growth in bytes; the index of a few small files needs less than a tenth of it."""
 
 
 def index(folder: Path) -> tuple[int, list[str]]:

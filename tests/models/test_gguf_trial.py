@@ -23,7 +23,7 @@ from tiny_base import tiny_weights, write_tiny_base
 SUPPORT = Path(__file__).parents[1] / "support"
 
 FATAL_SEED = 14
-"""Of a mutated file whose header is one and at which llama.cpp aborts."""
+"""Seed of a mutated file with a valid header at which llama.cpp aborts."""
 
 needs_library = pytest.mark.skipif(not library.is_installed(), reason="xllamacpp is not installed (the extra `gguf`)")
 

@@ -127,7 +127,7 @@ FAULTS: dict[str, Callable[[str], Answer]] = {
     "a reset": lambda kind: streamed(event(kind, step(kind))[:20], reset=True),
     "a length that is not kept": lambda kind: whole(b"{}", headers={"Content-Length": "900"}),
 }
-"""What a request for text gets, by the kind of endpoint."""
+"""Answers to requests for text, by the kind of endpoint."""
 
 UNFIT: dict[str, Callable[[str], Answer]] = {
     "a token beyond them": lambda kind: streamed(event(kind, step(kind, 10**9))),
@@ -135,7 +135,7 @@ UNFIT: dict[str, Callable[[str], Answer]] = {
     "a token that is no number": lambda kind: streamed(event(kind, step(kind, "x"))),
     "a fraction": lambda kind: streamed(event(kind, step(kind, float("inf")))),
 }
-"""The same with ids, where the endpoint tells ids."""
+"""Answers with wrong ids, where the endpoint sends ids."""
 
 
 def completed(address: str, kind: str, tmp_path: Path) -> int:
@@ -202,7 +202,7 @@ ODD: tuple[Answer, ...] = (
     whole(b"", 302, {"Location": "http://127.0.0.1:9/"}),
     streamed(b"[" + b"1," * 65536, repeat=True),
 )
-"""What a request gets that asks an endpoint what it is."""
+"""Answers to requests for an endpoint's description."""
 
 
 @pytest.mark.parametrize(("kind", "path"), [(kind, path) for kind in KINDS for path in PATHS[kind]])

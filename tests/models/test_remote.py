@@ -295,7 +295,7 @@ def test_a_server_that_dies_in_the_middle_is_asked_again(local: FimModel, hasty:
     [
         ("ids", "tells a token 1000000, and its model has"),
         ("bytes", "has another tokenizer"),
-        ("shares", "tells what is no log probability"),
+        ("shares", "sent an invalid log probability"),
         ("error", "the endpoint has failed"),
         ("400", "HTTP 400 (not now)"),
         ("401", "a key goes by --api-key-env"),

@@ -205,7 +205,7 @@ def test_tokens_of_sentencepiece_s_kind_are_read() -> None:
         ({"tokenizer.ggml.model": "bert"}, "a tokenizer of the kind 'bert'"),
         ({"tokenizer.ggml.eos_token_id": None}, "does not tell which token ends its texts"),
         ({"tokenizer.ggml.scores": [0.0]}, "tells tokens that are not understood"),
-        ({"tokenizer.ggml.tokens": [1, 2, 3], "tokenizer.ggml.scores": None}, "tells tokens of which no tokenizer"),
+        ({"tokenizer.ggml.tokens": [1, 2, 3], "tokenizer.ggml.scores": None}, "its tokens make no tokenizer"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(others: dict[str, Any], problem: str) -> None:

@@ -131,7 +131,7 @@ def test_numbers_of_no_process_of_an_editors_end_nothing(number: int | None, mon
 def test_a_server_started_from_another_namespace_knows_no_numbers(
     sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by `docker exec -i`, where the parent is none: a process of that number is another one."""
+    """Start the server without a parent, as `docker exec -i` does: its parent's number names another process."""
     monkeypatch.setattr(os, "getppid", lambda: 0)
     before = threading.active_count()
     Watched().processes.watch(sleeper.pid)

@@ -1,4 +1,4 @@
-"""Too little memory, no thread to be had, a full disk: the server says so and ends, and ends when it is told to."""
+"""Lack of memory or threads, and a full disk: the server reports them and ends, also on `exit`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the 
 
 @asynccontextmanager
 async def started(*command: str, **more: Any) -> AsyncIterator[tuple[Server, Wire]]:
-    """A server by its command, which is told to load its model."""
+    """Start a server by its command, and let it load its model."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, **more)
     assert process.stdin is not None
@@ -71,7 +71,7 @@ async def test_what_a_library_says_of_memory_is_heeded() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("megabytes", [200, 300, 380, 460])
 async def test_with_little_memory_a_server_is_ready_or_ends(megabytes: int) -> None:
-    """How much is little depends on the libraries; nowhere does it load for ever."""
+    """The limit depends on the libraries, but the server never stays in `loading`."""
     import resource
 
     def limit() -> None:

@@ -34,7 +34,7 @@ def built(cache: Path) -> Path:
 
 
 async def fails(client: Client) -> str:
-    """What the server says of the model that it has not; it answers all the same."""
+    """Return the server's message about the missing model; requests are answered all the same."""
     await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
     assert await Editor(client, "a.py", TEXT).ask(HERE) == []
     message: str = client.statuses[-1]["message"]
@@ -78,4 +78,4 @@ async def test_a_file_that_ends_processes_does_not_end_the_server(
 async def test_an_endpoint_that_lies_does_not_end_the_server() -> None:
     with answering("llama.cpp", whole({}), tokenize=whole({"tokens": [10**9]})) as address:
         async with serving(None, "--model", address) as client:
-            assert "encodes a text as tokens that its model has not" in await fails(client)
+            assert "encodes a text as tokens unknown to its model" in await fails(client)

@@ -353,7 +353,7 @@ async def test_a_notebook_that_is_too_large_is_declined_as_a_file_is(wire: Wire)
 
 
 async def test_what_other_cells_say_is_recalled() -> None:
-    """The project's memory is told of the notebook as one document, but for the cursor's line."""
+    """The project's memory gets the notebook as one document, without the cursor's line."""
     async with notebook_server(projectMemory=True, askModel=False) as wire:
         line = "figure.savefig(folder / 'overview_of_rows.png', dpi=300)"
         editor = await opened(wire, f"folder = 1\n{line}\n", f"folder = 2\n{line}\n", "folder = 3\nfigure.savefig(")

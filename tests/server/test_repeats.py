@@ -1,4 +1,4 @@
-"""Suggestions that repeat nothing: the worker with the embedded model, and with one that writes what it is told."""
+"""Suggestions that repeat nothing: the worker with the embedded model, and with one that writes given texts."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ async def test_a_message_sent_slowly_is_not_waited_for(monkeypatch: pytest.Monke
 
 
 async def test_a_stranger_makes_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is sent before the token costs a connection and no more."""
+    """Messages before the token cost a connection and no more."""
     made: list[object] = []
 
     def create() -> Any:
@@ -451,7 +451,7 @@ async def test_a_model_is_warmed_up_once_for_all_clients(monkeypatch: pytest.Mon
 
 
 async def test_a_large_message_keeps_no_other_client_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """12 MB of small objects took 18 s, in which nobody was answered."""
+    """Without a thread of its own, a message of 12 MB in small objects delays other clients by 18 s."""
     may_go_on, structure = threading.Event(), DocumentProtocol.structure_message
 
     def structure_slowly(protocol: DocumentProtocol, data: dict[str, Any]) -> Any:

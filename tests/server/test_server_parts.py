@@ -358,7 +358,7 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
     assert (whole.guarantee, opened.guarantee) in (("exact", "partial"), ("exact", "exact"))
     if opened.guarantee == "partial":
         assert not whole.session.check(middle).complete
-        assert opened.diagnostics[0].endswith("what has to follow is not there yet")
+        assert opened.diagnostics[0].endswith("the text that has to follow is missing")
         assert opened.session.check("").viable
 
 

@@ -74,7 +74,7 @@ def embedded() -> FimModel:
 def asked(
     embedded: FimModel, language: str, marked: str, text: str, kind: type[SureBackend] = SureBackend, **settings: Any
 ) -> tuple[Split, Answer, Contexts]:
-    """What comes of an explicit request where the model is sure of a text."""
+    """Return the answer to an explicit request where the model is sure of a text."""
     backend = kind(embedded)
     model = replace(embedded, backend=backend, turn=Turn())
     loading: Future[Loaded] = Future()

@@ -1,4 +1,4 @@
-"""Stand-ins for what has to follow: where they are needed, what they are, and what the client is told of them."""
+"""Stand-ins for text that has to follow: their places, their texts, and their description for the client."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Connected:
             protocol.handle_message(protocol.structure_message(json.loads(json.dumps(message))))
 
     def receive(self, message: dict[str, Any]) -> None:
-        """As :meth:`send`; what cannot be read is logged, as where messages come over a wire."""
+        """Send like :meth:`send`, and log an unreadable message as a connection does."""
         try:
             self.send(message)
         except JsonRpcException as error:

@@ -305,7 +305,7 @@ def characters(text: str) -> str:
 
 
 def is_sound(text: str) -> bool:
-    """Whether no half of a surrogate pair stands by itself."""
+    """Return whether no half of a surrogate pair stands by itself."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -59,7 +59,7 @@ def tokenize(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
 
 
 def shown() -> dict[str, Any]:
-    """What Ollama tells of the model."""
+    """Description of the model, as Ollama sends it."""
     return {
         "capabilities": ["completion", "insert"],
         "model_info": {
@@ -73,7 +73,7 @@ def shown() -> dict[str, Any]:
 
 
 def usual(kind: str) -> dict[str, Answer]:
-    """What an endpoint of a kind says but to requests for text."""
+    """Return an endpoint's answers to requests other than for text, by its kind."""
     listed = {"data": [{"id": "a-model", "owned_by": kind, "root": "/models/a-model", "max_model_len": 4096}]}
     answers: dict[str, dict[str, Answer]] = {
         "llama.cpp": {

@@ -234,7 +234,7 @@ class Fuzzer:
 
 
 async def fuzz(edits: int, seed: int) -> Counter[str]:
-    """So many changes; raises Different."""
+    """Make a number of changes. Raises Different."""
     before, editor.SERVE = editor.SERVE, PROGRAM
     try:
         async with notebook_server(**SETTINGS) as wire:

@@ -52,7 +52,7 @@ class Cell:
 
 @dataclass
 class NotebookEditor:
-    """A notebook in an editor, and the server that is told of it."""
+    """Notebook in an editor, with the server that follows it."""
 
     wire: Wire
     path: str
@@ -90,7 +90,7 @@ class NotebookEditor:
         await self.note("didChange", {"notebookDocument": identity, "change": {"cells": cells}})
 
     def changed(self, cell: Cell, start: int, end: int, text: str) -> dict[str, Any]:
-        """A change of a cell's text, made here; what is told of it."""
+        """Change a cell's text, and return the notification of it."""
         span = {"start": cell.position(start), "end": cell.position(end)}
         cell.text = cell.text[:start] + text + cell.text[end:]
         cell.version += 1
@@ -100,7 +100,7 @@ class NotebookEditor:
         await self.change(textContent=[self.changed(self.cells[at], start, end, text)])
 
     async def splice(self, start: int, count: int, cells: Iterable[Cell] = ()) -> None:
-        """Put cells in the place of others; of those that stay no text is told again."""
+        """Replace cells by others; the notification has no texts of cells that stay."""
         new = list(cells)
         gone = [cell for cell in self.cells[start : start + count] if cell not in new]
         come = [cell for cell in new if cell not in self.cells]

@@ -1,4 +1,4 @@
-"""What has to hold of the items that the server sends, judged by each language's own parser."""
+"""Invariants of the items that the server sends, judged by each language's own parser."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def list_item(document: Document, item: dict[str, Any]) -> Item:
 
 
 def expanded(snippet: str) -> str:
-    """What an editor inserts for a snippet without tab stops.
+    """Return the text that an editor inserts for a snippet without tab stops.
 
     Raises:
         ValueError: It has one.
@@ -173,11 +173,11 @@ class Court:
         self.judge.close()
 
     def takes(self, text: str) -> bool:
-        """Whether the language's parser takes a text, where it is claimed to."""
+        """Return whether the language's parser accepts a text that is claimed to parse."""
         return self.objection(text) is None
 
     def objection(self, text: str) -> str | None:
-        """What the parser says of a text that is claimed to parse; None for nothing, or for a documented difference."""
+        """Return the parser's error for a text that is claimed to parse; None for none, or a documented difference."""
         verdict, said = self.judge.decided(text, True)
         if verdict is not False:
             return None
@@ -202,7 +202,7 @@ def court(name: str) -> Court:
 
 @dataclass
 class Verdicts:
-    """What was found in some answers.
+    """Findings in some answers.
 
     Attributes:
         violations: What breaks an invariant.
@@ -218,7 +218,7 @@ class Verdicts:
 
 
 def examine(answers: Sequence[Seen]) -> Verdicts:
-    """Check all invariants of some answers; each judge is asked about all its texts together."""
+    """Check all invariants of some answers; each judge gets all its texts together."""
     found = Verdicts()
     for name in sorted({seen.place.language for seen in answers}):
         mine = [seen for seen in answers if seen.place.language == name]
@@ -262,7 +262,7 @@ def broken_invariants(seen: Seen) -> Iterator[tuple[str, Item | None, str]]:
 
 
 def known_to_engine(seen: Seen, item: Item) -> str:
-    """Whether the engine, opened afresh, takes what the parser refuses."""
+    """Return whether the engine, opened afresh, accepts a text that the parser refuses."""
     language = court(seen.place.language).language
     left, right = (LINE_BREAK.sub("\n", part) for part in (seen.text[: item.start], seen.text[item.end :]))
     left = seen.place.program(left)
@@ -271,7 +271,7 @@ def known_to_engine(seen: Seen, item: Item) -> str:
 
 
 def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
-    """What is wrong with the lines that a partial item covers; None where they parse, or can be made to.
+    """Return the fault of the lines that a partial item covers; None where they parse, or can be made to.
 
     A line that is left out may have to be stood in for, as the block of a header.
     """
@@ -301,7 +301,7 @@ def kept(lines: Sequence[str], first: int, covered: frozenset[int], stand_in: st
 
 
 def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
-    """What is wrong with an item's text and range, whatever parses."""
+    """Return the faults of an item's text and range, apart from parsing."""
     place = seen.place
     if not item.start <= seen.cursor <= item.end or "\n" in seen.text[item.start : item.end]:
         yield "range", f"{item.start}:{item.end} is not at the cursor, {seen.cursor}"
@@ -333,11 +333,11 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
 
 
 def is_loop(found: re.Match[str]) -> bool:
-    """Whether a phrase comes too often: a single word with signs may come three times (`x.parent.parent.parent`)."""
+    """Return whether a phrase repeats too often: a word with signs may come three times (`x.parent.parent.parent`)."""
     times = len(found[0]) // len(found[1])
     return telling(found[1]) and any(map(str.isalpha, found[1])) and (times > 3 or len(WORD.findall(found[1])) > 1)
 
 
 def telling(text: str) -> bool:
-    """Whether a text says so much that it is not written twice by chance."""
+    """Return whether a text is too specific to be written twice by chance."""
     return sum(character.isalnum() for character in text) >= LEAST_TELLING

@@ -42,7 +42,7 @@ TEXTS, OWN_TEXTS = 60, 6
 SHRUNK, SHRINKING = 2, 60
 """Violations of a kind that are made smaller, and requests for each."""
 ACCEPTED = ("", "", "", "word", "line", "word word")
-"""What is accepted of an item before the server is asked again."""
+"""Parts of an item to accept before the next request."""
 NOTEBOOK = "notebook"
 """A client whose documents are cells; of files in Python alone."""
 CLIENTS: dict[str, dict[str, Any]] = {
@@ -58,17 +58,17 @@ SHORT = {"maxTokens": 24, "maxLineTokens": 16, "promptTokens": 128, "deadlineMs"
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked at a place.
+    """Requests at a place.
 
     Attributes:
         number: Of the case, from 0.
-        place: Where the server is asked first.
+        place: The place of the first request.
         client: One of :data:`CLIENTS`.
         invoked: Whether the user asks.
         newline: The document's line break.
         texts: What the model is to write, the likeliest first.
         noise: The seed of what it writes elsewhere.
-        accepted: What is accepted before it is asked again, one of :data:`ACCEPTED`.
+        accepted: The part to accept before the next request, one of :data:`ACCEPTED`.
         settings: The server's.
     """
 
@@ -135,7 +135,7 @@ class Writer:
 
 
 def proposals(draw: random.Random, place: Place, other: str) -> list[str]:
-    """What a model may propose at a place: the true rest, mostly with one thing wrong."""
+    """Return a model's proposal at a place: the true rest, mostly with one thing wrong."""
     rest, right, blanks = place.rest or other[: draw.randint(1, 30)], place.right, place.indentation
     below = next((line for line in right.split("\n")[1:] if line.strip()), "x")
     line = f"\n{blanks}"
@@ -459,7 +459,7 @@ async def smaller(clients: dict[str, Client], case: Case, violation: Violation) 
 
 
 def available(languages: Sequence[str]) -> list[str]:
-    """Those of some languages that have a judge here; the others are told of."""
+    """Return those of some languages that have a judge here, and print the others."""
     found = []
     for name in languages:
         try:

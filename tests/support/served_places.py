@@ -106,7 +106,7 @@ def files(language: str, draw: random.Random, own: bool) -> Iterator[str]:
 
 
 def folders(language: str) -> list[Path]:
-    """Where a language's tools keep sources on this machine."""
+    """Return the folders in which a language's tools keep sources on this machine."""
     if language == "python":
         return [Path(re.__file__).parents[1]]
     if language == "go":
@@ -264,7 +264,7 @@ def _deeper(text: str, lines: list[tuple[int, int]], wide: int) -> Iterator[tupl
 
 
 def line_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends."""
+    """Return the beginning and the end of each line."""
     start = 0
     while start <= len(text):
         end = text.find("\n", start)

@@ -1,4 +1,4 @@
-"""The language server with a model that writes what it is told: `test/writes` names texts and a seed.
+"""The language server with a model that writes given texts: `test/writes` names texts and a seed.
 
 With `--model=texts` the model is :mod:`text_models`'; any other is loaded as ever.
 """

@@ -45,7 +45,7 @@ ROWS = 64
 
 
 def rest_of(written: bytes, before: bytes, text: bytes) -> bytes | None:
-    """What is left of ``text``, which stands after ``before``; None where ``written`` does not end on the way there.
+    """Return the rest of ``text``, which stands after ``before``; None where ``written`` does not end on the way there.
 
     >>> rest_of(b"x = sum(n fo", b"x = sum(n ", b"for n in ns")
     b'r n in ns'
@@ -72,7 +72,7 @@ class Written:
     seed: int | None = None
 
     def rests(self, written: bytes) -> list[bytes | None]:
-        """What is left of each text."""
+        """Return the rest of each text."""
         return [rest_of(written, before, text) for before, text in self.wanted]
 
 
@@ -146,7 +146,7 @@ class TextBackend:
         return row
 
     def mask_words(self, size: int, /) -> NDArray[np.uint32]:
-        """As :meth:`fim_server.models.backend.Backend.mask_words`."""
+        """Return the words of a mask, as :meth:`fim_server.models.backend.Backend.mask_words`."""
         return np.zeros(word_count(size), dtype=np.uint32)
 
 

@@ -240,9 +240,9 @@ class Client:
         if status == 200 and is_plain(response):
             return
         if not is_plain(response):
-            raise LostError(f"{self.base}: compresses its answers though it was asked not to")
+            raise LostError(f"{self.base}: compresses its answers, which is not supported")
         if 300 <= status < 400:
-            raise LostError(f"{self.base}: HTTP {status}, it sends on to another address: name that one")
+            raise LostError(f"{self.base}: HTTP {status} redirects to another address: name that one")
         said = shortened(self.hidden(await said_of(response)))
         problem = f"HTTP {status}{f' ({said})' if said else ''}"
         if status in AGAIN:

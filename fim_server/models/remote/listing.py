@@ -35,7 +35,7 @@ def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
             raise ModelError(f"{client.base}: has no model {wanted}; there is {there}")
         return wanted
     if len(names) == 1 and (len(names[0]) > LONGEST_ASKED or not names[0].isprintable()):
-        raise ModelError(f"{client.base}: the name of its model is none ({len(names[0])} characters)")
+        raise ModelError(f"{client.base}: the name of its model is invalid ({len(names[0])} characters)")
     if len(names) != 1:
         first = next((name[:LONGEST_NAME] for name in names if name.isprintable()), "NAME")
         what = f"has {len(names)} models: name one, {client.base}#{first}" if names else "has no model"

@@ -140,20 +140,20 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
     except (VocabularyError, LookupError, TypeError, ValueError) as error:
         raise ModelError(f"tells tokens that are not understood ({first_line(error)})") from error
     except Exception as error:  # the `tokenizers` library raises Exception itself
-        raise ModelError(f"tells tokens of which no tokenizer can be made ({first_line(error)})") from error
+        raise ModelError(f"its tokens make no tokenizer ({first_line(error)})") from error
 
 
 def check_told(tokens: list[Any], merges: Any) -> None:
     """Refuse too many or too long tokens and merges before building anything of them. Raises ModelError."""
     merges = merges if isinstance(merges, list) else []
     if not all(isinstance(text, str) for texts in (tokens, merges) for text in texts):
-        raise ModelError("tells tokens of which no tokenizer can be made (not all of them are texts)")
+        raise ModelError("its tokens make no tokenizer (not all of them are texts)")
     try:
         check_lengths([len(token) for token in tokens])  # a character has a byte at least
     except VocabularyError as error:
-        raise ModelError(f"tells a vocabulary that is too large ({error})") from None
+        raise ModelError(f"its vocabulary is too large ({error})") from None
     if len(merges) > MOST_MERGES * len(tokens) or sum(map(len, merges)) > MOST_MERGES * MOST_TEXT_BYTES:
-        raise ModelError(f"tells {len(merges)} merges of {len(tokens)} tokens: that is too many")
+        raise ModelError(f"too many merges: {len(merges)} of {len(tokens)} tokens")
 
 
 def definition_of(info: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, Any]:

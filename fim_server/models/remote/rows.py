@@ -66,7 +66,7 @@ class RemoteRow:
             told = self._tell()
             values[list(told.keys())] = list(told.values())
             if not np.all(values <= MOST_LOG_PROBABILITY):  # nor is what is no number
-                raise LostError("the endpoint tells what is no log probability")
+                raise LostError("the endpoint sent an invalid log probability")
             self._values = values
         return self._values
 
@@ -150,7 +150,7 @@ class RemoteArithmetic:
                 return True
             token, share = found
             if not share <= MOST_LOG_PROBABILITY:  # refuses NaN, too
-                raise LostError("the endpoint tells what is no log probability")
+                raise LostError("the endpoint sent an invalid log probability")
             row.values[token] = share
             row.others = row.others.copy()
             row.others[token] = False

@@ -129,7 +129,7 @@ class Pieces:
         from math import exp, log
 
         if not all(share <= MOST_LOG_PROBABILITY for share in told.values()):  # nor is what is no number
-            raise LostError("the endpoint tells what is no log probability")
+            raise LostError("the endpoint sent an invalid log probability")
         shares: dict[int, float] = {}
         for text, share in told.items():
             token = None if LOST in text else self.token(text)

@@ -63,7 +63,7 @@ class LlamaCppTokenizer:
         try:
             check_lengths([len(text) for text in found.values()])
         except VocabularyError as error:
-            raise ModelError(f"{client.base}: tells a vocabulary that is too large ({error})") from None
+            raise ModelError(f"{client.base}: its vocabulary is too large ({error})") from None
         self.size = max(found) + 1
         self._bytes = [found.get(number) for number in range(self.size)]
         self._encode = lru_cache(KNOWN_TEXTS)(self._ask)
@@ -93,7 +93,7 @@ class LlamaCppTokenizer:
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LostError(f"{self._client.base}: does not encode texts") from None
         if len(ids) > len(text.encode()) + TOKENS_BESIDES or not all(0 <= number < self.size for number in ids):
-            raise LostError(f"{self._client.base}: encodes a text as tokens that its model has not")
+            raise LostError(f"{self._client.base}: encodes a text as tokens unknown to its model")
         return ids
 
     def tokens(self) -> list[bytes | None]:
