@@ -6,7 +6,7 @@ import time
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from fim_server.server.ignoring import is_ignored
+from fim_server.memory.ignoring import is_ignored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -69,6 +69,24 @@ impl Ignores {
     }
 }
 
+/// Returns whether the ignore files from a folder down to a file's own folder hide the file.
+///
+/// A file below a folder whose ignore file cannot be read counts as hidden. Rules beyond the bounds are left out.
+#[must_use]
+pub fn is_ignored(root: &Path, file: &Path) -> bool {
+    let (Some(reader), Ok(below)) = (Reader::new(root), file.strip_prefix(root)) else { return false };
+    let (mut at, mut ignores) = (root.to_path_buf(), None);
+    for name in below {
+        let here = Arc::new(Ignores::of(&at, ignores.take(), &reader, &|| false));
+        at.push(name);
+        if here.decide(&at, at != *file) == Some(true) {
+            return true;
+        }
+        ignores = Some(here);
+    }
+    reader.has_refused()
+}
+
 /// Returns the folder with a repository's `info`: `.git`, or the folder that a file of this name refers to.
 fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Option<PathBuf> {
     let line_of = |path: &Path| {

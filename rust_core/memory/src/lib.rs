@@ -28,6 +28,7 @@ mod strings;
 mod walk;
 
 pub use folder::{Decode, Indexed};
+pub use ignores::is_ignored;
 pub use limits::CHARACTERS;
 pub use query::{Asker, Continuation, Place};
 pub use related::{Excerpt, Sought};

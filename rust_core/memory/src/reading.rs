@@ -5,7 +5,7 @@
 //! time.
 
 use crate::limits::{MOST_NOTES, READ_SECONDS};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub(crate) struct Reader {
     /// The folder without links.
     root: PathBuf,
     notes: RefCell<Vec<String>>,
+    /// Whether a refusal was noted.
+    refused: Cell<bool>,
 }
 
 /// Reasons for not reading a file whole.
@@ -55,7 +57,7 @@ pub(crate) struct Bytes {
 impl Reader {
     /// Returns a reader for a folder, or `None` where the folder does not exist.
     pub(crate) fn new(root: &Path) -> Option<Self> {
-        Some(Self { root: root.canonicalize().ok()?, notes: RefCell::default() })
+        Some(Self { root: root.canonicalize().ok()?, notes: RefCell::default(), refused: Cell::new(false) })
     }
 
     /// Reads at most `limit` bytes of a regular file inside the folder.
@@ -96,6 +98,7 @@ impl Reader {
 
     /// Notes in a line that a file is refused; the first notes are kept.
     pub(crate) fn note_refusal(&self, path: &Path, refusal: Refusal) {
+        self.refused.set(true);
         self.note(path, refusal.words());
     }
 
@@ -106,6 +109,11 @@ impl Reader {
             let shown: String = path.to_string_lossy().chars().flat_map(char::escape_debug).take(200).collect();
             notes.push(format!("{shown} {words}"));
         }
+    }
+
+    /// Returns whether a refusal was noted.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused.get()
     }
 
     /// Returns the notes.

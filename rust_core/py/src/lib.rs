@@ -603,13 +603,13 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Fills a buffer of uint32 words [matchers, words] in place, a row for each matcher.
 /// Checks a language's TOML file, as JSON: which keys it has, and their types.
 #[pyfunction]
 fn check_definition(file: &str) -> PyResult<()> {
     core_check_definition(file).map_err(|error| raise(&error))
 }
 
+/// Fills a buffer of uint32 words [matchers, words] in place, a row for each matcher.
 #[pyfunction]
 fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer<u32>, threads: usize) -> PyResult<()> {
     let words = Words::new(&words)?;
@@ -638,7 +638,7 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::project_memory::{Continuation, ProjectMemory};
+    use super::project_memory::{Continuation, ProjectMemory, is_ignored};
     #[pymodule_export]
     use super::release_memory;
     #[pymodule_export]

@@ -3,6 +3,7 @@
 use crate::Stop;
 use fim_server_memory::{
     Asker, CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought,
+    is_ignored as core_is_ignored,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -229,4 +230,10 @@ impl ProjectMemory {
         let sizes = py.detach(|| self.core.sizes());
         (sizes.files, sizes.open, sizes.characters, sizes.segments, sizes.strings, sizes.bytes)
     }
+}
+
+/// Returns whether the ignore files from a folder down to a file's own folder hide the file.
+#[pyfunction]
+pub(crate) fn is_ignored(py: Python<'_>, root: PathBuf, file: PathBuf) -> bool {
+    py.detach(|| core_is_ignored(&root, &file))
 }
