@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import pytest
 
-from editor_fuzzer import Document
 from fim_server.models.prompt import find_format
 from served_cells import notebook
-from served_checks import EXACT, PARTIAL, Item, Seen, applied, court, examine, list_item
+from served_checks import EXACT, PARTIAL, Document, Item, Seen, applied, court, examine, list_item
 from served_items import accepted, available, fuzz
 from served_places import LANGUAGES, Cutter, Place
 from text_models import Written, rest_of, text_model
@@ -99,7 +98,7 @@ def test_partial_items_parse_with_the_lines_that_they_cover() -> None:
 
 
 def test_lists_are_applied_as_editors_apply_them() -> None:
-    document = Document("file:///a.go", "\tif x {\n\t\tfo", "\n")
+    document = Document("file:///a.go", "\tif x {\n\t\tfo")
     span = {"start": {"line": 1, "character": 2}, "end": {"line": 1, "character": 4}}
     item = {
         "textEdit": {"range": span, "newText": "for \\$ {\n\t\\}"},
@@ -111,6 +110,12 @@ def test_lists_are_applied_as_editors_apply_them() -> None:
     assert applied(replace(SEEN, text=document.text), found) == "\tif x {\n\t\tfor $ {\n\t\t\t}"
     with pytest.raises(ValueError, match="tab stop"):
         list_item(document, {**item, "textEdit": {"range": span, "newText": "$1"}})
+
+
+def test_positions_are_in_units_of_utf_16() -> None:
+    document = Document("file:///a.rs", "a\r\n//\U000c1ba7x")
+    assert document.position(6) == {"line": 1, "character": 4}
+    assert [document.offset(document.position(at)) for at in (0, 3, 5, 6, 7)] == [0, 3, 5, 6, 7]
 
 
 def test_a_partly_accepted_item_leaves_its_rest() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from editor import LINE_BREAK, PYTHON, is_subsequence
-from editor_fuzzer import F_PREFIX, Document
+from editor_fuzzer import F_PREFIX
 from fim_server import Language
 from fim_server.datasets.judging.cutting import Looks
 from fim_server.datasets.judging.differences import Differences
@@ -100,6 +100,28 @@ class Violation:
             covered = seen.text[self.item.start : self.item.end]
             lines.append(f"  {self.item.label} item {self.item.text!r} in place of {covered!r}")
         return "\n".join([*lines, f"  {self.said}"] if self.said else lines)
+
+
+@dataclass
+class Document:
+    """A document as the editor has it, its offsets in characters."""
+
+    uri: str
+    text: str
+    version: int = 1
+    cursor: int = 0
+
+    def position(self, offset: int) -> dict[str, int]:
+        """A place in the protocol's units, those of UTF-16."""
+        lines = LINE_BREAK.split(self.text[:offset])
+        return {"line": len(lines) - 1, "character": len(lines[-1].encode("utf-16-le")) // 2}
+
+    def offset(self, position: dict[str, int]) -> int:
+        """The inverse; columns beyond a line's end mean the end."""
+        starts = [0, *(found.end() for found in LINE_BREAK.finditer(self.text))]
+        start = starts[position["line"]]
+        line = LINE_BREAK.split(self.text[start:], maxsplit=1)[0]
+        return start + len(line.encode("utf-16-le")[: 2 * position["character"]].decode("utf-16-le"))
 
 
 # --- items ---------------------------------------------------------------------------------------------------------

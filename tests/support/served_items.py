@@ -26,11 +26,22 @@ from typing import Any
 
 import editor
 from editor import LINE_BREAK, PYTHON, SETTINGS, Wire, wired
-from editor_fuzzer import Document
 from fim_server.errors import JudgeError
 from notebooks import SYNCHRONIZES, NotebookEditor
 from served_cells import Notebook, notebook
-from served_checks import EXACT, Item, Seen, Verdicts, Violation, applied, court, examine, inline_item, list_item
+from served_checks import (
+    EXACT,
+    Document,
+    Item,
+    Seen,
+    Verdicts,
+    Violation,
+    applied,
+    court,
+    examine,
+    inline_item,
+    list_item,
+)
 from served_places import KINDS, LANGUAGES, SUFFIXES, Cutter, Place, Texts, broken
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("served_program.py"))]
@@ -264,12 +275,12 @@ class Client:
         if self.kind != NOTEBOOK:
             uri = f"file:///items/{self.number()}{SUFFIXES[found.place.language]}"
             await self.wire.open(uri, text, found.place.language)
-            return OpenFile(self.wire, Document(uri, text, newline))
+            return OpenFile(self.wire, Document(uri, text))
         book = NotebookEditor(self.wire, f"/items/{self.number()}.ipynb")
         others = ([cell.replace("\n", newline) for cell in cells] for cells in (found.before, found.after))
         before, after = others
         await book.open(*before, text, *after)
-        return OpenCell(book, len(before), Document(book.cells[len(before)].uri, text, newline))
+        return OpenCell(book, len(before), Document(book.cells[len(before)].uri, text))
 
 
 @dataclass
