@@ -1,4 +1,4 @@
-"""Files that git ignores: which open documents no other document learns of."""
+"""Files that git ignores: as open documents they stay out of other documents."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from fim_server import _core
 
 MOST_FOLDERS = 64
-"""Folders from a file upward that are looked into."""
+"""Most folders to look into, from a file upward."""
 
 
 def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
     """Return whether git ignores a file.
 
-    Where a file of rules cannot be read, all that is below its folder counts as ignored.
+    Where a file of rules cannot be read, everything below its folder counts as ignored.
 
     Args:
-        path: The file's, without a link in it.
+        path: The file's path, without links in it.
         folders: The workspace's folders that it is in. Rules are looked for up to the uppermost of them, and up to the
             folder of the repository.
     """

@@ -461,8 +461,8 @@ class CompletionWorker:
         with self.models.warming_up(model.turn):
             pace = self.models.paces.get(model.turn)
             if pace is None:
-                # The first pass of a model, and the first single line of a language, take a while that nobody should
-                # wait for.
+                # The first pass of a model, and the first single line of a language, take long: no request should wait
+                # for them.
                 complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
                 pace = self.models.paces[model.turn] = measure(model)
         return Loaded(model, pace, KeptReadings(model))

@@ -42,7 +42,7 @@ class CellCursor(Protocol):
 
     @property
     def right(self) -> str:
-        """The same program after the cursor."""
+        """Text after the cursor in the same program."""
 
     @property
     def above(self) -> str:

@@ -138,7 +138,7 @@ def without_comment(line: str, spelling: Spelling) -> str:
 
 
 def is_unfinished(line: str, spelling: Spelling) -> bool:
-    """Whether a line opens a block, a bracket or a case, so that the next line is indented further.
+    """Return whether a line opens a block, a bracket or a case, so that the next line is indented further.
 
     Behind an operator the next line may be, but the cursor's indentation says how far.
     """

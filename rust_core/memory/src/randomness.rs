@@ -106,7 +106,7 @@ fn is_random(run: &str) -> bool {
         return false;
     }
     let (mixed, cased) = changes(text);
-    // Of random letters and digits, about a third change their kind; of random letters, half change their case.
+    // A third of random letters and digits change their kind, and half of random letters their case.
     let length = (digits + letters) as f64;
     (digits >= 2 && mixed as f64 >= 0.14 * length) || (mixed + cased) as f64 >= 0.25 * length || is_unspeakable(text)
 }

@@ -19,7 +19,7 @@ pub(crate) struct Reader {
     /// The folder without links.
     root: PathBuf,
     notes: RefCell<Vec<String>>,
-    /// Whether a refusal was noted.
+    /// A refusal was noted.
     refused: Cell<bool>,
 }
 
@@ -50,7 +50,7 @@ impl Refusal {
 /// The bytes of a file up to a limit.
 pub(crate) struct Bytes {
     pub(crate) bytes: Vec<u8>,
-    /// Whether the file has more.
+    /// The file has more.
     pub(crate) cut: bool,
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn is_made_for_secrets(name: &str) -> bool {
     name.starts_with("credentials.") || name.starts_with("secrets.") || ends.iter().any(|end| name.ends_with(end))
 }
 
-/// Where the reading of a text is, between two lines.
+/// State of the reading between two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Scanner {
     mode: Mode,

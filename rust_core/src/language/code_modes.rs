@@ -1,15 +1,15 @@
-//! Lexemes of modes with code that the text right of a cursor cannot tell: definitions with such lexemes are refused.
+//! Check for lexemes of modes with code that a text right of the cursor cannot tell: such definitions are refused.
 //!
-//! Left of the cursor the parser's set says which mode is in force. R is read without one: outside of literals in mode 0,
-//! inside of them in every mode with code at once, of which each has its own lexemes read and mode 0 the shared ones.
-//! The two readings agree for a lexeme X of a mode M with code where
-//! 1. X stands inside of literals alone (behind a lexeme of a mode without code that opens a bracket), and
-//! 2. no other lexeme can come where X can that the two readings take differently: one of another mode, or a shared one
-//!    that some text is in mode 0 and not in M, or in M and not in mode 0.
+//! Left of the cursor, the parser's set determines the mode in force. R is read without one: in mode 0 outside of
+//! literals, and inside of them in all modes with code at once. Each such mode contributes its own lexemes, mode 0 the
+//! shared ones. The two readings agree for a lexeme X of a mode M with code if
+//! 1. X stands only inside of literals (behind a lexeme of a mode without code that opens a bracket), and
+//! 2. the two readings take no other lexeme differently that can come where X can: neither one of another mode, nor a
+//!    shared one that matches some text in only one of mode 0 and M.
 //!
-//! Two lexemes can come at one place only if the innermost open bracket can be the same, and the lexeme before, with the
-//! bracket that it closes. Both are necessary conditions, so that no definition is taken whose readings differ; they are
-//! not sufficient, so that some are refused whose grammar keeps the two apart by what stands further left.
+//! Two lexemes can come at one place only if the innermost open bracket can be the same, and the lexeme before, with
+//! the bracket that it closes. Both conditions are necessary, so no definition with different readings is accepted.
+//! They are not sufficient: a definition is refused, too, if only a text further left keeps the two lexemes apart.
 
 use crate::bits::{self, BitRows, BitSet};
 use crate::error::Error;
@@ -31,16 +31,16 @@ enum Bracket {
     Any,
 }
 
-/// What encloses a place: the innermost open bracket, and whether a literal does.
+/// Surroundings of a place: the innermost open bracket, and the presence of a literal around it.
 type Around = (Bracket, bool);
 
 const ANYWHERE: Around = (Bracket::Any, false);
 
 /// The places of each lexeme.
 struct Places {
-    /// What encloses each lexeme.
+    /// Surroundings of each lexeme.
     of: FxHashMap<SymbolId, FxHashSet<Around>>,
-    /// What comes behind each lexeme; of closing brackets, behind those that close one that a certain lexeme opened.
+    /// Followers of each lexeme; of a closing bracket, behind those that close one that a certain lexeme opened.
     behind: FxHashMap<(SymbolId, Option<Bracket>), Behind>,
 }
 
@@ -93,8 +93,8 @@ pub(super) fn check(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar, roles
     Ok(())
 }
 
-/// The lexemes that L and R would read differently where a lexeme of a mode can come; `None` is an ignored one, which may
-/// come anywhere.
+/// Lexemes that L and R would read differently where a lexeme of a mode can come. `None` is an ignored lexeme, which
+/// may come anywhere.
 fn doubtful(lexer: &Lexer, grammar: &Grammar, roles: &[Role], mode: ModeId, lexeme: SymbolId) -> Vec<Option<SymbolId>> {
     let lexemes = (0..grammar.lexeme_count()).map(SymbolId::from_index);
     let others = lexemes.filter(|&other| ![ModeId(0), mode].contains(&grammar.mode_of(other)));
@@ -156,7 +156,7 @@ fn differing(lexer: &Lexer, mode: ModeId) -> FxHashSet<(AcceptId, AcceptId)> {
 }
 
 impl Places {
-    /// Goes through the rules from the start, with what encloses each.
+    /// Walks through the rules from the start, with the surroundings of each.
     fn find(grammar: &Grammar, roles: &[Role]) -> Self {
         let mut of: FxHashMap<SymbolId, FxHashSet<Around>> = FxHashMap::default();
         let mut occurrences: FxHashMap<DotId, Occurrence> = FxHashMap::default();
@@ -197,7 +197,7 @@ impl Places {
         Self { of, behind: behind(grammar, &occurrences) }
     }
 
-    /// Whether two lexemes can come at one place.
+    /// Returns whether two lexemes can come at one place.
     fn meet(&self, one: SymbolId, other: SymbolId) -> bool {
         let brackets = |symbol: SymbolId| self.of.get(&symbol).into_iter().flatten().map(|around| around.0);
         let shared = both(&brackets(one).collect(), &brackets(other).collect());
@@ -213,7 +213,7 @@ impl Places {
     }
 }
 
-/// What comes behind each lexeme, by its occurrences.
+/// Returns the followers of each lexeme, by its occurrences.
 fn behind(
     grammar: &Grammar,
     occurrences: &FxHashMap<DotId, Occurrence>,
