@@ -99,7 +99,7 @@ def decode(data: bytes, declaration: Declaration | None = None) -> str:
         raise EncodingError(f"begins with the byte order mark of UTF-8 and declares {shown}")
     try:
         codec = codecs.lookup(name)
-        # A codec of bytes, or of text, is no encoding; `str` is what `bytes.decode` allows.
+        # A codec from bytes to bytes, or from text to text, is no encoding: `bytes.decode` refuses it.
         head = data[:end].decode(name)
     except (LookupError, ValueError):
         raise EncodingError(_refusal(name, shown)) from None

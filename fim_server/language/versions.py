@@ -108,7 +108,7 @@ class Said:
     Attributes:
         version: A text, a table that refers to another project, another value, or None.
         unsaid: The version of a file that does not say one, where it has the table that could.
-        inherits: What the file says for the projects that refer to it, or None.
+        inherits: The value for projects that refer to this one, or None.
     """
 
     version: object = None
@@ -220,7 +220,7 @@ class Versions:
 
 @lru_cache(_REMEMBERED)
 def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Said | None:
-    """Return what a project's file says, read once for each stamp; None, and one line in the log, where it is unfit."""
+    """Return the version in a project's file, read once for each stamp; log an unfit file in a line, return None."""
     try:
         return row.read(read_manifest(path))
     except OSError as error:

@@ -143,7 +143,7 @@ def on_notebook_opened(ls: FimLanguageServer, params: types.DidOpenNotebookDocum
 
 
 def on_notebook_changed(ls: FimLanguageServer, params: types.DidChangeNotebookDocumentParams) -> None:
-    """Stop what is under way for the cells as they were; executing a cell changes nothing."""
+    """Stop the work for outdated cells; executing a cell changes nothing."""
     cells = params.change.cells
     if cells is None:
         return

@@ -27,7 +27,7 @@ REPEATED = 0.001
 """Confidence in a text that repeats the lines below the cursor."""
 
 THOUGHTS_ON_REQUEST = 3
-"""Texts that are written besides at most, while all that there are repeat what is there; one where the user types."""
+"""Most further texts on request, while all texts so far repeat the document; while the user types, one."""
 
 LEAST_SHARE = 1e-9
 """Of a token's probability that is left to it in any case."""

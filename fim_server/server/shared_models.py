@@ -147,7 +147,7 @@ def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
     with telling(stopped.set):
         while not wait(LOOK_SECONDS):
             if stopped.is_set():
-                raise StoppedError("what was waited for is wanted no more")
+                raise StoppedError("the wait for another thread was stopped")
 
 
 def load_or_stand_in(key: Key, tell: Amount | None) -> FimModel:

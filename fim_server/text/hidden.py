@@ -1,4 +1,4 @@
-"""Characters that readers do not see, or that change what they see: refused in suggestions, escaped in output.
+"""Characters that readers do not see, or that change the text they see: refused in suggestions, escaped in output.
 
 They are controls, format characters, and other characters without a shape (Unicode's *Default_Ignorable*): escape
 sequences of terminals, directions of writing (CVE-2021-42574, *Trojan Source*), zero-width and tag characters,

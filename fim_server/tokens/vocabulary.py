@@ -190,9 +190,9 @@ class Vocabulary:
         That is the run of characters that its pre-tokenizer would join with some character after them: a word with the
         blank before it, signs, the last one of several blanks; digits and indentations only where it joins those; at
         the beginning of a line the breaks before it, where it joins breaks with the indentation that may follow. A tab
-        belongs to it where the tokens of the tabs before it change with what follows. What is left
-        of it comes out the same, whatever follows but line breaks and more blanks. At most the last
-        :data:`MOST_UNSETTLED` tokens of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
+        belongs to it where the tokens of the tabs before it change with the text after it. The tokens left of it stay
+        the same whatever follows, except line breaks and more blanks. At most the last :data:`MOST_UNSETTLED` tokens
+        of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
         blanks the last one. Empty where nothing is unsettled, or where the vocabulary lacks it.
         """
         expect_text("text", text)

@@ -81,7 +81,7 @@ def may_hold() -> re.Pattern[str]:
 
 @cache
 def assigned() -> re.Pattern[str]:
-    """Return a pattern of what follows the `=` of an assignment whose value is a command."""
+    """Return a pattern of the text after the `=` of an assignment whose value is a command."""
     shell, magic = data()["assigned"]
     return re.compile(rf"(?:[{BLANKS}]|\\\n)*(?={re.escape(shell)}(?!=)|{re.escape(magic)}[{BLANKS}]*[^\W\d])")
 
@@ -94,7 +94,7 @@ def commands_in(text: str, start: int = 0, end: int | None = None) -> tuple[list
 
 
 def last_unopened(text: str) -> int:
-    """Return the end of the last bracket that closes what a text of code has not opened; 0 where none does."""
+    """Return the end of the last closing bracket that a text of code has not opened; 0 without one."""
     scanner = Scanner(text, 0, len(text), heeds_commands=False)
     scanner.scan()
     return scanner.unopened
@@ -122,7 +122,7 @@ class Scanner:
         self.frames: list[Frame] = []
         self.commands: list[Command] = []
         self.unopened = 0
-        """The end of the last bracket that closes what is not open."""
+        """The end of the last closing bracket without an opening one."""
         self._heeds_commands = heeds_commands
         self._statement = start
         self._assigns = False

@@ -1,7 +1,7 @@
 """Check of a GGUF file's header, because llama.cpp ends the process at some headers.
 
-The format is described in ggml's ``docs/gguf.md``. The check knows sizes and ranges alone; what passes it may still be
-more than llama.cpp takes, so a file is tried in a process of its own besides (:mod:`.trial`).
+The format is described in ggml's ``docs/gguf.md``. The check knows only sizes and ranges. llama.cpp may still
+abort at a file that passes it, so a process of its own tries the file afterwards (:mod:`.trial`).
 """
 
 from __future__ import annotations
