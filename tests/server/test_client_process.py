@@ -119,7 +119,7 @@ class Watched:
         self.processes = ClientProcesses(self.ended.set, lambda status: self.left.set())
 
 
-@pytest.mark.parametrize("number", [None, 0, -1, -os.getpid(), os.getpid(), UNUSED, 1 << 40])
+@pytest.mark.parametrize("number", [None, 0, -1, -os.getpid(), os.getpid(), UNUSED, 1 << 40], ids=range(7))
 def test_numbers_of_no_process_of_an_editors_end_nothing(number: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_process, "GRACE_SECONDS", 0.0)
     watched, before = Watched(), threading.active_count()

@@ -83,13 +83,13 @@ fn is_issued(run: &str) -> bool {
             rest.len() >= 12 && rest.bytes().any(|byte| byte.is_ascii_digit()) && changes(rest).0 + changes(rest).1 > 1
         })
     };
-    is_web_token || ISSUED.iter().any(|start| issued(&start))
+    is_web_token || ISSUED.iter().any(issued)
 }
 
 /// Returns whether a run of letters, digits and some signs looks random.
 fn is_random(run: &str) -> bool {
     let text = run.trim_matches(|char: char| "=./-_~+".contains(char));
-    let count = |of: fn(&u8) -> bool| text.bytes().filter(|byte| of(byte)).count();
+    let count = |of: fn(&u8) -> bool| text.bytes().filter(of).count();
     let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
     if text.len() < LEAST_RANDOM || distinct(text) < 8 || is_alphabet(text) {
         return false;

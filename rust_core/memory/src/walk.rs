@@ -122,7 +122,8 @@ impl Walk<'_> {
         if !is_folder && is_made_for_secrets(name) {
             return;
         }
-        if !is_folder && !(kind.is_file() && self.suffixes.iter().any(|end| name.ends_with(end.as_str()))) {
+        let has_suffix = || self.suffixes.iter().any(|end| name.ends_with(end.as_str()));
+        if !is_folder && (!kind.is_file() || !has_suffix()) {
             return;
         }
         let path = entry.path();
