@@ -239,6 +239,7 @@ def test_the_rest_of_a_line_repeats_no_line() -> None:
         ("python", 'def f():\n    """', '"""\n', "The name of the name of the name of the name", "The name of the"),
         ("python", "x = ", "\n", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
         ("python", "x = f(", ")\n", "a, a, a, a, a, a, a", "a,"),
+        ("python", "import ", "\nimport math\n", "_winapi_winapi_winapi_winapi", "_winapi"),
         ("java", "class A { B b = new ", ";\n}\n", "B[] { name, name, name, name, name, name, name }", "B[] { name}"),
     ],
 )
@@ -292,6 +293,7 @@ def test_a_loop_is_cut_where_the_program_is_complete(
         ("rust", "fn f() { match a {\n    ", '\n    2 => "two",\n} }\n', '2 => "two",', None),
         ("rust", "struct A {\n    ", "\n    name: u8,\n}\n", "name: u8,", None),
         ("json", "{\n    ", '\n    "name": 1\n}\n', '"name": 1,', None),
+        ("go", "// A.\n", "\n\n//go:build unix\n\npackage p\n", "//go:build unix\n// B.", "// B."),
     ],
 )
 def test_the_line_below_is_no_suggestion(language: str, left: str, right: str, text: str, expected: str | None) -> None:

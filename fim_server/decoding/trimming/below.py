@@ -9,7 +9,7 @@ from fim_server.decoding.trimming.indentation import LOOKED_AT, width_of
 from fim_server.decoding.trimming.loops import is_telling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from fim_server.text.document import Split
 
@@ -38,14 +38,14 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
 
 
 def without_line_below(
-    text: str, split: Split, is_complete: Callable[[str], bool], closers: Collection[str] = ()
+    text: str, split: Split, is_complete: Callable[[str], bool], marks: Callable[[str], bool] = bool
 ) -> str | None:
     """Return a text without the lines below the cursor; None where it begins with them and has no more.
 
     The text's first line equals the line below it, too, if the latter is indented less and the former follows closing
     brackets. A mark above a definition counts only where the text has no more.
 
-    ``closers``: closing brackets and quotes, with which no mark begins.
+    ``marks``: whether a first line that begins with a sign may be such a mark.
     """
     before = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")
@@ -56,7 +56,7 @@ def without_line_below(
     begins_so = lines[0].strip() and is_telling(telling) and said(first) == said(telling)
     if begins_so and width_of(first) >= width_of(telling):
         same = max(1, common([before + lines[0], *lines[1:]], following))
-        if same > 1 or len(lines) == 1 or not is_mark(first, closers):
+        if same > 1 or len(lines) == 1 or not (is_mark(first) and marks(lines[0])):
             return behind(lines[same:], before, split, is_complete)
     for at in range(1, len(lines)):
         same = common(lines[at:], following)
@@ -66,10 +66,10 @@ def without_line_below(
     return text
 
 
-def is_mark(line: str, closers: Collection[str]) -> bool:
+def is_mark(line: str) -> bool:
     """Return whether a line annotates the definition below it: it begins with a sign and is no entry of a list."""
     written = line.strip()
-    return WORD.match(written) is None and written[0] not in closers and said(line) == written
+    return WORD.match(written) is None and said(line) == written
 
 
 def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callable[[str], bool]) -> str | None:

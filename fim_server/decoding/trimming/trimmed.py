@@ -69,6 +69,12 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
     def is_complete(shorter: str) -> bool:
         return session.check(shorter).complete
 
+    def may_mark(line: str) -> bool:
+        """Return whether a text's first line is no comment, and does not begin with a closing bracket or a quote."""
+        state = session.start()
+        state.advance(line)
+        return state.inside != "comment" and not line.strip().startswith(tuple(session.spelling.closers))
+
     whole = text.strip()
     for found in without_indentation(text, split, session.spelling):
         if is_complete(found.text):
@@ -78,7 +84,7 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
     if whole and not text.strip():
         return Found(None, reason=BELOW)
     first = text.split("\n", 1)[0]
-    shorter = without_line_below(text, split, is_complete, session.spelling.closers)
+    shorter = without_line_below(text, split, is_complete, may_mark)
     if shorter is None:
         return Found(None, reason=BELOW)
     if not shorter.startswith(first):  # it began with the line below
@@ -104,6 +110,8 @@ def without_loop(text: str, written: tuple[Written, ...], session: Session, spli
     found = last_complete(text, start, is_complete, MOST_TRIED)
     if found is None or len(found) < start / 2:
         found = ended(text[:start], session) or found
+    if (found is None or not found.strip()) and is_complete(text[:start]):
+        found = text[:start]  # part of a name
     if found is None or not found.strip():
         return Found(text, written, loop=start)
     return Found(found, written)
