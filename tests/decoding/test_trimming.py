@@ -106,6 +106,7 @@ def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left:
         ("rust", "fn f() {\n\tlet v = x\n\t", ";\n}\n", "\t.iter()", "\t.iter()"),  # goes on with the line above
         ("rust", "fn f() {\n    let v = 1;\n    ", "\n}\n", "    g();", "g();"),
         ("json", '{\n\t"a": 1,\n\t', "\n}\n", '\t"b": 2', '"b": 2'),
+        ("json", '{\n        "a": 1,\n        ', "\n}\n", '        \n      "b": 2', '\n      "b": 2'),
         ("python", "def f():\n\tif x:\n\t\tg()\n\t", "\n", "\treturn 1", "\treturn 1"),  # complete at no less
     ],
 )

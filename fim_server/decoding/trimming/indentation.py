@@ -197,6 +197,8 @@ def without_indentation(text: str, split: Split, spelling: Spelling) -> Iterator
     if JOINED.match(lines[first].lstrip(BLANKS)):
         most += columns_of_step(split, spelling)
     if column <= most or column in aligned_columns(above, spelling):
+        if first and lines[0]:
+            yield Trimmed.of(text, [range(len(lines[0]))])  # blanks that end the cursor's line
         return
     kept = blanks
     while kept and width_of(before + kept) > most:
