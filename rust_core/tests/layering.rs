@@ -38,8 +38,25 @@ const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
 /// The same of the memory of a project's text, a crate of its own beside the engine.
-const MEMORY: [&str; 10] =
-    ["limits", "lexemes", "strings", "segment", "store", "cursor", "open", "folder", "query", "related"];
+const MEMORY: [&str; 17] = [
+    "limits",
+    "lexemes",
+    "strings",
+    "randomness",
+    "languages",
+    "secrets",
+    "segment",
+    "store",
+    "cursor",
+    "query",
+    "related",
+    "open",
+    "reading",
+    "ignores",
+    "walk",
+    "walk_tests",
+    "folder",
+];
 
 /// Lines that a file may have.
 const LINES: usize = 700;

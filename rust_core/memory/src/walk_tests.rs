@@ -1,6 +1,6 @@
-use super::{Found, walk};
 use crate::limits::{DEEPEST, FILE, FOLDER_ENTRIES, GLOBS, IGNORE_FILE};
 use crate::reading::Reader;
+use crate::walk::{Found, walk};
 use ignore::WalkBuilder;
 use std::fs;
 use std::path::{Path, PathBuf};
