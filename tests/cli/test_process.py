@@ -228,7 +228,7 @@ def test_an_interrupt_while_the_program_is_still_being_loaded() -> None:
 
     def is_loading(process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
-        assert process.stderr.readline() == "at work\n"
+        assert any(line == "at work\n" for line in process.stderr)  # a busy machine tells of its progress before
 
     assert interrupted([sys.executable, "-c", EARLY], is_loading)[:2] == (130, "")
 

@@ -18,6 +18,7 @@ from fim_server.decoding.complete import complete
 from fim_server.decoding.constraint import Constraint
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion, StopReason
+from fim_server.decoding.visible import Visible
 from fim_server.models.backend import PREFILL_CHUNK, Logits
 from fim_server.models.masking import word_count
 from fim_server.models.model import FimModel
@@ -408,10 +409,11 @@ def test_a_long_prompt_can_be_cancelled_between_its_chunks() -> None:
 def naive(script: Script, left: str, right: str, budget: int) -> list[int]:
     """Greedy decoding with a full mask at every step."""
     session, vocabulary, tokens = BracketSession(left, right), ByteVocabulary(), list[int]()
-    matcher = session.matcher(vocabulary)
+    matcher, visible = session.matcher(vocabulary), Visible(vocabulary)  # type: ignore[arg-type]
     while len(tokens) < budget:
         logits = script(tokens)
-        allowed = [t for t in range(SIZE) if matcher.fits(t)]
+        ends = (END, END2)
+        allowed = [t for t in range(SIZE) if matcher.fits(t) and (t in ends or not visible.refuses(tokens, t))]
         token = max(allowed, key=lambda t: float(logits[t]))
         if token in (END, END2):
             break

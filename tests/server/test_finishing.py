@@ -229,7 +229,7 @@ def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: 
 
     def ask(typed: str) -> Work:
         settings = ServerSettings(prefetch=False)
-        job = worker.submit(Request(URI, Split(left + typed, right), "python", "", True, True, settings))
+        job = worker.submit(Request(URI, Split(left + typed, right), "python", "", False, True, settings))
         work = job.future.result(PATIENCE)
         assert work is not None
         return work

@@ -26,6 +26,7 @@ from fim_server.server.place import MOST_PLACES, Places
 from fim_server.server.project import Project
 from fim_server.server.prompts import LEAST_AHEAD
 from fim_server.server.settings import ServerSettings
+from fim_server.server.spellings import Spellings
 from fim_server.server.usage import Usage
 from fim_server.server.work import Request
 from fim_server.server.worker import CompletionWorker
@@ -49,6 +50,7 @@ class Asked:
         self.learnt = None
         self.fallback = None
         self.set_aside: dict[str, str] = {}
+        self.protocol = SimpleNamespace(spellings=Spellings())
         self.watch = SimpleNamespace(done=lambda: False)
         self.requests: list[tuple[Request, bool]] = []
         self.rests: list[Request] = []

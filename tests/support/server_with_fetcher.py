@@ -17,6 +17,7 @@ from fim_server.cli import main
 from fim_server.models.smollm2 import build
 from fim_server.models.source import locate
 from fim_server.models.store.folders import needed_folder
+from fim_server.models.store.manifest import write_manifest
 from fim_server.server import fetching
 
 GET = [sys.executable, __file__, "get"]
@@ -42,6 +43,7 @@ def get(name: str) -> int:
     shutil.copytree(locate("embedded"), folder)
     record = {"version": build.VERSION, "adapter_sha256": build.digest_of(build.ADAPTER)}
     (folder / build.RECORD).write_text(json.dumps(record), encoding="utf-8")
+    write_manifest(folder)
     print(json.dumps({"name": name, "folder": str(folder), "new": True}), flush=True)
     return 0
 

@@ -144,7 +144,7 @@ class RemoteCache:
         try:
             told = self._streamed(prefix)
         except LostError as error:
-            raise LostError(self._backend.client.hidden(str(error))) from None
+            raise LostError(self._backend.client.told(error)) from None
         self._known = prefix, len(told)
         return told
 
@@ -182,7 +182,7 @@ class RemoteCache:
         try:
             return dialect.likeliest(prefix, tokens.tolist(), self.patience)
         except LostError as error:
-            raise LostError(self._backend.client.hidden(str(error))) from None
+            raise LostError(self._backend.client.told(error)) from None
 
     def _count(self, prefix: Sequence[int]) -> int:
         return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

@@ -66,8 +66,8 @@ AGAIN = (408, 425, 429, 500, 502, 503, 504)
 BEFORE_VALUES = bytes((0x2C, 0x5B, 0x7B))
 """Marks before values of JSON: a comma, or the beginning of an array or object."""
 
-SAID = 200
-"""Characters that are told of what an endpoint says about a refusal."""
+SAID, MOST_TOLD = 200, 500
+"""Most characters of an endpoint's refusal, and of a whole message, in an error."""
 
 Patience = Callable[[], None]
 """Raises where whoever waits does not want to wait any longer."""
@@ -98,13 +98,14 @@ class Client:
             headers["Authorization"] = f"Bearer {address.key}"
         # A proxy that the environment names is for other machines; authorities that it names are for all of them.
         proxied = not is_loopback(urlsplit(address.base).hostname or "")
+        verify = authorities() if proxied or address.base.startswith("https:") else False
         try:
             self._client = httpx2.AsyncClient(
                 headers=headers,
                 timeout=timeout(READ_SECONDS),
                 follow_redirects=False,
                 trust_env=proxied,
-                verify=authorities() if proxied or address.base.startswith("https:") else False,
+                verify=verify,
             )
         except (ValueError, ImportError, httpx2.InvalidURL) as error:
             raise ModelError(f"the proxy that the environment names cannot be used ({first_line(error)})") from None
@@ -256,6 +257,10 @@ class Client:
         if "certificate" in text:
             text += "; an authority of your own goes by SSL_CERT_FILE"
         return Transient(f"{type(error).__name__}: {text}")
+
+    def told(self, error: Exception) -> str:
+        """Return the message of an error without the key, and then shortened, so that no part of the key is left."""
+        return shortened(self.hidden(str(error)), MOST_TOLD)
 
     def hidden(self, text: str) -> str:
         """A text in which the key does not stand."""
@@ -414,9 +419,9 @@ async def said_of(response: Response) -> str:
     return " ".join(text.split())
 
 
-def shortened(text: str) -> str:
-    """As much of a text as is told."""
-    return text[:SAID] + ("..." if len(text) > SAID else "")
+def shortened(text: str, most: int = SAID) -> str:
+    """Return the first characters of a text."""
+    return text[:most] + ("..." if len(text) > most else "")
 
 
 def asked_pause(response: Response) -> float | None:

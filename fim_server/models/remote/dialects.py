@@ -340,10 +340,10 @@ def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
 
 
 def failed(event: Any) -> LostError:
-    """What an endpoint says that has failed in the middle of a stream."""
+    """Return the error that an endpoint sends in the middle of a stream, at full length: it may hold the key."""
     error = event["error"]
     said = str(error.get("message", error) if isinstance(error, dict) else error)
-    return LostError(f"the endpoint has failed: {' '.join(said.split())[:200]}")
+    return LostError(f"the endpoint has failed: {' '.join(said.split())}")
 
 
 def shares_of(entry: Any) -> dict[bytes, float]:

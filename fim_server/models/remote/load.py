@@ -42,9 +42,9 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
     try:
         return probe(client, address.model, options)
     except SilentError as error:
-        raise AwayError(client.hidden(str(error))) from None
+        raise AwayError(client.told(error)) from None
     except LostError as error:
-        raise ModelError(client.hidden(str(error))) from None
+        raise ModelError(client.told(error)) from None
 
 
 def is_there(name: str, options: LoadOptions) -> bool:
