@@ -23,7 +23,7 @@ from fim_server.server.blocks import is_header, once_typed, owes_block, with_emp
 from fim_server.server.choosing import goes_on, others_of, together
 from fim_server.server.commas import with_last_comma
 from fim_server.server.contexts import PATIENCE, Contexts, Opened, before_unopened, fits, refusal
-from fim_server.server.doubts import of_loop
+from fim_server.server.doubts import REPEATS_ITSELF, of_loop
 from fim_server.server.endings import with_any_ending, with_shortest_ending
 from fim_server.server.imports import doubt_of, with_imports
 from fim_server.server.marks import with_marks
@@ -36,7 +36,7 @@ from fim_server.server.project import Project
 from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
 from fim_server.server.second_thoughts import THOUGHTS_ON_REQUEST, second_thought, without_repeats
-from fim_server.server.short_texts import of_a_short_text, with_time_to_end
+from fim_server.server.short_texts import beginning_of, of_a_short_text, with_time_to_end
 from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
 from fim_server.server.weighing import given_written
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
@@ -342,6 +342,7 @@ class Completer:
 
         request, opened, options = task.request, task.opened, task.options
         offers: list[Offer] = []
+        loops: list[Offer] = []
         reason: str | None = None
         prompts = self._prompts
         assert prompts is not None, "the prompt is one of its"
@@ -395,6 +396,9 @@ class Completer:
             offer = self._offer(completion, request, opened, task.language)
             if isinstance(offer, str):
                 reason = reason or offer
+            elif offer.doubt.is_loop:
+                loops.append(offer)
+                reason = reason or REPEATS_ITSELF
             elif all(offer.text != other.text for other in offers):
                 offers.append(offer)
 
@@ -412,7 +416,7 @@ class Completer:
         for completion in written(with_time_to_end(options) if request.invoked else options, beside=task.beside):
             take(completion)
         for _ in range(THOUGHTS_ON_REQUEST if request.invoked else 1):
-            unlike = second_thought(offers, work.completions, reason, options.preference, request.invoked)
+            unlike = second_thought(offers or loops, work.completions, reason, options.preference, request.invoked)
             if unlike is None or work.completions[-1].stop_reason.is_interruption:
                 break
             unlikely = replace(options, preference=unlike, deadline_ms=left_ms())
@@ -424,9 +428,9 @@ class Completer:
             with suppress(StoppedError, LostError):
                 take(next(written(short, on_token=lambda tokens: None)))
             is_written = bool(offers)
-            begun = next((one for one in work.completions if one.begun), work.completions[-1])
             if not offers and opened.guarantee != "none":
-                add(with_any_ending(begun, opened.session))
+                begun = beginning_of(work.completions, loops)
+                add(with_any_ending(begun, opened.session, request.split.right[: opened.covered]))
         offers = without_repeats(offers) if request.invoked else offers
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from fim_server.server.names import OwnNames
     from fim_server.text.document import Split
 
+REPEATS_ITSELF = "the text repeats itself"
+"""Reason for hiding a suggestion."""
+
 DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN = 0.001, 0.05, 0.05
 """How sure is what defines, declares or imports something once more: nobody sees it who has not asked. And what says a
 line once more or begins to, or loads a name, not behind a dot, that is nowhere (none of six suggestions was right): it
@@ -54,6 +57,7 @@ class Doubt:
         reason: The beginning that makes it so, in characters, where that is longer.
         of_name: Whether that loads a name that nothing binds.
         is_repeat: Whether it repeats text that is there already.
+        is_loop: Whether it repeats itself from there on, and can end nowhere before.
     """
 
     end: int = 0
@@ -61,6 +65,7 @@ class Doubt:
     reason: int = 0
     of_name: bool = False
     is_repeat: bool = False
+    is_loop: bool = False
 
     @property
     def whole(self) -> int:
@@ -77,11 +82,11 @@ NO_DOUBT = Doubt()
 
 
 def of_loop(start: int, other: Doubt) -> Doubt:
-    """Doubt a suggestion from the offset of its first repetition, unless another doubt comes earlier.
+    """Doubt a suggestion from the offset of its first repetition.
 
-    ``start``: that offset, or 0. ``other``: the other doubt.
+    ``start``: that offset, or 0. ``other``: the doubt of a suggestion that does not repeat itself.
     """
-    return Doubt(start + 1, DEFINED_AGAIN, is_repeat=True) if start and (not other.end or start < other.end) else other
+    return Doubt(start + 1, DEFINED_AGAIN, is_repeat=True, is_loop=True) if start else other
 
 
 def defined_again(own: OwnNames, split: Split, text: str) -> int | None:

@@ -34,8 +34,8 @@ ENDING_SECONDS = 0.05
 MOST_BEGINNINGS = 3
 """Beginnings of a line that an ending is looked for."""
 
-A_WORD = Shape.regex(r"[^\r\n]*[0-9A-Za-z][^\r\n]*")
-"""Shape of a line that is not empty, where the program is complete without any text."""
+MOST_COVERED = 8
+"""Most closers right of the cursor that the engine looks for a text with."""
 
 
 def with_shortest_ending(completion: Completion, session: Session, split: Split, owes_block: bool) -> Completion:
@@ -70,31 +70,56 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
     return with_ending(completion, session) if completion.stop_reason is StopReason.REPETITION else completion
 
 
-def with_any_ending(completion: Completion, session: Session) -> Completion:
+def with_any_ending(completion: Completion, session: Session, covered: str = "") -> Completion:
     """Return the surest lexemes of a completion's first line, with the shortest text that ends them.
 
-    If none of them can be ended so, return the shortest completion with a word, or else the completion as it is.
+    If none of them can be ended so, return the shortest completion with a word, then one that makes a comment of what
+    stands right of it, or else the completion as it is.
+    ``covered``: the closers right of the cursor that the text replaces, and has to bring in their order.
     """
+    if len(covered) > MOST_COVERED:
+        return completion
     line = completion.begun.split("\n", 1)[0]
     ends = sorted(boundaries(line), key=lambda end: -end * likelihood(completion.written, end))
-    for end, shape in (*((end, None) for end in ends[:MOST_BEGINNINGS]), (0, None), (0, A_WORD)):
+    needed = line_with(covered, session.spelling) if covered else None
+    a_word = needed or line_with("", session.spelling, "[0-9A-Za-z]")
+    comment = completion
+    for end, shape in (*((end, needed) for end in ends[:MOST_BEGINNINGS]), (0, needed), (0, a_word)):
+        beginning = line[:end]
+        if is_word(beginning[-1:]) and line[end:].startswith(" "):
+            beginning += " "  # so that no word lengthens its last one
         try:
             with Stop(ENDING_SECONDS):
                 state = session.start(shape)
-                fits = state.advance(line[:end]) == len(line[:end].encode())
+                fits = state.advance(beginning) == len(beginning.encode())
                 ending = state.shortest_completion() if fits else None
         except (SearchLimitError, StoppedError):
             continue
-        text = line[:end] + (ending or "")
+        if ending and not is_word(ending[0]):
+            beginning = beginning.rstrip(" ")
+        text = beginning + (ending or "")
         if ending is None or not text.strip():
             continue
-        state.advance(ending)
-        if state.inside in PROSE and session.inside != state.inside:
-            continue  # it would absorb the text right of it
+        state = session.start(shape)
+        state.advance(text)
         kept = tuple(token for token in completion.written if token.end <= end)
         written = (*kept, Written(len(text), ENDING_LIKELIHOOD))
-        return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
-    return completion
+        found = replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+        if state.inside not in PROSE or session.inside == state.inside:
+            return found
+        comment = found if comment is completion else comment  # it absorbs the text right of it
+    return comment
+
+
+def line_with(characters: str, spelling: Spelling, pattern: str = "") -> Shape:
+    """Return the shape of a line with some characters in their order, or with a pattern, and without comments."""
+    never = "".join(map(escaped, sorted({"\r", "\n", *(prefix[0] for prefix in spelling.comments)})))
+    return Shape.regex(f"[^{never}]*".join(("", *map(escaped, characters), *filter(None, [pattern]), "")))
+
+
+def escaped(character: str) -> str:
+    """Return the pattern of a character."""
+    return f"\\x{{{ord(character):x}}}"
 
 
 def ending_after(beginning: str, session: Session, block_opener: str) -> str | None:

@@ -15,8 +15,12 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.server.contexts import PATIENCE, shortest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.results import Completion
     from fim_server.language import Session
+    from fim_server.server.memory import Offer
     from fim_server.tokens.vocabulary import Vocabulary
 
 FIRST_END_SHARE, WRITING_SHARE = 0.6, 0.85
@@ -59,3 +63,21 @@ def of_a_short_text(
         first_end_ms=None,
         deadline_ms=None if left_ms is None else max(0.0, left_ms - ENGINE_MS),
     )
+
+
+def beginning_of(completions: Sequence[Completion], loops: Sequence[Offer]) -> Completion:
+    """Return a completion for the engine to end.
+
+    That is one that the model gave up, or the beginning of one that repeats itself, or the last one.
+
+    Args:
+        completions: The model's texts, at least one.
+        loops: Offers that repeat themselves.
+    """
+    for completion in completions:
+        if completion.begun:
+            return completion
+    for offer in loops:
+        beginning = offer.text[: offer.doubt.end - 1]
+        return replace(offer.completion, text=None, begun=beginning, written=offer.written)
+    return completions[-1]

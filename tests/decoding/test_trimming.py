@@ -107,6 +107,10 @@ def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left:
         ("rust", "fn f() {\n    let v = 1;\n    ", "\n}\n", "    g();", "g();"),
         ("json", '{\n\t"a": 1,\n\t', "\n}\n", '\t"b": 2', '"b": 2'),
         ("json", '{\n        "a": 1,\n        ', "\n}\n", '        \n      "b": 2', '\n      "b": 2'),
+        ("go", "// A\n\n       ", "\n\nimport (\n)\n", "\t\t\n\n \t    package p", "\n\n \t   package p"),
+        ("python", 'x = """A.\n    ', '"""\n', " B", "B"),
+        ("python", 'x = """A\n    B:\n    ', '"""\n', "    C", "    C"),
+        ("java", "/**\n\t* A sentence.\n\t", "\n\t*/\n", "\t* B", "* B"),
         ("python", "def f():\n\tif x:\n\t\tg()\n\t", "\n", "\treturn 1", "\treturn 1"),  # complete at no less
     ],
 )
@@ -187,6 +191,11 @@ def test_where_no_blank_may_begin_the_middle(left: str, right: str, expected: bo
         ("private int size_in_bytes_in_bytes_in_bytes;", "private int size_in_bytes"),
         ("x - " + " - ".join(f"sum(xs[{n}:])" for n in range(9)), "x - sum(xs[0:]) "),
         ("List<String, List<String, List<String, List<String, ", "List<String, "),
+        ("x\n@a.L[S]\n@a.L[L[S]]\n@a.L[L[L[S]]]\n@a.L[]", "x\n@a.L[S]\n"),
+        ("x[int], x[x[int]], x[x[x[int]]], x[x[x[x[int]]]]", "x[int], "),
+        ("importimportimportimporti lazy", "import"),
+        ("public final class A { " * 3 + "}}}", "public final class A { "),
+        ("//go:build(//go:build(//go:build(", "//go:build("),
     ],
 )
 def test_loops_are_found_at_their_second_time(text: str, kept: str) -> None:
@@ -214,6 +223,9 @@ def test_loops_are_found_at_their_second_time(text: str, kept: str) -> None:
         "=" * 40,
         "Point(1, 2), Point(3, 4), Point(5, 6), Point(7, 8), Point(9, 1), Point(1, 1)",
         "a_b_c_d, x_x_y",
+        "[[]], [[[]]], [[1]], [[[1]]]",
+        "f(x), f(g(x)), f(g(h(x)))",
+        "hihihi, lalala, couscous",
     ],
 )
 def test_legitimate_repetition_stays(text: str) -> None:
@@ -295,6 +307,10 @@ def test_a_loop_is_cut_where_the_program_is_complete(
         ("rust", "struct A {\n    ", "\n    name: u8,\n}\n", "name: u8,", None),
         ("json", "{\n    ", '\n    "name": 1\n}\n', '"name": 1,', None),
         ("go", "// A.\n", "\n\n//go:build unix\n\npackage p\n", "//go:build unix\n// B.", "// B."),
+        ("python", "", "\n# A sentence.\nf()\n", "  \n\n# A sentence.\n# Another.", "# Another."),
+        ("rust", "", "\n#[macro_export]\nstruct A {}\n", 'a::b!("c\n#[macro_export]\n#");', 'a::b!("c");'),
+        ("rust", "", "\nuse {\n    a::b,\n};\n", "use {\n    c::d,\n};", None),
+        ("python", "", "\ntry:\n    f()\nfinally:\n    g()\n", "try:\n    h()\nfinally:\n    g()", None),
     ],
 )
 def test_the_line_below_is_no_suggestion(language: str, left: str, right: str, text: str, expected: str | None) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.language import Language
-from fim_server.server.endings import ENDING_LIKELIHOOD, with_shortest_ending
+from fim_server.server.endings import ENDING_LIKELIHOOD, MOST_COVERED, with_any_ending, with_shortest_ending
+from fim_server.server.place import contains_in_order
 from fim_server.text.document import Split
 
 
@@ -59,3 +60,28 @@ def test_what_has_a_text_stays_as_it_is() -> None:
     session = Language.load("python").open("x = f(", "\n")
     given = replace(begun(("a", 0.9), (", b", 0.1)), text="a)")
     assert with_shortest_ending(given, session, Split("x = f(", "\n"), False) is given
+
+
+@pytest.mark.parametrize(
+    ("language", "left", "covered", "right", "tokens"),
+    [
+        ("rust", "impl<'a> ", "'", "\n}\n", [("PartialEq", 0.9), (" for", 0.9)]),
+        ("python", 'x = f("', '")', "\n", [("a", 0.9), (" b", 0.9)]),
+        ("python", 'x = "a"', '"]', "\n", [(" +", 0.9)]),
+        ("python", "x = [", ")" * MOST_COVERED, "\n", []),
+    ],
+)
+def test_an_ending_brings_the_closers_that_it_covers(
+    language: str, left: str, covered: str, right: str, tokens: list[tuple[str, float]]
+) -> None:
+    session = Language.load(language).open(left, right)
+    found = with_any_ending(begun(*tokens), session, covered)
+    assert found.text is not None
+    assert contains_in_order(found.text, covered)
+    assert session.check(found.text).complete
+
+
+def test_an_ending_for_ever_more_closers_is_not_looked_for() -> None:
+    session = Language.load("python").open("x = [", "\n")
+    given = begun(("a", 0.9))
+    assert with_any_ending(given, session, ")" * 1_000_000) is given

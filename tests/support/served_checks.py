@@ -8,8 +8,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from editor import LINE_BREAK, PYTHON, is_subsequence
 from editor_fuzzer import F_PREFIX
@@ -25,6 +26,8 @@ from served_places import Place
 EXACT, PARTIAL = "exact", "partial"
 LOOP = re.compile(r"(?s)(.{4,80}?)\1\1+")
 WORD = re.compile(r"\w+")
+MOST_STOOD_IN, MOST_TRIED = 2, 1000
+"""Runs of lines that are stood in for, and ways to do so that are tried."""
 LEAST_TELLING = 3
 """Letters and digits of a line, or of a phrase, that is not written twice by chance."""
 NEWER_IN_NAMES = re.compile("[\u200c\u200d\u30fb\uff65]")
@@ -88,9 +91,8 @@ class Violation:
 
     def __str__(self) -> str:
         seen = self.seen
-        lines = [
-            f"{self.kind}: {seen.place.language}, cut {seen.place.kind!r}, {'' if seen.invoked else 'not '}invoked"
-        ]
+        asked = "invoked" if seen.invoked else "not invoked"
+        lines = [f"{self.kind}: {seen.place.language}, cut {seen.place.kind!r}, {asked}, case {seen.case[0]}"]
         lines.append(f"  text = {seen.text[: seen.cursor] + '‸' + seen.text[seen.cursor :]!r}")
         if seen.place.rest:
             lines.append(f"  true rest = {seen.place.rest!r} for {seen.place.closers!r}")
@@ -99,6 +101,8 @@ class Violation:
         if self.item is not None:
             covered = seen.text[self.item.start : self.item.end]
             lines.append(f"  {self.item.label} item {self.item.text!r} in place of {covered!r}")
+            if self.item.label == PARTIAL:
+                lines.append(f"  covers of {len(LINE_BREAK.split(seen.text))} lines {sorted(self.item.lines)}")
         return "\n".join([*lines, f"  {self.said}"] if self.said else lines)
 
 
@@ -295,31 +299,41 @@ def known_to_engine(seen: Seen, item: Item) -> str:
 def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
     """Return the fault of the lines that a partial item covers; None where they parse, or can be made to.
 
-    A line that is left out may have to be stood in for, as the block of a header.
+    Lines that are left out may have to be stood in for, as the block of a header, each run of them by something else.
     """
     before = seen.place.program(LINE_BREAK.sub("\n", seen.text[: item.start])).split("\n")
     after = LINE_BREAK.sub("\n", seen.text[item.end :]).split("\n")
     line = len(before) - 1
     own = after[0] if line in item.lines else ""
     known = insertions(judge.language.spelling)
-    for stand_in in (None, *known.stand_ins, *known.closings):
-        left_lines = kept(before[:-1], 0, item.lines, stand_in)
-        left = "\n".join([*left_lines, before[-1] + LINE_BREAK.sub("\n", item.text)])
-        right = "\n".join([own, *kept(after[1:], line + 1, item.lines, stand_in)])
-        if judge.takes(left + right) or judge.language.open(left, right).guarantee == EXACT:
-            return None  # or what has to follow stands in for itself
+    lines = [*before[:-1], *after[1:]]
+    covered = [number in item.lines for number in (*range(line), *range(line + 1, line + len(after)))]
+    gaps = [at for at, now in enumerate(covered) if not now and (at in (0, line) or covered[at - 1])]
+    several = product((None, *known.stand_ins, *known.closings), repeat=min(len(gaps), MOST_STOOD_IN))
+    for stand_ins in islice(several, MOST_TRIED):
+        known_at = dict(zip(gaps, stand_ins, strict=False))
+        kept = [
+            one if now else stood_in(one, known_at.get(at))
+            for at, (one, now) in enumerate(zip(lines, covered, strict=True))
+        ]
+        left = "\n".join([*filter(is_kept, kept[:line]), before[-1] + LINE_BREAK.sub("\n", item.text)])
+        right = "\n".join([own, *filter(is_kept, kept[line:])])
+        # What has to follow may stand in for itself.
+        if judge.language.open(left, right).guarantee == EXACT or (
+            len(gaps) < MOST_STOOD_IN and judge.takes(left + right)
+        ):
+            return None
     return judge.judge.message(left + right) or "it does not parse"
 
 
-def kept(lines: Sequence[str], first: int, covered: frozenset[int], stand_in: str | None) -> list[str]:
-    """The lines that are covered, the first of which has the number ``first``; ``stand_in``: for each run of others."""
-    found = []
-    for number, line in enumerate(lines, first):
-        if number in covered:
-            found.append(line)
-        elif stand_in is not None and (number == first or number - 1 in covered):
-            found.append(line[: len(line) - len(line.lstrip())] + stand_in)
-    return found
+def stood_in(line: str, stand_in: str | None) -> str | None:
+    """What stands in for a line, with its indentation."""
+    return None if stand_in is None else line[: wide(line)] + stand_in
+
+
+def is_kept(line: str | None) -> TypeGuard[str]:
+    """Whether a line, or what stands in for it, is there."""
+    return line is not None
 
 
 def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
@@ -333,7 +347,10 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
     added = seen.text[item.start : seen.cursor]
     text = LINE_BREAK.sub("\n", item.text.removeprefix(added))
     below = next((line for line in (place.closers + place.right).split("\n")[1:] if line.strip()), "")
-    is_deeper = len(below) - len(below.lstrip()) > len(place.indentation)
+    above = next((line for line in reversed(place.left.split("\n")[:-1]) if line.strip()), "")
+    is_deeper = wide(below) > len(place.indentation)
+    if above.rstrip().endswith(tuple(opening for opening, _ in court(place.language).looks.brackets)):
+        is_deeper |= wide(above) >= len(place.indentation)  # the cursor stands where the closing bracket belongs
     if place.indentation and text[:1] in (" ", "\t") and text.strip() and not is_deeper:
         yield "indentation repeated", f"after {place.indentation!r}"
     word = re.search(r"\S*\Z", place.left)
@@ -352,6 +369,11 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
         lines = (place.indentation + text).split("\n")
         if below.rstrip() in [line.rstrip() for line in lines] and below.strip() not in place.rest:
             yield "line below repeated", f"{below!r}"
+
+
+def wide(line: str) -> int:
+    """The number of blanks that a line begins with."""
+    return len(line) - len(line.lstrip())
 
 
 def is_loop(found: re.Match[str]) -> bool:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 WORD = re.compile(r"\w")
 
+LEAST_TELLING = 3
+"""Least letters and digits of a line below that no text repeats: `try:` above a `try:` is a repetition most often."""
+
 SEPARATORS = " \t,;"
 """End of a line that tells no two entries of a list apart."""
 
@@ -38,14 +41,19 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
 
 
 def without_line_below(
-    text: str, split: Split, is_complete: Callable[[str], bool], marks: Callable[[str], bool] = bool
+    text: str,
+    split: Split,
+    is_complete: Callable[[str], bool],
+    marks: Callable[[str], bool] = bool,
+    ended: Callable[[str], str | None] = lambda text: None,
 ) -> str | None:
     """Return a text without the lines below the cursor; None where it begins with them and has no more.
 
     The text's first line equals the line below it, too, if the latter is indented less and the former follows closing
     brackets. A mark above a definition counts only where the text has no more.
 
-    ``marks``: whether a first line that begins with a sign may be such a mark.
+    ``marks``: whether a first line that begins with a sign may be such a mark. ``ended``: ends a beginning that is not
+    complete, if it can.
     """
     before = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")
@@ -53,16 +61,18 @@ def without_line_below(
     following = [line.rstrip() for line in below if line.strip()]
     first = before + lines[0] + rest
     telling = next((line for line in following if WORD.search(line)), "")
-    begins_so = lines[0].strip() and is_telling(telling) and said(first) == said(telling)
+    begins_so = lines[0].strip() and is_telling(telling, LEAST_TELLING) and said(first) == said(telling)
     if begins_so and width_of(first) >= width_of(telling):
         same = max(1, common([before + lines[0], *lines[1:]], following))
         if same > 1 or len(lines) == 1 or not (is_mark(first) and marks(lines[0])):
             return behind(lines[same:], before, split, is_complete)
     for at in range(1, len(lines)):
         same = common(lines[at:], following)
-        if any(map(is_telling, lines[at : at + same])):
+        if any(is_telling(line, LEAST_TELLING) for line in lines[at : at + same]):
             shorter = "\n".join(lines[:at]).rstrip()
-            return shorter if shorter and is_complete(shorter) else text
+            if not shorter:
+                return behind(lines[at + same :], before, split, is_complete)
+            return shorter if is_complete(shorter) else ended(shorter) or text
     return text
 
 

@@ -104,8 +104,10 @@ def is_indentation(line: str) -> bool:
     return bool(line) and not line.strip(BLANKS)
 
 
-def deepest_column(split: Split, spelling: Spelling) -> int:
+def deepest_column(split: Split, spelling: Spelling, is_prose: bool = False) -> int:
     """Return the column up to which the cursor's line may be indented.
+
+    ``is_prose``: whether the cursor is inside a comment or a string.
 
     That is the cursor's own column, unless the cursor stands in the middle of the indentation: less deep than the
     first line of a block, or at a column at which no line above begins a block.
@@ -117,7 +119,8 @@ def deepest_column(split: Split, spelling: Spelling) -> int:
     if not lines:
         return own
     column = width_of(lines[0])
-    if is_unfinished(lines[0], spelling):
+    begins_block = lines[0].endswith((":", *(opening for opening, _ in spelling.brackets)))
+    if begins_block if is_prose else is_unfinished(lines[0], spelling):
         if own > column and written_step(split, spelling) is None:
             return own  # the first block of all
         return max(own, column + columns_of_step(split, spelling))
@@ -173,11 +176,11 @@ def starts_line(session: IndentedSession, split: Split) -> bool:
     return bool(placeholder) and session.check(placeholder).viable  # else only blanks may lead on
 
 
-def without_indentation(text: str, split: Split, spelling: Spelling) -> Iterator[Trimmed]:
+def without_indentation(text: str, split: Split, spelling: Spelling, is_prose: bool = False) -> Iterator[Trimmed]:
     """Return the candidates for a suggestion without the indentation that the cursor's line has already.
 
     There are none if the first line is not indented too far. The lines below that are indented with it are moved along
-    where possible.
+    where possible. ``is_prose``: as in :func:`deepest_column`.
     """
     line = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")
@@ -192,19 +195,20 @@ def without_indentation(text: str, split: Split, spelling: Spelling) -> Iterator
     if first and before + blanks == line:  # the line again, below the one that the cursor is in
         yield Trimmed.of(text, [range(starts[first] + len(blanks))])
         return
-    column, most = width_of(before + lines[first]), deepest_column(split, spelling)
+    ending = [range(len(lines[0]))] if first and lines[0] else []  # blanks that end the cursor's line
+    column, most = width_of(before + lines[first]), deepest_column(split, spelling, is_prose)
     above = split.left[: len(split.left) - len(line)].rstrip().rpartition("\n")[2]
     if JOINED.match(lines[first].lstrip(BLANKS)):
         most += columns_of_step(split, spelling)
     if column <= most or column in aligned_columns(above, spelling):
-        if first and lines[0]:
-            yield Trimmed.of(text, [range(len(lines[0]))])  # blanks that end the cursor's line
+        if ending:
+            yield Trimmed.of(text, ending)
         return
     kept = blanks
     while kept and width_of(before + kept) > most:
         kept = kept[:-1]
     surplus = blanks[len(kept) :]
-    removed = [range(starts[first] + len(kept), starts[first] + len(blanks))]
+    removed = [*ending, range(starts[first] + len(kept), starts[first] + len(blanks))]
     moved = list(removed)
     for number in range(first + 1, len(lines)):
         if lines[number].strip():
@@ -213,5 +217,5 @@ def without_indentation(text: str, split: Split, spelling: Spelling) -> Iterator
             at = starts[number] + len(before + kept)
             moved.append(range(at, at + len(surplus)))
     yield Trimmed.of(text, moved)
-    if len(moved) > 1:
+    if len(moved) > len(removed):
         yield Trimmed.of(text, removed)

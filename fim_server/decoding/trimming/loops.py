@@ -33,7 +33,8 @@ MOST_LEXEMES = 512
 
 OF_WORD, OF_WORDS, OF_PROSE, OF_NESTED = 4, 3, 2, 4
 """Repetitions that make a phrase a loop: one word, such as an attribute; one word and an operator, or several
-words; four words and more; an opening bracket. In a list, each phrase counts with the comma behind it."""
+words; four words and more; the beginning of a call, which nests. In a list, each phrase counts with the comma behind
+it."""
 
 MOST_JOINING = 3
 """Lexemes of a word with what joins it to the one before."""
@@ -53,7 +54,13 @@ OF_LINE, LEAST_WORDS = 3, 3
 OF_COUNTED, OF_COUNTED_PHRASE = 5, 6
 """Repetitions in a row, with different numbers, that make a line or a phrase a loop."""
 
-REPEATED_PART = re.compile(r"([^\W\d_]{2,}_|_[^\W\d_]{2,}|_?[^\W\d_]+_[^\W\d_]+)\1{2,}")
+MOST_NESTED = 8
+"""Most lexemes of a phrase that nests in itself, such as `List[` in `List[List[int]]`."""
+
+SEPARATORS = frozenset(",;\n")
+"""Lexemes between phrases, where nothing nests."""
+
+REPEATED_PART = re.compile(r"([^\W\d_]{2,}_|_[^\W\d_]{2,}|_?[^\W\d_]+_[^\W\d_]+|[^\W\d_]{4,}?)\1{2,}")
 """Part of a name that comes three times in it."""
 
 EQUAL = re.compile(b"\x01+")
@@ -92,6 +99,9 @@ def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
     """Yield where phrases of a text begin for the second time."""
     pieces = [Lexeme(found[0][:1] if found[0][0] == "\n" else found[0], found.start()) for found in lexemes(text)]
     yield from repeated(pieces, [piece.text for piece in pieces], spelling, False)
+    flat = flattened(pieces)
+    if len(flat) < len(pieces):
+        yield from repeated(flat, [piece.text for piece in flat], spelling, False)
     if any(piece.text.isdigit() for piece in pieces):
         counted = ["0" if piece.text.isdigit() else piece.text for piece in pieces]
         yield from repeated(pieces, counted, spelling, True)
@@ -110,6 +120,23 @@ def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling,
                 line = next((place for place in range(at, end) if words[place - 1 : place] == ["\n"]), at)
                 yield pieces[line + period].start
                 break
+
+
+def flattened(pieces: Sequence[Lexeme]) -> list[Lexeme]:
+    """Return lexemes with each nested phrase once, so that one which nests deeper each time repeats.
+
+    `x[int]`, `x[x[int]]` and `x[x[x[int]]]` all become `x[int]`.
+    """
+    flat: list[Lexeme] = []
+    texts: list[str] = []
+    for piece in pieces:
+        flat.append(piece)
+        texts.append(piece.text)
+        for period in range(1, min(MOST_NESTED, len(flat) // 2) + 1):
+            if texts[-period:] == texts[-2 * period : -period] and SEPARATORS.isdisjoint(texts[-period:]):
+                del flat[-period:], texts[-period:]
+                break
+    return flat
 
 
 def lexemes(text: str) -> list[re.Match[str]]:
@@ -133,7 +160,8 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
     if not any(names) or times < OF_PROSE:
         return False
     if any(opening in texts and closing not in texts for opening, closing in spelling.brackets):
-        return times >= OF_NESTED
+        is_call = count < LEAST_PROSE and spelling.operators.isdisjoint(texts)
+        return times >= (OF_NESTED if is_call else OF_WORDS)
     if COMMA in texts:
         return length >= OF_WORDS * len(phrase)
     if count >= LEAST_PROSE and "\n" not in texts:
@@ -179,9 +207,9 @@ def repeated_lines(text: str, before: str) -> Iterator[int]:
             return
 
 
-def is_telling(line: str) -> bool:
+def is_telling(line: str, least: int = LEAST_TELLING) -> bool:
     """Return whether a line is too specific to be written twice in a row: it has a name or a value."""
-    return sum(character.isalnum() for character in line) >= LEAST_TELLING
+    return sum(character.isalnum() for character in line) >= least
 
 
 def last_complete(text: str, end: int, is_complete: Callable[[str], bool], most: int) -> str | None:

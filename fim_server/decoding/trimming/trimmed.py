@@ -76,7 +76,7 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         return state.inside != "comment" and not line.strip().startswith(tuple(session.spelling.closers))
 
     whole = text.strip()
-    for found in without_indentation(text, split, session.spelling):
+    for found in without_indentation(text, split, session.spelling, session.inside is not None):
         if is_complete(found.text):
             text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
             break
@@ -84,7 +84,7 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
     if whole and not text.strip():
         return Found(None, reason=BELOW)
     first = text.split("\n", 1)[0]
-    shorter = without_line_below(text, split, is_complete, may_mark)
+    shorter = without_line_below(text, split, is_complete, may_mark, lambda part: ended(part, session))
     if shorter is None:
         return Found(None, reason=BELOW)
     if not shorter.startswith(first):  # it began with the line below
