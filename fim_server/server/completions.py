@@ -5,11 +5,13 @@ They are coroutines that await the worker's thread: pygls cancels such a handler
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lsprotocol import types
 
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import inline_items, list_items
-from fim_server.server.requests import answer, take_in
+from fim_server.server.messages import FallbackKinds, inline_items, list_items
+from fim_server.server.requests import Asked, answer, take_in
 
 TYPED_MS = 500.0
 """A request for the suggestion list that comes this soon after a change was made by typing."""
@@ -41,8 +43,15 @@ async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -
     kind = params.context.trigger_kind if params.context is not None else types.CompletionTriggerKind.Invoked
     invoked = kind is types.CompletionTriggerKind.Invoked and not typed
     asked = take_in(ls, params, invoked, None, takes_lines=kinds.takes_lines)
+    items = await listed(ls, asked, kinds)
+    if items == [] and invoked and kinds.takes_lines:  # the lines of all texts are indented less than the cursor's
+        items = await listed(ls, replace(asked, takes_lines=False), kinds)
+    return types.CompletionList(is_incomplete=True, items=items or [])
+
+
+async def listed(ls: FimLanguageServer, asked: Asked, kinds: FallbackKinds) -> list[types.CompletionItem] | None:
+    """Return the entries that answer a request; None where there are no offers."""
     answered = await answer(ls, asked)
-    if answered is None:
-        return types.CompletionList(is_incomplete=True, items=[])
-    items = list_items(answered.answer, answered.split, asked.position, ls.encoding, kinds)
-    return types.CompletionList(is_incomplete=True, items=items)
+    if answered is None or not answered.answer.offers:
+        return None
+    return list_items(answered.answer, answered.split, asked.position, ls.encoding, kinds)

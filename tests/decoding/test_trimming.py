@@ -194,6 +194,9 @@ def test_where_no_blank_may_begin_the_middle(left: str, right: str, expected: bo
         ("x\n@a.L[S]\n@a.L[L[S]]\n@a.L[L[L[S]]]\n@a.L[]", "x\n@a.L[S]\n"),
         ("x[int], x[x[int]], x[x[x[int]]], x[x[x[x[int]]]]", "x[int], "),
         ("importimportimportimporti lazy", "import"),
+        ("_over._over._over._over._over", "_over."),
+        ("l__all__all__all__all__[x", "l__al"),
+        ("kend()', but don'tkend()', but don'tkend()', but don'tken", "kend()', but don'"),
         ("public final class A { " * 3 + "}}}", "public final class A { "),
         ("//go:build(//go:build(//go:build(", "//go:build("),
     ],
@@ -226,6 +229,8 @@ def test_loops_are_found_at_their_second_time(text: str, kept: str) -> None:
         "[[]], [[[]]], [[1]], [[[1]]]",
         "f(x), f(g(x)), f(g(h(x)))",
         "hihihi, lalala, couscous",
+        "___, __x__, xxxxxxxxxxxx, banana",
+        "_, _, _, _, _ = f(*_)",
     ],
 )
 def test_legitimate_repetition_stays(text: str) -> None:
@@ -324,9 +329,9 @@ def test_the_line_below_is_no_suggestion(language: str, left: str, right: str, t
         assert session.check(expected).complete
 
 
-def test_the_line_below_is_looked_for_where_the_program_is_complete_alone() -> None:
+def test_nothing_stays_of_a_text_that_is_complete_nowhere_before_the_line_below() -> None:
     split = Split("f(\n    ", "\n    name=2,\n)\n")
-    assert without_line_below("a=1,\n    name=2,\n    c=3,", split, never) == "a=1,\n    name=2,\n    c=3,"
+    assert without_line_below("a=1,\n    name=2,\n    c=3,", split, never) is None
     assert without_line_below("name=2", split, never) is None
 
 

@@ -47,7 +47,7 @@ def without_line_below(
     marks: Callable[[str], bool] = bool,
     ended: Callable[[str], str | None] = lambda text: None,
 ) -> str | None:
-    """Return a text without the lines below the cursor; None where it begins with them and has no more.
+    """Return a text without the lines below the cursor; None where nothing complete is left.
 
     The text's first line equals the line below it, too, if the latter is indented less and the former follows closing
     brackets. A mark above a definition counts only where the text has no more.
@@ -72,7 +72,7 @@ def without_line_below(
             shorter = "\n".join(lines[:at]).rstrip()
             if not shorter:
                 return behind(lines[at + same :], before, split, is_complete)
-            return shorter if is_complete(shorter) else ended(shorter) or text
+            return shorter if is_complete(shorter) else ended(shorter)
     return text
 
 

@@ -28,6 +28,12 @@ LOOKED_AT = 1 << 14
 UNFINISHED = re.compile(r"[^\w\s,;]\Z")
 """The end of a line with a sign that separates nothing."""
 
+BLANK_LINES = re.compile(r"^(?:[ \t]*\n)+", re.MULTILINE)
+"""Lines in a row that have nothing but blanks; the last line of a text is none of them."""
+
+MOST_BLANK_LINES = 2
+"""Most blank lines in a row."""
+
 JOINED = re.compile(r"\.\w")
 """Beginning of a line that continues the one above: a call in a chain."""
 
@@ -174,6 +180,17 @@ def starts_line(session: IndentedSession, split: Split) -> bool:
         return False
     placeholder = spelling.placeholder
     return bool(placeholder) and session.check(placeholder).viable  # else only blanks may lead on
+
+
+def without_trailing_blanks(text: str) -> Trimmed:
+    """Return a suggestion without the blanks of blank lines, and with few such lines in a row."""
+    removed = []
+    for found in BLANK_LINES.finditer(text):
+        start, kept = found.start(), MOST_BLANK_LINES + (found.start() == 0)  # the first one ends the cursor's line
+        for number, line in enumerate(found[0].split("\n")[:-1]):
+            removed.append(range(start, start + len(line) + (number >= kept)))
+            start += len(line) + 1
+    return Trimmed.of(text, removed)
 
 
 def without_indentation(text: str, split: Split, spelling: Spelling, is_prose: bool = False) -> Iterator[Trimmed]:

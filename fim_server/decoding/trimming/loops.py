@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEXEME = re.compile(r"[\\%]\w+|\w+|[^\w\s]|\n+")
 """A word, a sign, or line breaks. An escape or a format (`\\x00`, `%s`) is a sign."""
 
-NAME = re.compile(r"[^\W\d_]")
+NAME = re.compile(r"_*[^\W\d_]")
 """Beginning of a word that is no number."""
 
 MOST_PERIOD = 64
@@ -60,8 +60,14 @@ MOST_NESTED = 8
 SEPARATORS = frozenset(",;\n")
 """Lexemes between phrases, where nothing nests."""
 
-REPEATED_PART = re.compile(r"([^\W\d_]{2,}_|_[^\W\d_]{2,}|_?[^\W\d_]+_[^\W\d_]+|[^\W\d_]{4,}?)\1{2,}")
-"""Part of a name that comes three times in it."""
+REPEATED_PART = re.compile(r"([^\W\d]{3,40}?)\1{2,}")
+"""Part of a name that comes three times in a row."""
+
+LEAST_LETTERS = 2
+"""Least letters of such a part."""
+
+LEAST_PLAIN_PART = 4
+"""Least letters of such a part without underscores."""
 
 EQUAL = re.compile(b"\x01+")
 """Words in a row that are equal to others."""
@@ -91,8 +97,14 @@ def start_of_loop(text: str, before: str, spelling: Spelling) -> int | None:
     ``before``: the cursor's line, up to the cursor.
     """
     starts = [*repeated_phrases(text, spelling), *repeated_lines(text, before)]
-    starts += [found.end(1) for found in REPEATED_PART.finditer(text)]
+    starts += [found.end(1) for found in REPEATED_PART.finditer(text) if is_part(found[1])]
     return min(starts, default=None)
+
+
+def is_part(text: str) -> bool:
+    """Return whether a part of a name is too long to come three times in a row."""
+    letters = sum(character != "_" for character in text)
+    return letters >= (LEAST_LETTERS if letters < len(text) else LEAST_PLAIN_PART)
 
 
 def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
@@ -108,9 +120,16 @@ def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
 
 
 def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling, counts: bool) -> Iterator[int]:
-    """Yield where phrases of words begin for the second time; ``counts``: phrases with other numbers each time."""
+    """Yield where phrases of words begin for the second time; ``counts``: phrases with other numbers each time.
+
+    The first word may be the end of one, and the last word the beginning of one.
+    """
     for period in range(1, min(MOST_PERIOD, len(words) // 2 + 1) + 1):
-        for found in EQUAL.finditer(bytes(map(eq, words, words[period:]))):
+        equal = bytearray(map(eq, words, words[period:]))
+        if len(words) > period + 1:
+            equal[0] |= words[period].endswith(words[0])
+            equal[-1] |= words[-1 - period].startswith(words[-1])
+        for found in EQUAL.finditer(equal):
             at, end = found.span()
             length = end - at + period
             if 2 * length < 3 * period:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import Won
 from fim_server.decoding.trimming.below import without_line_below, without_repetition
-from fim_server.decoding.trimming.indentation import without_indentation
+from fim_server.decoding.trimming.indentation import without_indentation, without_trailing_blanks
 from fim_server.decoding.trimming.loops import last_complete, start_of_loop
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
@@ -76,10 +76,15 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         return state.inside != "comment" and not line.strip().startswith(tuple(session.spelling.closers))
 
     whole = text.strip()
+    found = without_trailing_blanks(text)
+    if found.removed and is_complete(found.text):
+        text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
     for found in without_indentation(text, split, session.spelling, session.inside is not None):
         if is_complete(found.text):
             text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
             break
+    if split.right[:1] in ("", "\n") and is_complete(text.rstrip()):
+        text = text.rstrip()
     text = without_repetition(text, split.right, is_complete, split.left)
     if whole and not text.strip():
         return Found(None, reason=BELOW)
@@ -87,8 +92,8 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
     shorter = without_line_below(text, split, is_complete, may_mark, lambda part: ended(part, session))
     if shorter is None:
         return Found(None, reason=BELOW)
-    if not shorter.startswith(first):  # it began with the line below
-        shift = text.find(shorter, len(first))
+    shift = -1 if shorter.startswith(first) else text.find(shorter, len(first))
+    if shift > 0:  # it began with the line below
         written = tuple(replace(one, end=one.end - shift) for one in written if one.end > shift)
     shorter = without_foreign_indentation(shorter, split.left, is_complete)
     return without_loop(shorter, written, session, split)
