@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fim_server.language.session import Verdict
+    from fim_server.decoding.closing import ClosedSession
     from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
 
@@ -36,18 +36,6 @@ MOST_BLANK_LINES = 2
 
 JOINED = re.compile(r"\.\w")
 """Beginning of a line that continues the one above: a call in a chain."""
-
-
-class IndentedSession(Protocol):
-    """Session, reduced to the question whether a line may begin at the cursor."""
-
-    @property
-    def guarantee(self) -> str: ...
-    @property
-    def inside(self) -> str | None: ...
-    @property
-    def spelling(self) -> Spelling: ...
-    def check(self, middle: str, /) -> Verdict: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +157,7 @@ def aligned_columns(line: str, spelling: Spelling) -> set[int]:
     return {end for _, end in opened if written[end : end + 1].strip()}
 
 
-def starts_line(session: IndentedSession, split: Split) -> bool:
+def starts_line(session: ClosedSession, split: Split) -> bool:
     """Return whether the cursor stands at the whole indentation of a new line of code, which no blank may begin."""
     line = split.left[split.left.rfind("\n") + 1 :]
     if not is_indentation(line) or session.guarantee == "none" or session.inside is not None:
