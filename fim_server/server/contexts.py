@@ -172,7 +172,8 @@ class Contexts:
         best, least = None, Reopening.NO
         if is_whole(found):
             best, least = opened(found, left, right), reopening(found, line) if closers else Reopening.NO
-        for covered in sorted({*range(1, min(len(closers), MOST_COVERED) + 1), len(closers)} - {0}):
+        ends = [end for end, character in enumerate(closers, 1) if not character.isspace()]
+        for covered in sorted({*ends[:MOST_COVERED], *ends[-1:]}):
             if best is not None and least is Reopening.NO:
                 break
             without = self._open(uri, language, left, right[covered:])

@@ -24,6 +24,8 @@ MOST_PLACES = 64
 PROSE = ("comment", "string")
 """What a cursor may be inside of that is no code."""
 
+BLANKS = " \t"
+
 MOST_BLANK = 8
 """Lines below the cursor's in which the next one that is not blank is looked for."""
 
@@ -45,11 +47,17 @@ class Place:
         return cls(split.left[start:], split.right if end < 0 else split.right[:end])
 
     def closers(self, language: Language) -> str:
-        """The closing brackets and quotes directly right of the cursor that an editor may have put there."""
+        """Return the closing brackets and quotes right of the cursor that an editor may have put there.
+
+        Blanks may stand before each of them, as in `{ ‸ })`.
+        """
         written = language.spelling.closers
         count = 0
-        while count < min(len(self.after), MOST_CLOSERS) and self.after[count] in written:
-            count += 1
+        for end, character in enumerate(self.after[:MOST_CLOSERS], 1):
+            if character in written:
+                count = end
+            elif character not in BLANKS:
+                break
         return self.after[:count]
 
     @property

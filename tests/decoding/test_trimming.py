@@ -257,6 +257,7 @@ def test_the_rest_of_a_line_repeats_no_line() -> None:
         ("python", 'def f():\n    """', '"""\n', "The name of the name of the name of the name", "The name of the"),
         ("python", "x = ", "\n", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
         ("python", "x = f(", ")\n", "a, a, a, a, a, a, a", "a,"),
+        ("python", "x = f(a if ", ")\n", "a is b else a is b else a is b else a", "a is b else a"),
         ("python", "import ", "\nimport math\n", "_winapi_winapi_winapi_winapi", "_winapi"),
         ("java", "class A { B b = new ", ";\n}\n", "B[] { name, name, name, name, name, name, name }", "B[] { name}"),
     ],

@@ -217,6 +217,8 @@ class Cutter:
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
         closers = self.closers(text[text.rfind("\n", 0, at) + 1 : at]) if draw.random() < 0.8 else ""
+        if closers and text[at - 1 : at] == " " and draw.random() < 0.5:
+            closers = " " + closers  # the cursor stands between two blanks
         return Place(language, kind, text[:at], closers, text[at:end], text[end:])
 
     def closers(self, line: str) -> str:

@@ -231,6 +231,23 @@ def is_telling(line: str, least: int = LEAST_TELLING) -> bool:
     return sum(character.isalnum() for character in line) >= least
 
 
+def first_complete(text: str, start: int, is_complete: Callable[[str], bool], most: int) -> str | None:
+    """Return the shortest beginning of a text, longer than ``start``, that is complete and ends with no part of a word.
+
+    None where none of the first ``most`` beginnings is.
+    """
+    tried = 0
+    for at in range(start + 1, len(text) + 1):
+        if text[at - 1].isspace() or (is_word(text[at - 1]) and is_word(text[at : at + 1])):
+            continue
+        if is_complete(text[:at]):
+            return text[:at]
+        tried += 1
+        if tried == most:
+            return None
+    return None
+
+
 def last_complete(text: str, end: int, is_complete: Callable[[str], bool], most: int) -> str | None:
     """Return the longest beginning of a text, up to ``end``, that is complete and ends with no part of a word.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.results import Won
 from fim_server.decoding.trimming.below import without_line_below, without_repetition
 from fim_server.decoding.trimming.indentation import without_indentation, without_trailing_blanks
-from fim_server.decoding.trimming.loops import last_complete, start_of_loop
+from fim_server.decoding.trimming.loops import first_complete, last_complete, start_of_loop
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
 from fim_server.language.state import is_word
@@ -102,7 +102,8 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
 def without_loop(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
     """Return a text up to its first repetition.
 
-    Where the program is complete nowhere near before, the text is ended with the signs that are lacking.
+    Where the program is complete nowhere near before, the text is ended with the signs that are lacking, or soon after
+    the repetition has begun.
     """
     before = split.left[split.left.rfind("\n") + 1 :]
     start = start_of_loop(text, before, session.spelling)
@@ -118,7 +119,9 @@ def without_loop(text: str, written: tuple[Written, ...], session: Session, spli
     if (found is None or not found.strip()) and is_complete(text[:start]):
         found = text[:start]  # part of a name
     if found is None or not found.strip():
-        return Found(text, written, loop=start)
+        found = first_complete(text, start, is_complete, MOST_TRIED)
+        if found is None or start_of_loop(found, before, session.spelling) is not None:
+            return Found(text, written, loop=start)
     return Found(found, written)
 
 
