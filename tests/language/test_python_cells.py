@@ -44,6 +44,13 @@ def test_a_cell_parses_where_ipython_takes_it(case: dict[str, object]) -> None:
         ("  x = 1\n  y = 2", ["x = 1\ny = 2"]),
         (">>> for x in y:\n...     f(x)\n>>> x", ["for x in y:\n    f(x)\nx"]),
         ("In [1]: for x in y:\n   ...:     f(x)\nIn [2]: !ls", ["for x in y:\n    f(x)\npass"]),
+        ("x\n>>> for x in y:\n...     f(x)", ["x\nfor x in y:\n    f(x)"]),
+        ("    >>> x\n    >>> y", ["x\ny"]),
+        ("    In [1]: x\n    In [2]: y", ["x\ny"]),
+        ("[ins] In [1]: x\n         ...: y", ["x\ny"]),
+        ("x\nIn [2]: y", ["x\ny"]),
+        ("x = 1\n...\n", ["x = 1\n...\n"]),
+        ("  x = 1\n  %time f(x)", ["x = 1\npass", "\nf(x)"]),
     ],
 )
 def test_the_programs_of_a_cell(text: str, units: list[str]) -> None:
@@ -51,7 +58,23 @@ def test_the_programs_of_a_cell(text: str, units: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["%%bash\nls", "%%sql\nselect", "%%html", "\n%%writefile a.py\nx", "%%", "%%time\n%%js\nx", "%%!\nls"]
+    "text",
+    [
+        "%%bash\nls",
+        "%%sql\nselect",
+        "%%html",
+        "\n%%writefile a.py\nx",
+        "%%",
+        "%%time\n%%js\nx",
+        "%%!\nls",
+        "  %%bash\nls ",
+        "\n\n\t%%sql\nselect",
+        "  %%bash\n  ls",
+        "    %%html\n  <b>",
+        "  %%bash",
+        "\f%%bash\nls",
+        "%%bash\ncat <<E\n>>> x",
+    ],
 )
 def test_cells_that_are_not_python(text: str) -> None:
     assert cells.read(text).is_foreign
@@ -125,7 +148,26 @@ def test_inside_of_a_command_nothing_is_offered(text: str) -> None:
     assert cells.at(*text.split(MARK)) == cells.INSIDE
 
 
-@pytest.mark.parametrize("text", [">>> x = 1\n>>> ‸", "In [3]: ‸", "\n  >>> x\n‸"])
+def test_prompts_hand_a_cell_over_to_a_magic() -> None:
+    assert cells.read(">>> %%bash\n... ls").is_foreign
+    assert cells.read("In [1]: %%bash\n   ...: ls").is_foreign
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ">>> x = 1\n>>> ‸",
+        "In [3]: ‸",
+        "\n  >>> x\n‸",
+        "x = 1\n>>> ‸",
+        "x = f(1)\ny\n>>> g(‸)\nz",
+        'x = """\n"""\n    >>> ‸',
+        "x\nIn [2]: y = ‸",
+        "[nav] In [3]: ‸",
+        "  In [3]: x\n   ...: ‸",
+        "   ...: ‸",
+    ],
+)
 def test_in_what_is_copied_from_a_console_nothing_is_offered(text: str) -> None:
     assert cells.at(*text.split(MARK)) == cells.CONSOLE
 
@@ -133,6 +175,7 @@ def test_in_what_is_copied_from_a_console_nothing_is_offered(text: str) -> None:
 def test_prompts_in_a_text_are_no_console() -> None:
     cursor = cells.at("def f():\n    '''\n    >>> f()\n    '''\n    return ", "")
     assert not isinstance(cursor, str)
+    assert not isinstance(cells.at('x = ["""\n>>> f\n...: """, ', "]"), str)
     assert cells.read("x = '''\n>>> f\n'''").units == ("x = '''\n>>> f\n'''",)
 
 

@@ -19,6 +19,7 @@ from fim_server.languages.python.commands import (
     commands_in,
     data,
     end_of,
+    has_prompt,
     last_unopened,
     may_hold,
 )
@@ -91,13 +92,15 @@ def read(text: str) -> Cell:
     text = dedented(without_prompts(text))
     parts = parts_of(text, commands_of(text, header_end(text)))
     program = in_file(text, 0, len(text), parts)
-    if is_foreign(text, parts):
+    if is_foreign(text, parts) or is_handed_over(text):
         return Cell(program, (), is_foreign=True)
     return Cell(program, (code(text, 0, len(text), parts), *bodies(text, parts)))
 
 
 def at(left: str, right: str) -> Cursor | str:
     """Split a cell at a cursor between two texts, or return the reason for offering nothing in one line."""
+    if is_handed_over(left + right):
+        return FOREIGN
     if has_prompts(left + right):
         return CONSOLE
     left, right, was_indented = dedented_around(left, right)
@@ -215,6 +218,16 @@ def is_foreign(text: str, parts: list[Part]) -> bool:
     """Return whether a cell is not Python; ``parts``: the lines that hand it to magics come first."""
     headers = [part for part in parts if part.is_header]
     found = CELL_MAGIC.match(text, headers[-1].command.start) if headers else None
+    return found is not None and found[1] not in data()["body"]
+
+
+def is_handed_over(text: str) -> bool:
+    """Return whether the first line, without its own indentation, hands a cell to a magic that takes no Python.
+
+    IPython 8 takes the first line's indentation away, IPython 9.4 the indentation that all lines share. With
+    the former the cell is not Python, and with the latter it is no valid Python.
+    """
+    found = CELL_MAGIC.match(text.lstrip())
     return found is not None and found[1] not in data()["body"]
 
 
@@ -351,7 +364,7 @@ def bound_by(line: str) -> tuple[list[str], bool]:
 
 def has_prompts(text: str) -> bool:
     """Return whether a cell is copied from a console."""
-    return re.match(data()["first_prompt"], text) is not None
+    return re.match(data()["first_prompt"], text) is not None or has_prompt(text, data()["prompt"])
 
 
 def without_prompts(text: str) -> str:

@@ -93,6 +93,15 @@ def commands_in(text: str, start: int = 0, end: int | None = None) -> tuple[list
     return scanner.commands, bool(scanner.frames)
 
 
+def has_prompt(text: str, prompt: str) -> bool:
+    """Return whether a statement begins with a console's prompt."""
+    if re.search(rf"^[{BLANKS}]*{re.escape(prompt)}", text, re.MULTILINE) is None:
+        return False
+    scanner = Scanner(text, 0, len(text), prompt=prompt)
+    scanner.scan()
+    return scanner.is_prompted
+
+
 def last_unopened(text: str) -> int:
     """Return the end of the last closing bracket that a text of code has not opened; 0 without one."""
     scanner = Scanner(text, 0, len(text), heeds_commands=False)
@@ -114,8 +123,8 @@ def end_of(text: str, start: int) -> int:
 class Scanner:
     """Reader that finds the commands in a text."""
 
-    def __init__(self, text: str, start: int, end: int, heeds_commands: bool = True) -> None:
-        """Take a text. Without ``heeds_commands``, the marks of commands are plain text."""
+    def __init__(self, text: str, start: int, end: int, heeds_commands: bool = True, prompt: str | None = None) -> None:
+        """Take a text. Without ``heeds_commands``, the marks of commands are plain text. ``prompt``: looked for."""
         self.text = text
         self.end = end
         self.at = start
@@ -123,7 +132,10 @@ class Scanner:
         self.commands: list[Command] = []
         self.unopened = 0
         """The end of the last closing bracket without an opening one."""
+        self.is_prompted = False
+        """True once a statement begins with the prompt."""
         self._heeds_commands = heeds_commands
+        self._prompt = prompt
         self._statement = start
         self._assigns = False
         """True once the statement has an `=`."""
@@ -145,6 +157,8 @@ class Scanner:
         while self.at < end and text[self.at] in BLANKS:
             self.at += 1
         self._statement, self._assigns = self.at, False
+        if self._prompt is not None and text.startswith(self._prompt, self.at):
+            self.is_prompted = True
         is_marked = self.at < end and text[self.at] in data()["marks"] and not text.startswith(NO_MARKS, self.at)
         if self._heeds_commands and is_marked:
             self._take(False)
