@@ -5,17 +5,25 @@ from __future__ import annotations
 import io
 import threading
 import time
+from concurrent.futures import Future, wait
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fim_server.errors import StoppedError
 from fim_server.language.stop import heed, watch_also, watching
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fim_server.models.store.transfer import Amount
+
+T = TypeVar("T")
 
 TOLD_SECONDS = 0.2
 """Between two things that are told of a download."""
+
+SLICE_SECONDS = 0.05
+"""Time between two checks of the need to wait for the library."""
 
 
 def progress_bar(tell: Amount, total: int = 0) -> type:
@@ -69,6 +77,25 @@ def progress_bar(tell: Amount, total: int = 0) -> type:
 
     Bar.set_lock(threading.RLock())  # its own one would start a process
     return Bar
+
+
+def heeding(work: Callable[[], T]) -> T:
+    """Do work of the library on a thread that is left to itself once what watches this thread is set.
+
+    A hub that sends a byte a second keeps the library waiting for ever. Raises what the work does, and StoppedError.
+    """
+    found = Future[T]()
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:  # noqa: BLE001  # it is for the thread that waits
+            found.set_exception(error)
+
+    threading.Thread(target=run, name="fim-hub", daemon=True).start()
+    while not wait((found,), SLICE_SECONDS).done:
+        heed()
+    return found.result()
 
 
 def was_stopped() -> bool:

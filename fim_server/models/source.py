@@ -106,18 +106,19 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
-    from fim_server.models.hub_progress import progress_bar, was_stopped
+    from fim_server.models.hub_progress import heeding, progress_bar, was_stopped
 
     import_module("huggingface_hub.utils.logging").set_verbosity_error()  # the terminal is the user's
     import_module("huggingface_hub.utils").disable_progress_bars()
     try:
-        HfApi().model_info(name, timeout=HUB_SECONDS)
+        heeding(lambda: HfApi().model_info(name, timeout=HUB_SECONDS))
         bar = None
         if tell is not None:
             # Asked beforehand: the library knows how large a file is only when it begins it, small ones first.
-            known = snapshot_download(name, allow_patterns=files, dry_run=True)
+            known = heeding(lambda: snapshot_download(name, allow_patterns=files, dry_run=True))
             bar = progress_bar(tell, sum(file.file_size or 0 for file in known if file.will_download))
-        return undamaged(name, str(snapshot_download(name, allow_patterns=files, tqdm_class=bar)), files)
+        folder = str(heeding(lambda: snapshot_download(name, allow_patterns=files, tqdm_class=bar)))
+        return undamaged(name, folder, files)
     except DamagedError:
         raise
     except (RepositoryNotFoundError, HFValidationError):

@@ -26,6 +26,7 @@ from fim_server.server.notebooks import cut_of
 from fim_server.server.place import Place, is_word, silent, wants_single_line
 from fim_server.server.showing import asked_for, shown
 from fim_server.server.status import tell_answered, tell_declined, tell_state_soon
+from fim_server.server.timely import LateAnswerError, on_time
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.text.document import LINE_BREAK, Split
@@ -284,10 +285,13 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
     waiting = asyncio.wrap_future(job.future)
     waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
     try:
-        work = await asyncio.shield(waiting)
+        work = await on_time(request, waiting, lambda: ls.worker.is_loading)
     except asyncio.CancelledError:
         leave(ls, running)
         raise
+    except LateAnswerError as error:
+        leave(ls, running)
+        return Work(answer_of(request, (), str(error), lasting=False))
     except StoppedError as error:  # its thread was given up
         return Work(answer_of(request, (), ls.set_aside.get(request.uri, str(error)), lasting=False))
     except (ModelError, MissingLibrary):  # said when loading failed

@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 
 from fim_server.cli import program as cli
-from fim_server.errors import ModelError, VocabularyError
+from fim_server.errors import AwayError, ModelError, VocabularyError
 from fim_server.models.load import load_model
 from fim_server.models.options import LoadOptions
+from fim_server.models.remote import backend as backend_module
 from fim_server.models.remote import client as client_module
-from fim_server.models.remote import streams
+from fim_server.models.remote import load as load_module
+from fim_server.models.remote import ollama, streams
+from fim_server.models.remote.client import SilentError
+from fim_server.models.remote.rows import RemoteRow
 from fim_server.models.remote.tokens import in_model_folders
 from fim_server.models.source import locate
 from fim_server.tokens.tokenizer_file import MOST_TEXT_BYTES, MOST_TOKEN_BYTES
@@ -61,6 +65,18 @@ def streamed(*parts: bytes, repeat: bool = False, reset: bool = False, pause: fl
             handler.wfile.flush()
             handler.connection.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SO_LINGER: close with a reset
             handler.connection.close()
+
+    return answer
+
+
+def raw_forever(head: bytes, part: bytes) -> Answer:
+    """Bytes without an end, slowly."""
+
+    def answer(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        handler.wfile.write(head)
+        while True:
+            handler.wfile.write(part)
+            time.sleep(0.05)
 
     return answer
 
@@ -335,3 +351,116 @@ def test_tokens_elsewhere_are_not_read_because_an_endpoint_names_them(folders: P
         with pytest.raises(ModelError, match="not in a folder of models here, nor in the hub's cache"):
             load_model(address)
         assert load_model(address, options=LoadOptions(tokenizer=str(folders / "elsewhere"))).vocabulary.size > SIZE
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def counted(answer: Answer, heard: list[str]) -> Answer:
+    """An answer that notes each request's path."""
+
+    def answered(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        heard.append(handler.path)
+        answer(handler, body)
+
+    return answered
+
+
+SLOW: dict[str, Answer] = {
+    "signs of life": streamed(b": alive\n\n", repeat=True, pause=0.05),
+    "a byte at a time": streamed(b"d", repeat=True, pause=0.05),
+    "a head without an end": raw_forever(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+    "nothing": lambda handler, body: time.sleep(3),
+}
+"""Answers that never end, though some show signs of life all the while."""
+
+
+@pytest.mark.parametrize("slow", SLOW)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_text_that_never_comes_is_asked_for_once(
+    kind: str, slow: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The time limit is that of all attempts together."""
+    heard: list[str] = []
+    with answering(kind, counted(SLOW[slow], heard)) as address:
+        status = completed(address, kind, tmp_path)
+    captured = capsys.readouterr()
+    expect_one_line(status, captured)
+    assert "within 1 s" in captured.err or "ReadTimeout" in captured.err
+    assert len(heard) == 1, heard
+
+
+@pytest.mark.parametrize("slow", SLOW)
+@pytest.mark.parametrize(("kind", "path"), [(kind, path) for kind in KINDS for path in PATHS[kind]])
+def test_a_description_that_never_comes_is_asked_for_once(
+    kind: str, path: str, slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "PROBE_SECONDS", 1.0)
+    monkeypatch.setattr(ollama, "LOAD_SECONDS", 2.0)
+    heard: list[str] = []
+    with (
+        answering(kind, whole({}), **{path: counted(SLOW[slow], heard)}) as address,
+        pytest.raises(AwayError, match=r"within \d s|ReadTimeout"),
+    ):
+        load_model(address, options=LoadOptions(tokenizer=EMBEDDED if kind == "vllm" else None))
+    assert len(heard) == 1, heard
+
+
+def test_a_description_of_many_slow_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_module, "LOADING_SECONDS", 1.0)
+    heard: list[str] = []
+
+    def slow_tokenize(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        time.sleep(0.3)
+        whole({"tokens": [1, 2]})(handler, body)
+
+    with (
+        answering("llama.cpp", whole({}), tokenize=counted(slow_tokenize, heard)) as address,
+        pytest.raises(AwayError, match="has not described its model within 1 s"),
+    ):
+        load_model(address)
+    assert len(heard) < 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_that_stops_coming_is_not_begun_again(kind: str) -> None:
+    """The error says that the endpoint may answer later, so that the server asks again."""
+    heard: list[str] = []
+    prompt_only = streamed(event(kind, step(kind)), b": alive\n\n", repeat=True, pause=0.05)
+    options = LoadOptions(tokenizer=EMBEDDED if kind == "vllm" else None)
+    with answering(kind, counted(prompt_only, heard)) as address:
+        model = load_model(address, options=options)
+        cache = model.new_cache(64)
+        told = model.forward([97, 98], cache)
+
+        def write(row: RemoteRow) -> None:
+            for _ in range(3):
+                row = model.forward([int(row.values.argmax())], cache)
+                assert len(row.values)
+
+        with pytest.raises(SilentError, match="the endpoint has not answered within 1 s"):
+            write(told)
+    assert len(heard) == 1, heard
+
+
+def test_a_text_of_many_slow_answers_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_module, "TEXT_SECONDS", 1.0)
+    heard: list[str] = []
+
+    def slow_text(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        time.sleep(0.3)
+        streamed(event("llama.cpp", step("llama.cpp")))(handler, body)
+
+    with answering("llama.cpp", counted(slow_text, heard)) as address:
+        model = load_model(address)
+        cache = model.new_cache(64)
+
+        def write() -> None:
+            for _ in range(30):
+                assert len(model.forward([98], cache).values)
+
+        with pytest.raises(SilentError, match="more than 1 s for one text"):
+            write()
+        assert len(heard) < 30
+        cache.rest()
+        assert len(model.forward([98], cache).values)  # another text has its own time

@@ -141,3 +141,11 @@ def test_a_file_of_this_machine_is_copied(tmp_path: Path) -> None:
     with pytest.raises(TransferError, match="no such file"):
         download((tmp_path / "none.whl").as_uri(), tmp_path / "file.whl", WANTED, quiet)
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "LEAST_SECONDS", 0.5)
+    habits = Habits(CONTENT, pause=0.01, chunk=10)
+    with serving(habits) as url, pytest.raises(TransferError, match=r"file.whl: the server sends it too slowly"):
+        download(url, tmp_path / "file.whl", WANTED, quiet)
+    assert len(habits.asked) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,9 @@ import endpoints
 import hub
 from editor import Client, Editor, capabilities, serving
 from endpoints import Endpoint
+from fim_server.errors import StoppedError
+from fim_server.language import Stop
+from fim_server.models.hub_progress import heeding
 from fim_server.models.load import load_model
 from hub import Hub
 
@@ -100,6 +104,16 @@ def test_a_download_ends_when_what_watches_it_is_set(small_hub: Hub) -> None:
     command = [sys.executable, str(Path(hub.__file__).with_name("hub_downloads.py")), hub.NAME, *small_hub.names]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_hub_that_never_ends_its_answer_is_left_when_the_thread_is_stopped() -> None:
+    ended = threading.Event()
+    with Stop(0.2), pytest.raises(StoppedError):
+        heeding(ended.wait)
+    ended.set()
+    assert heeding(ended.wait)
+    with pytest.raises(ZeroDivisionError):
+        heeding(lambda: 1 // 0)
 
 
 def test_of_a_model_that_an_endpoint_runs_the_tokens_alone_are_fetched(small_hub: Hub, tmp_path: Path) -> None:

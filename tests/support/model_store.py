@@ -6,9 +6,10 @@ import hashlib
 import random
 import re
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -88,6 +89,7 @@ class Habits:
         cuts: After how many bytes each answer is cut off, in turn; when there are no more, none is.
         ranges: Whether it gives parts.
         statuses: What it answers instead, in turn, as long as there are some.
+        chunk: How many bytes it sends at a time, with a ``pause`` in seconds after them; None for all of them.
         asked: The range that each request named, from 0 on where it named none.
     """
 
@@ -95,6 +97,8 @@ class Habits:
     cuts: list[int] = field(default_factory=list)
     ranges: bool = True
     statuses: list[int] = field(default_factory=list)
+    chunk: int | None = None
+    pause: float = 0.0
     asked: list[int] = field(default_factory=list)
 
 
@@ -135,7 +139,11 @@ def serving(habits: Habits, name: str = "file.whl") -> Iterator[str]:
             self.send_header("Content-Length", str(size - start))
             self.end_headers()
             end = start + habits.cuts.pop(0) if habits.cuts else size
-            self.wfile.write(habits.content[start:end])
+            chunk = habits.chunk or size
+            with suppress(OSError):  # the client has gone
+                for at in range(start, end, chunk):
+                    self.wfile.write(habits.content[at : min(at + chunk, end)])
+                    time.sleep(habits.pause)
             if end < size:
                 self.close_connection = True
 

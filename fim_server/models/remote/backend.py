@@ -17,7 +17,7 @@ import numpy as np
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
 from fim_server.models.masking import word_count
-from fim_server.models.remote.client import TRIES
+from fim_server.models.remote.client import TRIES, SilentError
 from fim_server.models.remote.dialects import HeldBack, LlamaCpp
 from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 NAME = "remote"
 
 MEASURED_TOKENS = 256
+
+TEXT_SECONDS = 300.0
+"""Longest time that an endpoint's answers for one text may take together, where the text has no deadline."""
 
 STREAMED_TOKENS = 64
 """Tokens of a stream at most: a line's, and most of a block's."""
@@ -106,6 +109,8 @@ class RemoteCache:
         self._source: Source | None = None
         self._known: tuple[Sequence[int], int] = (), 0
         """The prefix of the last row, and how many tokens were told of there."""
+        self._until: float | None = None
+        """The end of the time for the text that is being written; None before its first row."""
         self.patience: Callable[[], None] = nothing
 
     def forward(self, token_ids: Sequence[int]) -> RemoteRow:
@@ -128,13 +133,31 @@ class RemoteCache:
     def read_now(self) -> bool:
         """As :meth:`..backend.AskedCache.read_now`."""
         try:
-            self._backend.dialect.read(self._tokens, self.patience)
+            self._backend.dialect.read(self._tokens, self._wait)
         except LostError:
             return False
         return True
 
     def rest(self) -> None:
-        """Have the endpoint write nothing more."""
+        """Have the endpoint write nothing more: the text has ended."""
+        self._leave()
+        self._until = None
+
+    def _wait(self) -> None:
+        """Raise where a row is waited for no longer, or the endpoint has taken too long for this text."""
+        self.patience()
+        self._check_time()
+
+    def _check_time(self) -> None:
+        """Raise SilentError where the endpoint has taken too long for this text."""
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + TEXT_SECONDS
+        if now >= self._until:
+            raise SilentError(f"the endpoint has taken more than {TEXT_SECONDS:.0f} s for one text")
+
+    def _leave(self) -> None:
+        """Close the stream that is open."""
         source, self._source = self._source, None
         if source is not None:
             source.close()
@@ -142,9 +165,10 @@ class RemoteCache:
     def _told(self, prefix: Sequence[int]) -> Told:
         """The row after a prefix. Raises LostError, in whose message no key is."""
         try:
+            self._check_time()
             told = self._streamed(prefix)
         except LostError as error:
-            raise LostError(self._backend.client.told(error)) from None
+            raise type(error)(self._backend.client.told(error)) from None
         self._known = prefix, len(told)
         return told
 
@@ -154,35 +178,35 @@ class RemoteCache:
         for _ in range(TRIES):
             try:
                 if self._source is not None:
-                    told = self._source.told(prefix, self.patience)
+                    told = self._source.told(prefix, self._wait)
                     if told is not None:
                         return told
-                    self.rest()
-                self._source = dialect.open(prefix, self._count(prefix), self.patience)
-                told = self._source.told(prefix, self.patience)
+                    self._leave()
+                self._source = dialect.open(prefix, self._count(prefix), self._wait)
+                told = self._source.told(prefix, self._wait)
                 if told is not None:
                     return told
-                self.rest()  # it has ended before its first token
+                self._leave()  # it has ended before its first token
                 if isinstance(dialect, LlamaCpp):
-                    return dialect.one(prefix, self.patience)
+                    return dialect.one(prefix, self._wait)
             except HeldBack:
-                self.rest()
+                self._leave()
                 assert isinstance(dialect, LlamaCpp), "it alone holds tokens back"
-                return dialect.one(prefix, self.patience)
+                return dialect.one(prefix, self._wait)
             except (LostError, StoppedError):
-                self.rest()
+                self._leave()
                 raise
         raise LostError(f"{self._backend.client.base}: its streams end before their first token")
 
     def _likeliest(self, prefix: Sequence[int], tokens: NDArray[np.intp]) -> tuple[int, float] | None:
-        self.rest()
+        self._leave()
         dialect = self._backend.dialect
         if not dialect.exact and self._known[0] == prefix and self._known[1] > 1:
             return None  # of others than it has told it tells nothing
         try:
-            return dialect.likeliest(prefix, tokens.tolist(), self.patience)
+            return dialect.likeliest(prefix, tokens.tolist(), self._wait)
         except LostError as error:
-            raise LostError(self._backend.client.told(error)) from None
+            raise type(error)(self._backend.client.told(error)) from None
 
     def _count(self, prefix: Sequence[int]) -> int:
         return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

@@ -39,7 +39,8 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.25, 5.0
 """Before the second attempt, twice as long before the next; where the endpoint says how long, that, up to the other."""
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 60.0
-"""How long an endpoint may take to be reached, and to send anything: it may be reading a long prompt."""
+"""Longest time to reach an endpoint, and until its answer or the next event of its stream: it may be reading a long
+prompt. All attempts at a request share it, and signs of life do not extend it."""
 
 SLICE_SECONDS = 0.02
 """How long is waited for an endpoint before it is looked whether anybody still waits for what it says."""
@@ -81,8 +82,12 @@ class Transient(Exception):
         self.pause = pause
 
 
+class LateError(Transient):
+    """An answer or event that has not come within its time limit, so that no time is left for another attempt."""
+
+
 class SilentError(LostError):
-    """An endpoint that did not answer in as many attempts as there are; later it may."""
+    """An endpoint that did not answer in time, or in as many attempts as there are; later it may."""
 
 
 class Client:
@@ -132,7 +137,7 @@ class Client:
     ) -> Any:
         """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError.
 
-        ``seconds``: its time limit; ``most``: its most bytes.
+        ``seconds``: the time limit of all attempts together; ``most``: its most bytes.
         """
         return self._answer("POST", path, body, missing, tries=tries, seconds=seconds, most=most)
 
@@ -168,18 +173,20 @@ class Client:
         tries: int = TRIES,
         seconds: float | None = None,
     ) -> Stream:
-        pause = FIRST_PAUSE_SECONDS
+        next_pause = FIRST_PAUSE_SECONDS
         seconds = READ_SECONDS if seconds is None else seconds
+        until = time.monotonic() + seconds
         for attempt in range(1, tries + 1):
             stream = Stream(events, seconds)
             try:
-                stream.begin(patience)
+                stream.begin(patience, until)
             except Transient as failure:
                 stream.close()
-                if attempt == tries:
+                pause = min(LONGEST_PAUSE_SECONDS, next_pause if failure.pause is None else failure.pause)
+                if attempt == tries or time.monotonic() + pause >= until:
                     raise SilentError(f"{self.base}: {failure}") from None
-                wait(min(LONGEST_PAUSE_SECONDS, pause if failure.pause is None else failure.pause), patience)
-                pause *= 2
+                wait(pause, patience)
+                next_pause *= 2
             except BaseException:
                 stream.close()
                 raise
@@ -196,7 +203,11 @@ class Client:
         seconds: float,
         most: int,
     ) -> AsyncGenerator[Any]:
-        """An answer's JSON, or None, as the one event. Raises Transient and LostError."""
+        """An answer's JSON, or None, as the one event. Raises Transient and LostError.
+
+        The endpoint may load a model before it answers. An answer that has begun gets the usual time at most.
+        """
+        body_seconds = min(seconds, READ_SECONDS)
         try:
             times = timeout(seconds)
             async with self._client.stream(method, self.base + path, json=body, timeout=times) as response:
@@ -204,7 +215,11 @@ class Client:
                     found = None
                 else:
                     await self._check(response)
-                    found = parsed(await limited(response, most))
+                    async with asyncio.timeout(body_seconds):
+                        answer = await limited(response, most)
+                    found = parsed(answer)
+        except TimeoutError:
+            raise LateError(f"has not ended its answer within {body_seconds:.0f} s") from None
         except self._errors as error:
             raise self._transient(error) from None
         except UnicodeError:
@@ -305,24 +320,32 @@ LOOP_LOCK = threading.Lock()
 class Stream:
     """Events that come by a task of the loop, so that whoever waits for one can leave."""
 
-    def __init__(self, events: Callable[[], AsyncGenerator[Any]], seconds: float = READ_SECONDS) -> None:
-        """``seconds``: how long one of them may take to come."""
+    def __init__(self, events: Callable[[], AsyncGenerator[Any]], seconds: float) -> None:
+        """``seconds``: longest time from one event to the next."""
         self._seconds = seconds
         self._events, self._queue = events, queue.SimpleQueue[tuple[str, Any]]()
         self._first: tuple[str, Any] | None = None
         self._task: Future[None] | None = None
 
-    def begin(self, patience: Patience) -> None:
-        """Wait for the first event, or the end. Raises Transient, LostError, and whatever ``patience`` does."""
+    def begin(self, patience: Patience, until: float) -> None:
+        """Wait for the first event, or the end, until a time of ``time.monotonic``.
+
+        Raises Transient, LostError, and whatever ``patience`` does.
+        """
         self._task = asyncio.run_coroutine_threadsafe(self._read(), loop())
-        self._first = self._take(patience)
+        self._first = self._take(patience, until)
         if self._first[0] == "failed":
             raise self._first[1]
 
     def next(self, patience: Patience) -> Any:
-        """The next event; None after the last one, and where the endpoint has left in the middle."""
-        kind, value = self._first or self._take(patience)
+        """The next event; None after the last one, and where the endpoint has left in the middle.
+
+        Raises SilentError where it does not come in time.
+        """
+        kind, value = self._first or self._take(patience, time.monotonic() + self._seconds)
         self._first = None
+        if isinstance(value, LateError):
+            raise SilentError(f"the endpoint {value}")
         if kind != "event":
             self._first = kind, value
         return value if kind == "event" else None
@@ -332,14 +355,14 @@ class Stream:
         if self._task is not None:
             self._task.cancel()
 
-    def _take(self, patience: Patience) -> tuple[str, Any]:
-        end = time.monotonic() + self._seconds
-        while time.monotonic() < end:
+    def _take(self, patience: Patience, until: float) -> tuple[str, Any]:
+        while time.monotonic() < until:
             with suppress(queue.Empty):
                 return self._queue.get(timeout=SLICE_SECONDS)
             heed()
             patience()
-        return "failed", Transient(f"says nothing for {self._seconds:.0f} s")  # it may send signs of life all the while
+        # It may have sent signs of life all the while.
+        return "failed", LateError(f"has not answered within {self._seconds:.0f} s")
 
     async def _read(self) -> None:
         left = MOST_EVENTS

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fim_server.errors import AwayError, ModelError
+from fim_server.errors import AwayError, ModelError, StoppedError
+from fim_server.language.stop import Stop, heed
 from fim_server.models.backend import LostError
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from fim_server.models.remote.texts import Prompts
 
 
+LOADING_SECONDS = 600.0
+"""Longest time for all answers together that are needed before the first text; each has its own limit, too."""
+
+
 def load_remote(name: str, options: LoadOptions) -> FimModel:
     """The model behind an address.
 
@@ -40,7 +45,11 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
     address = address_of(name, options.api_key_env, options.allow_plain_http)
     client = Client(address)
     try:
-        return probe(client, address.model, options)
+        with Stop(LOADING_SECONDS):
+            return probe(client, address.model, options)
+    except StoppedError:
+        heed()  # raises where the loading was stopped from outside
+        raise AwayError(f"{client.base}: has not described its model within {LOADING_SECONDS:.0f} s") from None
     except SilentError as error:
         raise AwayError(client.told(error)) from None
     except LostError as error:

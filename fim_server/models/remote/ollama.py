@@ -32,8 +32,8 @@ SPELT = "".join(map(chr, (*range(32, 127), 10)))
 MOST_MERGES = 4
 """Most merges for each token, and their bytes for each byte of a token; real vocabularies have one or two."""
 
-LOAD_SECONDS = 600.0
-"""How long Ollama may take to load a model from its disk."""
+LOAD_SECONDS = 300.0
+"""Longest time for Ollama to load a model from its disk; it gives up after as long itself."""
 
 UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5
 """Kinds of tokens (`tokenizer.ggml.token_type`) of which not all are text."""

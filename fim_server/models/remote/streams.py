@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fim_server.models.backend import LostError
+from fim_server.models.remote.client import SilentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -181,9 +182,9 @@ class TextSource:
 
 
 def next_event(stream: Stream, until: float, patience: Patience) -> object:
-    """Return the next event of a stream; None after the last. Raises LostError after the time limit."""
+    """Return the next event of a stream; None after the last. Raises SilentError after the time limit."""
     if time.monotonic() >= until:
-        raise LostError(f"the endpoint has written nothing for {ROW_SECONDS:.0f} s")
+        raise SilentError(f"the endpoint has written nothing for {ROW_SECONDS:.0f} s")
     return stream.next(patience)
 
 

@@ -31,6 +31,9 @@ TRIES = 5
 CONNECT_SECONDS, READ_SECONDS = 15.0, 30.0
 """How long a server may take to be reached, and to send anything."""
 
+LEAST_BYTES, LEAST_SECONDS = 60_000, 60.0
+"""Least bytes that have to come in each such time: a server may send a byte a second for ever."""
+
 FIRST_PAUSE_SECONDS = 0.5
 """Before the second attempt; twice as long before each one after it."""
 
@@ -106,7 +109,7 @@ def fetch(url: str, partial: Path, wanted: Pinned, tell: Amount) -> None:
 def receive(client: Client, url: str, partial: Path, wanted: Pinned, tell: Amount) -> bool:
     """Add to ``partial`` what one answer brings; returns whether it began at the file's beginning.
 
-    Raises :class:`TransferError` for an answer that will be the same next time.
+    Raises :class:`TransferError` for an answer that will be the same next time, or comes too slowly.
     """
     had = length(partial)
     with client.stream("GET", url, headers={"Range": f"bytes={had}-"} if had else {}) as response:
@@ -120,12 +123,17 @@ def receive(client: Client, url: str, partial: Path, wanted: Pinned, tell: Amoun
         count = had if goes_on else 0
         with partial.open("ab" if goes_on else "wb") as file:
             tell(count, wanted.size)
+            known, since = count, time.monotonic()
             for chunk in response.iter_raw():
                 file.write(chunk)
                 count += len(chunk)
                 tell(min(count, wanted.size), wanted.size)
                 if count > wanted.size:
                     break
+                if time.monotonic() - since >= LEAST_SECONDS:
+                    if count - known < LEAST_BYTES:
+                        raise TransferError(f"{wanted.name}: the server sends it too slowly")
+                    known, since = count, time.monotonic()
     return not goes_on
 
 
