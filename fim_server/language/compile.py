@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -29,6 +29,8 @@ _AS_WRITTEN = (
     "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
 )  # fmt: skip
 """Keys of the TOML file that the engine gets as they are."""
+_OF_SPELLING = ("definitions", "line_comments")
+"""Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Definition:
         folder: Where the grammar's own imports (`%import .name.RULE`) are looked for; None is nowhere.
         encoding: Rule by which files declare their encoding; None where they are in UTF-8.
         keeps_returns: Whether a carriage return that stands alone is no line break.
+        of_spelling: Fields of the TOML file that the engine does not read.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Definition:
     folder: Path | None = None
     encoding: Declaration | None = None
     keeps_returns: bool = False
+    of_spelling: dict[str, Any] = field(default_factory=dict)
 
 
 def names() -> list[str]:
@@ -140,9 +144,10 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
     keeps = spec.pop("keeps_returns", False)
     if not isinstance(keeps, bool):
         raise LanguageError("keeps_returns: true or false expected")
+    spelling = {key: spec.pop(key) for key in _OF_SPELLING if key in spec}
     _check(spec)
     folder = grammar_path.parent.absolute()
-    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding, keeps)
+    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding, keeps, spelling)
 
 
 def _check(spec: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ class Language:
         self.version = definition.version
         """The version it is narrowed to; None is the newest, or that it has no versions."""
         self.suffixes = definition.suffixes
-        self.spelling = Spelling.from_spec(definition.spec)
+        self.spelling = Spelling.from_spec(definition.spec | definition.of_spelling)
         """Texts of the language that more than its grammar has to know."""
 
     @staticmethod

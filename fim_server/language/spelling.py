@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from fim_server.errors import LanguageError
+from fim_server.language.defining import NOTHING_DEFINED, Defining
+
 
 @dataclass(frozen=True)
 class Spelling:
@@ -18,6 +21,7 @@ class Spelling:
             not say, those of closing brackets and of quotes.
         operators: The characters that want an operand more.
         comments: What comments begin with.
+        defining: Lines that define a name.
         block_opener: What a line ends with that opens a block; empty if none does.
         step: Columns by which a block is indented further, where a document does not say.
         stand_ins: Lines that may stand for one that is left out.
@@ -30,6 +34,7 @@ class Spelling:
     closers: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
     comments: tuple[str, ...] = ()
+    defining: Defining = NOTHING_DEFINED
     block_opener: str = ""
     step: int = 0
     stand_ins: tuple[str, ...] = ()
@@ -47,10 +52,26 @@ class Spelling:
             brackets=brackets,
             closers=frozenset(spec.get("closers", written)),
             operators=frozenset(spec.get("operators", "")),
-            comments=tuple(comment["prefix"] for comment in spec.get("comments", ())),
+            comments=(
+                *(comment["prefix"] for comment in spec.get("comments", ())),
+                *texts(spec, "line_comments"),
+            ),
+            defining=Defining.from_spec(spec),
             block_opener=layout.get("block_opener", ""),
             step=layout.get("step", 0),
             stand_ins=tuple(recovery.get("stand_ins", ())),
             joints=tuple(recovery.get("joints", ())),
             headers=tuple(recovery.get("headers", ())),
         )
+
+
+def texts(spec: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return the texts of an optional key of a TOML file.
+
+    Raises:
+        LanguageError: The key holds something else.
+    """
+    found = spec.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(text, str) and text for text in found):
+        raise LanguageError(f"language {spec.get('name')}: {key}: expected a list of texts")
+    return tuple(found)

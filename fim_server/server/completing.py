@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from fim_server.decoding.trimming.indentation import starts_line
-from fim_server.decoding.trimming.trimmed import trimmed
+from fim_server.decoding.trimming.trimmed import THERE_ALREADY, before_loop, trimmed
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
@@ -341,8 +341,8 @@ class Completer:
         from fim_server.decoding.watch import Interrupted
 
         request, opened, options = task.request, task.opened, task.options
-        offers: list[Offer] = []
-        loops: list[Offer] = []
+        offers, loops = list[Offer](), list[Offer]()
+        repeats: list[Completion] = []
         reason: str | None = None
         prompts = self._prompts
         assert prompts is not None, "the prompt is one of its"
@@ -396,6 +396,7 @@ class Completer:
             offer = self._offer(completion, request, opened, task.language)
             if isinstance(offer, str):
                 reason = reason or offer
+                repeats.extend([completion] if offer == THERE_ALREADY else [])
             elif offer.doubt.is_loop:
                 loops.append(offer)
                 reason = reason or REPEATS_ITSELF
@@ -416,7 +417,7 @@ class Completer:
         for completion in written(with_time_to_end(options) if request.invoked else options, beside=task.beside):
             take(completion)
         for _ in range(THOUGHTS_ON_REQUEST if request.invoked else 1):
-            unlike = second_thought(offers or loops, work.completions, reason, options.preference, request.invoked)
+            unlike = second_thought(offers or loops, repeats, options.preference, request.invoked)
             if unlike is None or work.completions[-1].stop_reason.is_interruption:
                 break
             unlikely = replace(options, preference=unlike, deadline_ms=left_ms())
@@ -428,9 +429,9 @@ class Completer:
             with suppress(StoppedError, LostError):
                 take(next(written(short, on_token=lambda tokens: None)))
             is_written = bool(offers)
-            if not offers and opened.guarantee != "none":
-                begun = beginning_of(work.completions, loops)
-                add(with_any_ending(begun, opened.session, request.split.right[: opened.covered]))
+        if (request.invoked or loops) and not offers and opened.guarantee != "none" and not task.cancelled.is_set():
+            begun = beginning_of(work.completions, loops)
+            add(with_any_ending(begun, opened.session, request.split.right[: opened.covered]))
         offers = without_repeats(offers) if request.invoked else offers
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
@@ -561,7 +562,7 @@ class Completer:
         text, written, loop = completion.text, completion.written, 0
         if opened.guarantee == "none":
             shown = text.split("\n", 1)[0] if request.single_line else text
-            text = before_unopened(shown, opened.session.spelling.brackets)
+            text = before_unopened(before_loop(shown, request.split, opened.session), opened.session.spelling.brackets)
         if opened.guarantee != "none":
             found = trimmed(text, written, opened.session, request.split)
             if found.text is None:
@@ -580,7 +581,7 @@ class Completer:
         if problem is not None:
             return problem
         own = own_names(language.name)
-        ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside))
+        ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside), request.split.right)
         naming = naming_of(request, opened, language)
         if naming is not None:
             bound = tuple(end for end in ends.cuts if not naming.unbound(text[:end]))

@@ -68,6 +68,11 @@ class Doubt:
     is_loop: bool = False
 
     @property
+    def hides(self) -> bool:
+        """Return whether no doubted text is shown unasked, however likely its first word is."""
+        return self.end > 0 and (self.of_name or self.confidence <= DEFINED_AGAIN)
+
+    @property
     def whole(self) -> int:
         """Where what makes it so ends, in characters."""
         return max(self.end, self.reason)

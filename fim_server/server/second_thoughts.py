@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.trimming.trimmed import BELOW
 from fim_server.server.doubts import DEFINED_AGAIN
 from fim_server.server.showing import likelihood
 
@@ -34,11 +33,7 @@ LEAST_SHARE = 1e-9
 
 
 def second_thought(
-    offers: Sequence[Offer],
-    completions: Sequence[Completion],
-    reason: str | None,
-    others: Preference | None,
-    invoked: bool,
+    offers: Sequence[Offer], repeats: Sequence[Completion], others: Preference | None, invoked: bool
 ) -> Unlike | None:
     """Return the reason for the model to write another text, or None where its first one stays.
 
@@ -46,21 +41,18 @@ def second_thought(
 
     Args:
         offers: The offers from the model's texts.
-        completions: The model's texts.
-        reason: The reason for having no offers.
+        repeats: The model's texts that are no offers, because they stand near the cursor.
         others: Other penalties on tokens.
         invoked: Whether the user asked for a suggestion.
     """
     unlike: Unlike | None = None
-    if not offers:
-        for completion in completions if reason == BELOW else ():
-            unlike = Unlike.of_line(completion, unlike or others)
-        return unlike
-    if invoked and not all(offer.doubt.is_repeat for offer in offers):
+    if offers and (not offers[0].doubt.end or (invoked and not all(offer.doubt.is_repeat for offer in offers))):
         return None
-    for offer in offers if offers[0].doubt.end > 0 else ():
+    for offer in offers:
         if offer.doubt.end > 0:
             unlike = Unlike.of(offer, unlike or others)
+    for completion in repeats:
+        unlike = Unlike.of_line(completion, unlike or others)
     return unlike
 
 

@@ -96,11 +96,12 @@ class Ends:
     lexemes: tuple[int, ...]
 
 
-def ends_of(text: str, session: Session, no_comments: bool = False) -> Ends:
+def ends_of(text: str, session: Session, no_comments: bool = False, right: str = "") -> Ends:
     """Where a text may end.
 
     Of a text that a model has written the whole is the last cut. Where nothing is guaranteed, completeness is not asked
-    for. ``no_comments``: no cut in a comment, which would take in the rest of the cursor's line.
+    for. ``no_comments``: no cut in a comment, which would take in the rest of the cursor's line. ``right``: the text
+    right of the cursor, whose first word no cut lengthens.
     """
     state = session.start() if session.guarantee != "none" else None
     found: list[int] = []
@@ -118,6 +119,8 @@ def ends_of(text: str, session: Session, no_comments: bool = False) -> Ends:
             if not state.is_complete() or (state.inside in PROSE and end < len(text)):
                 continue
             if no_comments and state.inside == "comment":
+                continue
+            if end < len(text) and is_word(text[end - 1]) and is_word(right[:1]):
                 continue
         else:
             lexemes.append(end)
@@ -227,7 +230,7 @@ def least_first(least: float, fresh: bool, seen: bool = False) -> float:
 
 
 def shown(offer: Offer, closers: str, least: float) -> Offer | None:
-    """What of an offer is shown unasked, or None: nothing that loads a name which nothing binds.
+    """Return what of an offer is shown unasked, or None: nothing that loads an unbound name or defines one again.
 
     ``closers``: those right of the cursor that it stands for. ``least``: how sure its first lexeme has to be, 0 to 1.
     """
@@ -247,7 +250,7 @@ def shown(offer: Offer, closers: str, least: float) -> Offer | None:
             needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):
             continue
-        if offer.doubt.of_name and end >= offer.doubt.whole:
+        if offer.doubt.hides and end >= offer.doubt.whole:
             continue
         found = value(offer, end)
         if best is None or found >= best[0]:

@@ -11,7 +11,7 @@ from fim_server.decoding.trimming.below import without_line_below, without_repet
 from fim_server.decoding.trimming.indentation import deepest_column, starts_line
 from fim_server.decoding.trimming.loops import start_of_loop
 from fim_server.decoding.trimming.trimmed import (
-    BELOW,
+    THERE_ALREADY,
     completed,
     first_trimmed,
     trimmed,
@@ -194,6 +194,9 @@ def test_where_no_blank_may_begin_the_middle(left: str, right: str, expected: bo
         ("x\n@a.L[S]\n@a.L[L[S]]\n@a.L[L[L[S]]]\n@a.L[]", "x\n@a.L[S]\n"),
         ("x[int], x[x[int]], x[x[x[int]]], x[x[x[x[int]]]]", "x[int], "),
         ("importimportimportimporti lazy", "import"),
+        ("b,\n    c,\n    d,\n    e,\n    f,\n    g,", "b,\n    "),
+        ("1, row 2, row 3, row 4, row 5, row 6, row 7, row 8", "1, row "),
+        ('"b": 2, "c": 3, "d": 4, "e": 5, "f": 6, "g": 7', '"b": 2, '),
         ("_over._over._over._over._over", "_over."),
         ("l__all__all__all__all__[x", "l__al"),
         ("kend()', but don'tkend()', but don'tkend()', but don'tken", "kend()', but don'"),
@@ -231,6 +234,9 @@ def test_loops_are_found_at_their_second_time(text: str, kept: str) -> None:
         "hihihi, lalala, couscous",
         "___, __x__, xxxxxxxxxxxx, banana",
         "_, _, _, _, _ = f(*_)",
+        "a, b, c, d = f(x, y, z)",
+        "[1, 2, 3, 4, 5, 6, 7, 8, 9]",
+        "a1, a2, a3, a4",
     ],
 )
 def test_legitimate_repetition_stays(text: str) -> None:
@@ -257,7 +263,7 @@ def test_the_rest_of_a_line_repeats_no_line() -> None:
         ("python", 'def f():\n    """', '"""\n', "The name of the name of the name of the name", "The name of the"),
         ("python", "x = ", "\n", "[0, 0, 0, 0, 0, 0, 0, 0]", "[0, 0, 0, 0, 0, 0, 0, 0]"),
         ("python", "x = f(", ")\n", "a, a, a, a, a, a, a", "a,"),
-        ("python", "x = f(a if ", ")\n", "a is b else a is b else a is b else a", "a is b else a"),
+        ("python", "x = f(a if ", ")\n", "a is b else a if a is b else a if a is b else a", "a is b else a"),
         ("python", "import ", "\nimport math\n", "_winapi_winapi_winapi_winapi", "_winapi"),
         ("java", "class A { B b = new ", ";\n}\n", "B[] { name, name, name, name, name, name, name }", "B[] { name}"),
     ],
@@ -284,7 +290,7 @@ def test_a_loop_is_cut_where_the_program_is_complete(
         ("python", "x = {\n    ", '\n    "name": 2\n}\n', '"name": 2,', None),
         ("python", "", "\nimport os\n", "import os", None),
         ("python", "", "\nimport os\n", "import os\nimport re", "import re"),
-        ("python", "f(\n    ", "\n    b=2,\n)\n", "a=1,\n    b=2,\n    c=3,", "a=1,\n    b=2,\n    c=3,"),  # short
+        ("python", "f(\n    ", "\n    b=2,\n)\n", "a=1,\n    b=2,\n    c=3,", "a=1,"),
         ("python", "f(\n    ", "\n    name=2,\n)\n", "a=1,\n    name=2,\n    c=3,", "a=1,"),
         ("python", "@property\n", "\n@property\ndef g(): pass\n", "def f(): pass", "def f(): pass"),
         ("python", "@a.b\n", "\n@property\ndef g(): pass\n", "@property\ndef f(): pass", "@property\ndef f(): pass"),
@@ -312,6 +318,13 @@ def test_a_loop_is_cut_where_the_program_is_complete(
         ("rust", "fn f() { match a {\n    ", '\n    2 => "two",\n} }\n', '2 => "two",', None),
         ("rust", "struct A {\n    ", "\n    name: u8,\n}\n", "name: u8,", None),
         ("json", "{\n    ", '\n    "name": 1\n}\n', '"name": 1,', None),
+        ("json", "[\n  ", '\n  {"a": "c"}\n]\n', '{"a": "b"},\n  {"a": "c"},', '{"a": "b"},'),  # but for the comma
+        ("java", "enum A {\n    B,\n    ", "\n    WEDNESDAY\n}\n", "TUESDAY,\n    WEDNESDAY,", "TUESDAY,"),
+        ("python", "a = 1\nb = ", "\nc = 3\nd = 4\n", "2\nc = 3\nd = 4", "2"),
+        ("python", "height = ", "\ndepth = 3\ncolor = 4\n", "1\ncolor = 4", "1"),  # the line after next
+        ("go", "package p\nfunc f() {\n\tsecond := ", "\n\tthird := 3\n}\n", "2\n\tthird = 3", "2"),
+        ("go", "package p\nfunc f() {\n\tsecond := ", "\n\tthird := 3\n}\n", "2\n\tthird", "2"),
+        ("python", "if a:\n    x = ", "\nelse:\n    color = 4\n", "1\n    color = 4", "1\n    color = 4"),
         ("go", "// A.\n", "\n\n//go:build unix\n\npackage p\n", "//go:build unix\n// B.", "// B."),
         ("python", "", "\n# A sentence.\nf()\n", "  \n\n# A sentence.\n# Another.", "# Another."),
         ("rust", "", "\n#[macro_export]\nstruct A {}\n", 'a::b!("c\n#[macro_export]\n#");', 'a::b!("c");'),
@@ -336,6 +349,36 @@ def test_nothing_stays_of_a_text_that_is_complete_nowhere_before_the_line_below(
     assert without_line_below("name=2", split, never) is None
 
 
+# --- the rest of the line ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "left", "right", "text", "expected"),
+    [
+        ("java", "class A { void f() {\n    a.out.", "println(1);\n} }\n", "println(1);", None),
+        ("java", "class A { void f() {\n    a.out.", "println(1);\n} }\n", "println", None),
+        ("python", "print(os.", "sep)\n", "path.sep", "path."),
+        ("python", "print(os.", "sep)\n", "dossep", "dossep"),
+        ("python", "x = a", " + name\n", ".b + name", ".b"),
+        ("python", "x = a", " + b\n", ".b + b", ".b + b"),  # one letter says little
+        ("python", "x = f(a, ", "a)\n", "b, a, ", "b, a, "),
+        ("go", "package p\nfunc f() { go func() {", "}() }\n", " \t\treturn", " return"),
+        ("python", "x =", "\n", "  1", " 1"),
+        ("python", "x = '", "'\n", "  1", "  1"),
+        ("python", "", "\n", "        # A", "# A"),
+        ("json", "", "\n", "    1", "1"),
+        ("python", "def f():\n    pass\n", "\n", "    return 1", "    return 1"),
+        ("python", "def f():\n", "\n", "    return 1", "    return 1"),
+    ],
+)
+def test_what_stands_beside_the_cursor_is_not_written_again(
+    language: str, left: str, right: str, text: str, expected: str | None
+) -> None:
+    session = Language.load(language).open(left, right)
+    assert session.check(text).complete
+    assert trimmed(text, (), session, Split(left, right)).text == expected
+
+
 # --- completions -------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +400,7 @@ def test_the_first_text_of_which_something_is_left_is_taken() -> None:
     assert first_trimmed(texts(), session, split).text == "a"
     assert told == ["return result", "a + a + a"]  # no more are written
     found = first_trimmed([written("return result")], session, split)
-    assert (found.text, found.reason) == (None, BELOW)
+    assert (found.text, found.reason) == (None, THERE_ALREADY)
     whole = written("g(x)")
     assert completed(whole, session, split) is whole
 

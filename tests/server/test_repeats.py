@@ -91,17 +91,16 @@ def test_what_is_there_already_is_not_suggested(
     ast.parse(place[0] + expected + place[1])
 
 
-def test_a_loop_that_can_end_nowhere_is_not_suggested(
-    monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker
-) -> None:
+def test_the_engine_ends_a_loop_that_can_end_nowhere(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:
     loops = ("not not not not not y",) * 9
     told(monkeypatch, *loops)
-    assert not asked(worker, Split("x = ", "\n"), False, alternatives=1, names="off")
-    told(monkeypatch, *loops)
-    (offer,) = asked(worker, Split("x = ", "\n"), True, alternatives=1, names="off")
-    assert offer.text.startswith("not ")
-    assert offer.text.count("not") == 1
-    ast.parse("x = " + offer.text)
+    assert not asked(worker, Split("x = ", "\n"), False, alternatives=1, names="off", min_confidence=0.45)
+    for invoked in (False, True):
+        told(monkeypatch, *loops)
+        (offer,) = asked(worker, Split("x = ", "\n"), invoked, alternatives=1, names="off")
+        assert offer.text.startswith("not ")
+        assert offer.text.count("not") == 1
+        ast.parse("x = " + offer.text)
 
 
 def test_a_rest_that_only_a_comment_takes_gets_one(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:

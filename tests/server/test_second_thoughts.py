@@ -12,7 +12,6 @@ import pytest
 
 from fim_server.decoding import alternatives
 from fim_server.decoding.results import Completion, StopReason, Written
-from fim_server.decoding.trimming.trimmed import BELOW
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
 from fim_server.server import completing
@@ -149,21 +148,30 @@ def test_what_is_there_already_comes_after_all_else_on_request() -> None:
 def test_a_second_text_is_written_on_request_where_all_others_are_there_already() -> None:
     first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
     unknown = offer_of("c = d", Doubt(1, 0.05, of_name=True))
-    unlike = second_thought([first], [first.completion], None, None, True)
+    unlike = second_thought([first], [], None, True)
     assert unlike is not None
     assert unlike.beginning == "def pop"
-    assert second_thought([first, unknown], [], None, None, True) is None
-    assert second_thought([unknown], [], None, None, True) is None
-    assert second_thought([unknown], [], None, None, False) is not None
-    assert second_thought([offer_of("a")], [], None, None, False) is None
+    assert second_thought([first, unknown], [], None, True) is None
+    assert second_thought([unknown], [], None, True) is None
+    assert second_thought([unknown], [], None, False) is not None
+    assert second_thought([offer_of("a")], [], None, False) is None
+
+
+def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
+    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    below = offer_of("async def pop(self):").completion
+    unlike = second_thought([first], [below], None, True)
+    assert unlike is not None
+    assert unlike.beginning == "async def pop(self):"
+    assert isinstance(unlike.others, Unlike)
+    assert unlike.others.beginning == "def pop"
 
 
 def test_a_second_text_is_written_where_the_first_one_stands_below() -> None:
     below = replace(offer_of("\n    return result\n").completion, written=(Written(11, 0.5), Written(19, 0.5)))
     for invoked in (False, True):
-        unlike = second_thought([], [below], BELOW, None, invoked)
+        unlike = second_thought([], [below], None, invoked)
         assert unlike is not None
         assert unlike.beginning == "\n    return result"
         assert exp(unlike._change(unlike.beginning)) == pytest.approx(0.001)
-    assert second_thought([], [below], "it is too long", None, True) is None
-    assert second_thought([], [], BELOW, None, True) is None
+    assert second_thought([], [], None, True) is None

@@ -83,8 +83,17 @@ def test_what_is_said_once_more_is_not_shown_unasked() -> None:
         assert shown(again, "", 0.45) is None
         assert worth(again, "", 0.45) < 0
         assert text_of(asked_for(again, "", 0.45)) == "import os"
+    block = replace(offer(("def", 0.9), (" f():", 0.9), ("\n    pass", 0.9), left=""), owes_block=True, header=True)
+    assert text_of(shown(block, "", 0.45)) == block.text
+    assert shown(replace(block, doubt=Doubt(5, DEFINED_AGAIN)), "", 0.45) is None
     beyond = Doubt(11, DEFINED_AGAIN)  # what is written
     assert text_of(shown(replace(sure, doubt=beyond), "", 0.45)) == "import os"
+
+
+def test_no_cut_lengthens_the_word_right_of_the_cursor() -> None:
+    session = Language.load("python").open("a.", "b(c)\n")
+    assert [("d.e."[:end]) for end in ends_of("d.e.", session, right="b(c)\n").cuts] == ["d.", "d.e."]
+    assert ends_of("d.e.", session).cuts == (1, 2, 3, 4)
 
 
 def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:

@@ -367,7 +367,8 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
         yield "loop", f"{loop[1]!r} again and again"
     if below and telling(below) and not place.left[place.left.rfind("\n") + 1 :].strip():
         lines = (place.indentation + text).split("\n")
-        if below.rstrip() in [line.rstrip() for line in lines] and below.strip() not in place.rest:
+        is_mark = court(place.language).language.spelling.defining.is_mark(below) and len(lines) > 1
+        if below.rstrip() in [line.rstrip() for line in lines] and below.strip() not in place.rest and not is_mark:
             yield "line below repeated", f"{below!r}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.trimming.indentation import LOOKED_AT, width_of
+from fim_server.decoding.trimming.indentation import LOOKED_AT, blanks_of, width_of
 from fim_server.decoding.trimming.loops import is_telling
 
 if TYPE_CHECKING:
@@ -14,9 +14,16 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 WORD = re.compile(r"\w")
+WORDS = re.compile(r"\w+")
 
 LEAST_TELLING = 3
 """Least letters and digits of a line below that no text repeats: `try:` above a `try:` is a repetition most often."""
+
+INNER_SIGN = re.compile(r"\w\W*[^\w\s,;]\W*\w")
+"""Sign between two words or numbers."""
+
+MOST_NEAR = 3
+"""Lines below the next one that no text repeats."""
 
 SEPARATORS = " \t,;"
 """End of a line that tells no two entries of a list apart."""
@@ -66,9 +73,10 @@ def without_line_below(
         same = max(1, common([before + lines[0], *lines[1:]], following))
         if same > 1 or len(lines) == 1 or not (is_mark(first) and marks(lines[0])):
             return behind(lines[same:], before, split, is_complete)
+    near = nearest(following, width_of(first))
     for at in range(1, len(lines)):
         same = common(lines[at:], following)
-        if any(is_telling(line, LEAST_TELLING) for line in lines[at : at + same]):
+        if says_much(lines[at : at + same]) or is_among(lines[at], near) or begins(lines[at:], following):
             shorter = "\n".join(lines[:at]).rstrip()
             if not shorter:
                 return behind(lines[at + same :], before, split, is_complete)
@@ -97,10 +105,47 @@ def common(some: Sequence[str], following: Sequence[str]) -> int:
     for number, line in enumerate(some, 1):
         if not line.strip():
             continue
-        if at == len(following) or line.rstrip() != following[at]:
+        if at == len(following) or not says_same(line, following[at]):
             break
         at, count = at + 1, number
     return count
+
+
+def says_much(lines: Sequence[str]) -> bool:
+    """Return whether lines are too specific to be repeated by chance: a short one has a sign within."""
+    return any(is_telling(line, LEAST_TELLING) or INNER_SIGN.search(line) for line in lines)
+
+
+def nearest(following: Sequence[str], width: int) -> list[str]:
+    """Return the lines near the cursor, below the next one, that are indented as the cursor's line."""
+    near: list[str] = []
+    for number, line in enumerate(following[: MOST_NEAR + 1]):
+        if width_of(line) < width:
+            break
+        if number and width_of(line) == width:
+            near.append(line)
+    return near
+
+
+def is_among(line: str, near: Sequence[str]) -> bool:
+    """Return whether a specific line is one of those near the cursor."""
+    return is_telling(line) and line.rstrip() in near
+
+
+def begins(lines: Sequence[str], following: Sequence[str]) -> bool:
+    """Return whether the last line of a text is the beginning of the line below it, up to the end of a word."""
+    line, below = lines[0].rstrip(), following[0] if following else ""
+    if len(lines) > 1 or not is_telling(line, LEAST_TELLING) or not below.startswith(line):
+        return False
+    return WORD.match(below[len(line) :]) is None or WORD.match(line[-1]) is None
+
+
+def says_same(line: str, other: str) -> bool:
+    """Return whether two lines are indented alike and have the same words, several of them, or the same text."""
+    if blanks_of(line) != blanks_of(other):
+        return False
+    words = WORDS.findall(line)
+    return said(line) == said(other) or (len(words) > 1 and words == WORDS.findall(other) and is_telling(line))
 
 
 def said(line: str) -> str:

@@ -110,11 +110,15 @@ def deepest_column(split: Split, spelling: Spelling, is_prose: bool = False) -> 
     own = width_of(line)
     code = (without_comment(one, spelling) for one in reversed(above))
     lines = [one for one in code if one.strip()]
+    below = next((one for one in split.right[:LOOKED_AT].split("\n")[1:] if one.strip()), "")
     if not lines:
-        return own
+        return own if line else width_of(below)
     column = width_of(lines[0])
     begins_block = lines[0].endswith((":", *(opening for opening, _ in spelling.brackets)))
-    if begins_block if is_prose else is_unfinished(lines[0], spelling):
+    opens = begins_block if is_prose else is_unfinished(lines[0], spelling)
+    if not line:  # nothing says how far it is meant to be indented
+        return max(column + columns_of_step(split, spelling) * opens, width_of(below))
+    if opens:
         if own > column and written_step(split, spelling) is None:
             return own  # the first block of all
         return max(own, column + columns_of_step(split, spelling))
@@ -123,7 +127,6 @@ def deepest_column(split: Split, spelling: Spelling, is_prose: bool = False) -> 
         least = min(least, width_of(one))
         levels.add(least)
     if own in levels:
-        below = next((one for one in split.right[:LOOKED_AT].split("\n")[1:] if one.strip()), "")
         return width_of(below) if own < width_of(below) <= column else own
     return min((level for level in levels if level > own), default=own)
 
@@ -190,14 +193,14 @@ def without_indentation(text: str, split: Split, spelling: Spelling, is_prose: b
     line = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")
     first = next((number for number, one in enumerate(lines) if one.strip()), None)
-    if not is_indentation(line) or first is None:
+    if line.strip(BLANKS) or first is None:
         return
     starts = [0]
     for one in lines:
         starts.append(starts[-1] + len(one) + 1)
     before = line if first == 0 else ""
     blanks = blanks_of(lines[first])
-    if first and before + blanks == line:  # the line again, below the one that the cursor is in
+    if first and line and before + blanks == line:  # the line again, below the one that the cursor is in
         yield Trimmed.of(text, [range(starts[first] + len(blanks))])
         return
     ending = [range(len(lines[0]))] if first and lines[0] else []  # blanks that end the cursor's line

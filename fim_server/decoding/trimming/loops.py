@@ -54,6 +54,12 @@ OF_LINE, LEAST_WORDS = 3, 3
 OF_COUNTED, OF_COUNTED_PHRASE = 5, 6
 """Repetitions in a row, with different numbers, that make a line or a phrase a loop."""
 
+OF_ENUMERATED, MOST_ENUMERATED = 6, 12
+"""Phrases in a row that only count on, the last of which may have just begun, and most lexemes of one."""
+
+LONGEST_NUMBER = 9
+"""Digits of a number that is counted on."""
+
 MOST_NESTED = 8
 """Most lexemes of a phrase that nests in itself, such as `List[` in `List[List[int]]`."""
 
@@ -114,6 +120,7 @@ def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
     flat = flattened(pieces)
     if len(flat) < len(pieces):
         yield from repeated(flat, [piece.text for piece in flat], spelling, False)
+    yield from enumerated(pieces)
     if any(piece.text.isdigit() for piece in pieces):
         counted = ["0" if piece.text.isdigit() else piece.text for piece in pieces]
         yield from repeated(pieces, counted, spelling, True)
@@ -139,6 +146,33 @@ def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling,
                 line = next((place for place in range(at, end) if words[place - 1 : place] == ["\n"]), at)
                 yield pieces[line + period].start
                 break
+
+
+def enumerated(pieces: Sequence[Lexeme]) -> Iterator[int]:
+    """Yield where phrases that only count on begin for the second time: `b, c, d, e` or `row 2, row 3, row 4`."""
+    for period in range(2, min(MOST_ENUMERATED, len(pieces) // (OF_ENUMERATED - 1)) + 1):
+        at = run = 0
+        while at + period < len(pieces):
+            if pieces[at].text == pieces[at + period].text or is_next(pieces[at].text, pieces[at + period].text):
+                run += 1
+            else:
+                run = 0
+            at += 1
+            if run == (OF_ENUMERATED - 2) * period + 1:
+                first = pieces[at - run : at - run + period]
+                second = pieces[at - run + period : at - run + 2 * period]
+                if any(piece.is_name for piece in first) and any(
+                    one.text != other.text for one, other in zip(first, second, strict=True)
+                ):
+                    yield second[0].start
+                    return
+
+
+def is_next(text: str, other: str) -> bool:
+    """Return whether a letter, or a number, comes after another one."""
+    if len(text) == len(other) == 1 and text.isalpha():
+        return ord(other) == ord(text) + 1
+    return text.isdecimal() and other.isdecimal() and len(text) < LONGEST_NUMBER and int(other) == int(text) + 1
 
 
 def flattened(pieces: Sequence[Lexeme]) -> list[Lexeme]:

@@ -5,11 +5,13 @@ The server and the command line share this. Each cut ends where the engine says 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import Won
 from fim_server.decoding.trimming.below import without_line_below, without_repetition
+from fim_server.decoding.trimming.defined import defined_again
 from fim_server.decoding.trimming.indentation import without_indentation, without_trailing_blanks
 from fim_server.decoding.trimming.loops import first_complete, last_complete, start_of_loop
 from fim_server.errors import SearchLimitError, StoppedError
@@ -32,10 +34,19 @@ ENDING_SECONDS = 0.05
 MOST_ENDED = 3
 """Beginnings to try an ending for."""
 
+MOST_OF_REST = 200
+"""Characters right of the cursor that a text is searched for."""
+
+SPECIFIC = re.compile(r"\w{2,}")
+"""Word that does not stand there by chance."""
+
+MANY_BLANKS = 2
+"""Blanks that a text within a line does not begin with."""
+
 MOST_ABOVE = 64
 """Lines above the cursor to search for an indentation."""
 
-BELOW = "the text stands below the cursor already"
+THERE_ALREADY = "the text stands near the cursor already"
 """Reason for a text of which nothing is left."""
 
 
@@ -76,6 +87,9 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         return state.inside != "comment" and not line.strip().startswith(tuple(session.spelling.closers))
 
     whole = text.strip()
+    text = without_rest(text, split, is_complete)
+    if before_code(session, split):
+        text = with_one_blank(text, is_complete)
     found = without_trailing_blanks(text)
     if found.removed and is_complete(found.text):
         text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
@@ -87,11 +101,17 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         text = text.rstrip()
     text = without_repetition(text, split.right, is_complete, split.left)
     if whole and not text.strip():
-        return Found(None, reason=BELOW)
+        return Found(None, reason=THERE_ALREADY)
+    number = None if session.inside else defined_again(text, split, session.spelling.defining)
+    if number is not None:
+        shorter = "\n".join(text.split("\n")[:number]).rstrip()
+        text = shorter if is_complete(shorter) else ended(shorter, session) or ""
+        if not text.strip():
+            return Found(None, reason=THERE_ALREADY)
     first = text.split("\n", 1)[0]
     shorter = without_line_below(text, split, is_complete, may_mark, lambda part: ended(part, session))
     if shorter is None:
-        return Found(None, reason=BELOW)
+        return Found(None, reason=THERE_ALREADY)
     shift = -1 if shorter.startswith(first) else text.find(shorter, len(first))
     if shift > 0:  # it began with the line below
         written = tuple(replace(one, end=one.end - shift) for one in written if one.end > shift)
@@ -123,6 +143,46 @@ def without_loop(text: str, written: tuple[Written, ...], session: Session, spli
         if found is None or start_of_loop(found, before, session.spelling) is not None:
             return Found(text, written, loop=start)
     return Found(found, written)
+
+
+def without_rest(text: str, split: Split, is_complete: Callable[[str], bool]) -> str:
+    """Return a text without its end where that is what stands right of the cursor, whole words at least.
+
+    Empty where nothing else is left.
+    """
+    right = split.right[:MOST_OF_REST]
+    for length in range(min(len(text), len(right)), 0, -1):
+        if text.endswith(right[:length]) and is_specific(right[:length], right[length : length + 1]):
+            shorter = text[: len(text) - length]
+            if is_word(shorter[-1:]) and is_word(right[0]):
+                continue
+            if not shorter.strip() or is_complete(shorter):
+                return shorter
+    return text
+
+
+def is_specific(text: str, following: str) -> bool:
+    """Return whether a text, and not the character that follows, ends with a whole word or a sign, and has a word."""
+    return SPECIFIC.search(text) is not None and not (is_word(text[-1]) and is_word(following))
+
+
+def before_code(session: Session, split: Split) -> bool:
+    """Return whether code stands left of the cursor on its line, in which blanks mean nothing."""
+    return session.inside is None and bool(split.left[split.left.rfind("\n") + 1 :].strip())
+
+
+def with_one_blank(text: str, is_complete: Callable[[str], bool]) -> str:
+    """Return a text that begins with one blank where it begins with several."""
+    rest = text.lstrip(" \t")
+    if len(text) - len(rest) < MANY_BLANKS or rest[:1] in ("", "\n"):
+        return text
+    return next((shorter for shorter in (" " + rest, rest) if is_complete(shorter)), text)
+
+
+def before_loop(text: str, split: Split, session: Session) -> str:
+    """Return a text up to its first repetition, without asking the engine: for places of which it knows nothing."""
+    start = start_of_loop(text, split.left[split.left.rfind("\n") + 1 :], session.spelling)
+    return text if start is None else text[:start].rstrip()
 
 
 def ended(beginning: str, session: Session) -> str | None:
