@@ -104,8 +104,8 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         return Found(None, reason=THERE_ALREADY)
     number = None if session.inside else defined_again(text, split, session.spelling.defining)
     if number is not None:
-        shorter = "\n".join(text.split("\n")[:number]).rstrip()
-        text = shorter if is_complete(shorter) else ended(shorter, session) or ""
+        kept = "\n".join(text.split("\n")[:number]).rstrip()
+        text = kept if is_complete(kept) else ended(kept, session) or ""
         if not text.strip():
             return Found(None, reason=THERE_ALREADY)
     first = text.split("\n", 1)[0]
