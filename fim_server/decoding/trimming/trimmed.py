@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.results import Won
 from fim_server.decoding.trimming.below import without_line_below, without_repetition
 from fim_server.decoding.trimming.defined import defined_again
-from fim_server.decoding.trimming.indentation import without_indentation, without_trailing_blanks
+from fim_server.decoding.trimming.indentation import Trimmed, without_indentation, without_trailing_blanks
 from fim_server.decoding.trimming.loops import first_complete, last_complete, start_of_loop
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
 from fim_server.language.state import is_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from fim_server.decoding.results import Completion, Written
     from fim_server.language import Session
@@ -86,17 +86,19 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         state.advance(line)
         return state.inside != "comment" and not line.strip().startswith(tuple(session.spelling.closers))
 
+    def first_of(candidates: Iterable[Trimmed]) -> None:
+        """Take the first candidate that is complete."""
+        nonlocal text, written
+        found = next((one for one in candidates if one.removed and is_complete(one.text)), None)
+        if found is not None:
+            text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
+
     whole = text.strip()
     text = without_rest(text, split, is_complete)
     if before_code(session, split):
-        text = with_one_blank(text, is_complete)
-    found = without_trailing_blanks(text)
-    if found.removed and is_complete(found.text):
-        text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
-    for found in without_indentation(text, split, session.spelling, session.inside is not None):
-        if is_complete(found.text):
-            text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
-            break
+        first_of(with_one_blank(text))
+    first_of([without_trailing_blanks(text)])
+    first_of(without_indentation(text, split, session.spelling, session.inside is not None))
     if split.right[:1] in ("", "\n") and is_complete(text.rstrip()):
         text = text.rstrip()
     text = without_repetition(text, split.right, is_complete, split.left)
@@ -171,12 +173,12 @@ def before_code(session: Session, split: Split) -> bool:
     return session.inside is None and bool(split.left[split.left.rfind("\n") + 1 :].strip())
 
 
-def with_one_blank(text: str, is_complete: Callable[[str], bool]) -> str:
-    """Return a text that begins with one blank where it begins with several."""
-    rest = text.lstrip(" \t")
-    if len(text) - len(rest) < MANY_BLANKS or rest[:1] in ("", "\n"):
-        return text
-    return next((shorter for shorter in (" " + rest, rest) if is_complete(shorter)), text)
+def with_one_blank(text: str) -> Iterator[Trimmed]:
+    """Return the candidates for a text that begins with one blank, or none, where it begins with several."""
+    blanks = len(text) - len(text.lstrip(" \t"))
+    if blanks >= MANY_BLANKS and text[blanks : blanks + 1] not in ("", "\n"):
+        yield Trimmed.of(text, [range(text.startswith(" "), blanks)])
+        yield Trimmed.of(text, [range(blanks)])
 
 
 def before_loop(text: str, split: Split, session: Session) -> str:
