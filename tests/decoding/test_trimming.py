@@ -314,6 +314,7 @@ def test_a_loop_is_cut_where_the_program_is_complete(
         ("go", "package p\ntype T struct {\n\t", "\n\tname string\n}\n", "name string", None),
         ("go", "package p\nimport (\n\t", '\n\t"bytes"\n)\n', '"bytes"', None),
         ("java", "class A {\n    ", "\n    int size;\n}\n", "int size;", None),
+        ("java", "", ".c.D;\nimport a.tools.E;\n", "import a.tools.E;\nimport a.b", "import a.b"),
         ("java", "class A { int f(int a) { switch (a) {\n    ", "\n    case 10: g();\n}}}\n", "case 10: g();", None),
         ("rust", "fn f() { match a {\n    ", '\n    2 => "two",\n} }\n', '2 => "two",', None),
         ("rust", "struct A {\n    ", "\n    name: u8,\n}\n", "name: u8,", None),

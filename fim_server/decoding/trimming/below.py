@@ -66,7 +66,7 @@ def without_line_below(
     lines = text.split("\n")
     rest, *below = split.right[:LOOKED_AT].split("\n")
     following = [line.rstrip() for line in below if line.strip()]
-    first = before + lines[0] + rest
+    first = before + lines[0] + rest * (len(lines) == 1)
     telling = next((line for line in following if WORD.search(line)), "")
     begins_so = lines[0].strip() and is_telling(telling, LEAST_TELLING) and said(first) == said(telling)
     if begins_so and width_of(first) >= width_of(telling):
