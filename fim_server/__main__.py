@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-INTERRUPTED = 130
+BAD_INPUT, INTERRUPTED = 2, 130
 
 NOTICE_SECONDS = 0.1
 """How long the main thread may take to notice an interrupt; then it is inside of something that does not."""
@@ -35,6 +35,13 @@ def run(argv: Sequence[str] | None = None) -> int:
         from fim_server.cli import main
 
         status = main(argv)
+    except (ImportError, MemoryError) as error:  # the imports themselves take memory
+        from fim_server.errors import is_exhaustion
+
+        if not is_exhaustion(error):
+            raise
+        os.write(2, b"fim-server: too little memory, or no thread available\n")
+        status = BAD_INPUT
     except KeyboardInterrupt:
         status = INTERRUPTED
     if argv is None and status == INTERRUPTED:  # what goes on in other threads is waited for at a usual end

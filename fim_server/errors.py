@@ -67,6 +67,10 @@ class AwayError(ModelError):
     """A model behind an endpoint that does not answer now, and may later."""
 
 
+class ScarceMemoryError(ModelError):
+    """Model for which this process has too little memory."""
+
+
 class DamagedError(ModelError):
     """Model in a cache whose files are damaged; the message says how to repair it."""
 
@@ -125,6 +129,9 @@ class SearchLimitError(LimitError):
     """A bounded search gave up. Nothing is known then: neither that there is an answer, nor that there is none."""
 
 
+EXHAUSTED = 4
+"""Exit status of a server for a lack of memory or threads."""
+
 EXHAUSTION_IN_WORDS = (
     "can't start new thread",
     "bad_alloc",
@@ -143,7 +150,9 @@ DEEPEST_CAUSE = 8
 def is_exhaustion(error: BaseException | None) -> bool:
     """Return whether an error, or one of its causes, reports a lack of memory or threads."""
     for _ in range(DEEPEST_CAUSE):
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        if isinstance(error, MemoryError | ScarceMemoryError) or (
+            isinstance(error, OSError) and error.errno == errno.ENOMEM
+        ):
             return True
         if isinstance(error, RuntimeError | ImportError | OSError):
             said = str(error).lower()

@@ -18,11 +18,13 @@ from fim_server.cli.arguments import (
     bind,
 )
 from fim_server.cli.output import BAD_INPUT, complain, version
-from fim_server.errors import DocumentError
+from fim_server.errors import EXHAUSTED, DocumentError, is_exhaustion
 from fim_server.text.document import Document
 
 if TYPE_CHECKING:
     from fim_server.server import Endpoint, ListeningClient
+
+LACKS_MEMORY = "too little memory, or no thread available: the server does not start; give the process more"
 
 LOOPBACK = "127.0.0.1"
 
@@ -116,8 +118,18 @@ def run_serve(arguments: ServeArguments) -> int:
     if problem is not None:
         complain(problem)
         return BAD_INPUT
-    from fim_server.server import ServerSettings, serve
+    from fim_server.models.room import can_serve
 
+    if not can_serve():  # native libraries would end the process by themselves
+        complain(LACKS_MEMORY)
+        return EXHAUSTED
+    try:
+        from fim_server.server import ServerSettings, serve
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not is_exhaustion(error):
+            raise
+        complain(LACKS_MEMORY)
+        return EXHAUSTED
     named: dict[str, Any] = {
         "max_tokens": arguments.max_new_tokens,
         "prompt_tokens": arguments.max_prompt_tokens,

@@ -24,7 +24,8 @@ from fim_server.models.onnx_backend import OnnxBackend
 from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import find_format
 from fim_server.models.remote.address import is_remote
-from fim_server.models.source import EMBEDDED_NAME, expanded, is_gguf, locate, name_of
+from fim_server.models.room import bytes_of, require_room
+from fim_server.models.source import EMBEDDED_NAME, expanded, is_gguf, locate, name_of, parts_of
 from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import damaged
 from fim_server.models.store.manifest import damage_of, has_manifest, note_damage
@@ -101,6 +102,8 @@ def load_model(
 def _load_folder(name: str, device: str, runtime: str | None, tell: Amount | None) -> FimModel:
     source = locate(name, tell)
     export = choose_export(runtime, device, Path(source), name)
+    if export is not None:
+        require_room(name, bytes_of(export))
     is_own = name == EMBEDDED_NAME or name in catalogue()  # models that the package brings or builds
     try:
         with nullcontext() if is_own else attempt(name, Path(source)):
@@ -189,6 +192,7 @@ def load_gguf_file(name: str, device: str | None, runtime: str | None, options: 
     adapter = None if options.adapter is None else expanded(options.adapter)
     if adapter is not None and not adapter.is_file():
         raise ModelError(f"{options.adapter}: no such file")
+    require_room(name, sum(part.stat().st_size for part in parts_of(path)))
     with attempt(name, path):
         return load_gguf(path, free_cores(usual_threads()), layers, adapter)
 

@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from lsprotocol import types
 
-from fim_server.errors import is_exhaustion
+from fim_server.errors import EXHAUSTED, is_exhaustion
 from fim_server.server.status import tell_status
 
 if TYPE_CHECKING:
     from fim_server.server.language_server import FimLanguageServer
-
-EXHAUSTED = 4
-"""Exit status for a lack of memory or threads."""
 
 SAID = "too little memory, or no thread available: the server ends; choose a smaller model or give the process more"
 LINE = f"fim-server: {SAID}\n".encode()

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fim_server import _core
-
-CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Where Linux says what the processes of a container may have together, by its versions."""
+from fim_server.models.room import container_bytes
 
 T = TypeVar("T")
 
@@ -54,10 +52,7 @@ def machine_bytes() -> int | None:
     found: list[int] = []
     with suppress(OSError, ValueError, AttributeError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for path in CONTROL_GROUPS:
-        with suppress(OSError, ValueError):
-            found.append(int(path.read_text(encoding="ascii")))
-    return min((size for size in found if size > 0), default=None)
+    return min((size for size in (*found, container_bytes()) if size), default=None)
 
 
 def release_memory() -> None:
