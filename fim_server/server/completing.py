@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from fim_server.decoding.trimming.indentation import starts_line
-from fim_server.decoding.trimming.trimmed import THERE_ALREADY, before_loop, trimmed
+from fim_server.decoding.trimming.trimmed import THERE_ALREADY, roughly_trimmed, trimmed
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
@@ -423,12 +423,11 @@ class Completer:
             unlikely = replace(options, preference=unlike, deadline_ms=left_ms())
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
-        is_written = bool(offers)
         if request.invoked and not offers and not task.cancelled.is_set():
             short = of_a_short_text(options, opened.session, task.model.vocabulary, left_ms())
             with suppress(StoppedError, LostError):
                 take(next(written(short, on_token=lambda tokens: None)))
-            is_written = bool(offers)
+        is_written = bool(offers)
         if (request.invoked or loops) and not offers and opened.guarantee != "none" and not task.cancelled.is_set():
             begun = beginning_of(work.completions, loops)
             add(with_any_ending(begun, opened.session, request.split.right[: opened.covered]))
@@ -561,9 +560,10 @@ class Completer:
             return completion.reason or "there is no text"
         text, written, loop = completion.text, completion.written, 0
         if opened.guarantee == "none":
-            shown = text.split("\n", 1)[0] if request.single_line else text
-            text = before_unopened(before_loop(shown, request.split, opened.session), opened.session.spelling.brackets)
-        if opened.guarantee != "none":
+            line = text.split("\n", 1)[0] if request.single_line else text
+            shown = roughly_trimmed(line, request.split, opened.session)
+            text = before_unopened(shown, opened.session.spelling.brackets)
+        else:
             found = trimmed(text, written, opened.session, request.split)
             if found.text is None:
                 return found.reason or ""

@@ -14,6 +14,7 @@ from fim_server.decoding.trimming.trimmed import (
     THERE_ALREADY,
     completed,
     first_trimmed,
+    roughly_trimmed,
     trimmed,
     without_foreign_indentation,
 )
@@ -110,6 +111,7 @@ def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left:
         ("go", "// A\n\n       ", "\n\nimport (\n)\n", "\t\t\n\n \t    package p", "\n\n \t   package p"),
         ("python", 'x = """A.\n    ', '"""\n', " B", "B"),
         ("python", 'x = """A\n    B:\n    ', '"""\n', "    C", "    C"),
+        ("rust", 'fn f() { g(r"\n  h({\n    i(j {\n      ', '\n    })\n"); }\n', "  k", "k"),  # no code is aligned here
         ("java", "/**\n\t* A sentence.\n\t", "\n\t*/\n", "\t* B", "* B"),
         ("python", "def f():\n\tif x:\n\t\tg()\n\t", "\n", "\treturn 1", "\treturn 1"),  # complete at no less
     ],
@@ -191,7 +193,7 @@ def test_where_no_blank_may_begin_the_middle(left: str, right: str, expected: bo
         ("private int size_in_bytes_in_bytes_in_bytes;", "private int size_in_bytes"),
         ("x - " + " - ".join(f"sum(xs[{n}:])" for n in range(9)), "x - sum(xs[0:]) "),
         ("List<String, List<String, List<String, List<String, ", "List<String, "),
-        ("x\n@a.L[S]\n@a.L[L[S]]\n@a.L[L[L[S]]]\n@a.L[]", "x\n@a.L[S]\n"),
+        ("@a.L[S]\n@a.L[L[S]]\n@a.L[L[L[S]]]\n@a.L[]", "@a.L[S]\n"),
         ("x[int], x[x[int]], x[x[x[int]]], x[x[x[x[int]]]]", "x[int], "),
         ("importimportimportimporti lazy", "import"),
         ("b,\n    c,\n    d,\n    e,\n    f,\n    g,", "b,\n    "),
@@ -351,6 +353,22 @@ def test_nothing_stays_of_a_text_that_is_complete_nowhere_before_the_line_below(
 
 
 # --- the rest of the line ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "text", "expected"),
+    [
+        ("x = (]\n", "\nsecond(1)\n", "first(1)\nsecond(1)\nthird(1)", "first(1)"),
+        ("x = (]\n", "\nsecond(1)\n", "second(1)", ""),
+        ("x = (]\nfor y in z:\n    ", "\n", "    f(y)", "f(y)"),
+        ("x = (]\nprint(os.", "sep)\n", "path.sep", "path."),
+        ("x = (]\n", "\n", "f(a)\nf(a)\nf(a)\nf(a)", "f(a)"),
+    ],
+)
+def test_where_nothing_is_known_texts_are_trimmed_as_well(left: str, right: str, text: str, expected: str) -> None:
+    session = Language.load("python").open(left, right)
+    assert session.guarantee == "none"
+    assert roughly_trimmed(text, Split(left, right), session) == expected
 
 
 @pytest.mark.parametrize(

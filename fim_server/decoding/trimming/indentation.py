@@ -208,7 +208,7 @@ def without_indentation(text: str, split: Split, spelling: Spelling, is_prose: b
     above = split.left[: len(split.left) - len(line)].rstrip().rpartition("\n")[2]
     if JOINED.match(lines[first].lstrip(BLANKS)):
         most += columns_of_step(split, spelling)
-    if column <= most or column in aligned_columns(above, spelling):
+    if column <= most or (not is_prose and column in aligned_columns(above, spelling)):
         if ending:
             yield Trimmed.of(text, ending)
         return

@@ -102,7 +102,7 @@ def start_of_loop(text: str, before: str, spelling: Spelling) -> int | None:
 
     ``before``: the cursor's line, up to the cursor.
     """
-    starts = [*repeated_phrases(text, spelling), *repeated_lines(text, before)]
+    starts = [*repeated_phrases(text, spelling, not before.strip()), *repeated_lines(text, before)]
     starts += [found.end(1) for found in REPEATED_PART.finditer(text) if is_part(found[1])]
     return min(starts, default=None)
 
@@ -113,23 +113,26 @@ def is_part(text: str) -> bool:
     return letters >= (LEAST_LETTERS if letters < len(text) else LEAST_PLAIN_PART)
 
 
-def repeated_phrases(text: str, spelling: Spelling) -> Iterator[int]:
-    """Yield where phrases of a text begin for the second time."""
+def repeated_phrases(text: str, spelling: Spelling, begins_line: bool) -> Iterator[int]:
+    """Yield where phrases of a text begin for the second time; ``begins_line``: whether the text begins a line."""
     pieces = [Lexeme(found[0][:1] if found[0][0] == "\n" else found[0], found.start()) for found in lexemes(text)]
-    yield from repeated(pieces, [piece.text for piece in pieces], spelling, False)
+    yield from repeated(pieces, [piece.text for piece in pieces], spelling, begins_line, False)
     flat = flattened(pieces)
     if len(flat) < len(pieces):
-        yield from repeated(flat, [piece.text for piece in flat], spelling, False)
+        yield from repeated(flat, [piece.text for piece in flat], spelling, begins_line, False)
     yield from enumerated(pieces)
     if any(piece.text.isdigit() for piece in pieces):
         counted = ["0" if piece.text.isdigit() else piece.text for piece in pieces]
-        yield from repeated(pieces, counted, spelling, True)
+        yield from repeated(pieces, counted, spelling, begins_line, True)
 
 
-def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling, counts: bool) -> Iterator[int]:
-    """Yield where phrases of words begin for the second time; ``counts``: phrases with other numbers each time.
+def repeated(
+    pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling, begins_line: bool, counts: bool
+) -> Iterator[int]:
+    """Yield where phrases of words begin for the second time, those of whole lines with a line.
 
-    The first word may be the end of one, and the last word the beginning of one.
+    The first word may be the end of one, and the last word the beginning of one. ``begins_line``: as in
+    :func:`repeated_phrases`; ``counts``: phrases with other numbers each time.
     """
     for period in range(1, min(MOST_PERIOD, len(words) // 2 + 1) + 1):
         equal = bytearray(map(eq, words, words[period:]))
@@ -143,7 +146,8 @@ def repeated(pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling,
                 continue
             phrase = pieces[at : at + period]
             if is_counted(phrase, length) if counts else is_loop(phrase, length, spelling):
-                line = next((place for place in range(at, end) if words[place - 1 : place] == ["\n"]), at)
+                breaks = (place for place in range(at, end) if words[place - 1 : place] == ["\n"])
+                line = at if begins_line and not at else next(breaks, at)
                 yield pieces[line + period].start
                 break
 

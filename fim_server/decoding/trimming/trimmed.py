@@ -181,10 +181,17 @@ def with_one_blank(text: str) -> Iterator[Trimmed]:
         yield Trimmed.of(text, [range(blanks)])
 
 
-def before_loop(text: str, split: Split, session: Session) -> str:
-    """Return a text up to its first repetition, without asking the engine: for places of which it knows nothing."""
+def roughly_trimmed(text: str, split: Split, session: Session) -> str:
+    """Return a text without repetitions at a place of which the engine knows nothing; empty where nothing is left."""
+
+    def is_complete(shorter: str) -> bool:
+        return bool(shorter.strip())
+
     start = start_of_loop(text, split.left[split.left.rfind("\n") + 1 :], session.spelling)
-    return text if start is None else text[:start].rstrip()
+    text = text if start is None else text[:start].rstrip()
+    first = next(without_indentation(text, split, session.spelling), None)
+    text = text if first is None else first.text
+    return without_line_below(without_rest(text, split, is_complete), split, is_complete) or ""
 
 
 def ended(beginning: str, session: Session) -> str | None:
