@@ -7,7 +7,7 @@ object and no place among the clients. It gets the same answers as from :class:`
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -95,16 +95,26 @@ class Entrance:
 
 
 class Replayed:
-    """Bytes of a connection, beginning with the `initialize` that was read already."""
+    """Bytes of a connection, beginning with the `initialize` that was read already.
 
-    def __init__(self, message: bytes, rest: Bytes) -> None:
+    They end behind it where the client has hung up.
+    """
+
+    def __init__(self, message: bytes, rest: Bytes, has_ended: Callable[[], Awaitable[bool]]) -> None:
+        """``has_ended``: called once `initialize` is answered; returns whether the client has hung up."""
+        self._has_ended: Callable[[], Awaitable[bool]] | None = has_ended
         self._lines = [b"Content-Length: %d\r\n" % len(message), b"\r\n"]
         self._message: bytes | None = message
         self._rest = rest
 
     async def readline(self) -> bytes:
         """Return the next line, from the kept message first."""
-        return self._lines.pop(0) if self._lines else await self._rest.readline()
+        if self._lines:
+            return self._lines.pop(0)
+        has_ended, self._has_ended = self._has_ended, None
+        if has_ended is not None and await has_ended():
+            return b""
+        return await self._rest.readline()
 
     async def readexactly(self, n: int) -> bytes:
         """Return the next bytes, from the kept message first."""

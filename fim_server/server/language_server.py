@@ -13,10 +13,13 @@ import os
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from cattrs import Converter
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
 
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.models.store.catalogue import Entry
@@ -48,6 +51,13 @@ NO_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 """What reading a message raises that is none."""
 
 logger = logging.getLogger(__name__)
+
+
+@cache
+def shared_converter() -> Converter:
+    """Return the converter of all clients' messages. It compiles code for each kind: 70 ms with a new one a client."""
+    made: Converter = default_converter()
+    return made
 
 
 @dataclass(slots=True)
@@ -82,6 +92,7 @@ class FimLanguageServer(LanguageServer):
             SERVER_NAME,
             version,
             protocol_cls=DocumentProtocol,
+            converter_factory=shared_converter,
             text_document_sync_kind=SYNC_KIND,
             notebook_document_sync=NOTEBOOKS,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 import socket
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fim_server.server.entrance import Entrance, Replayed
+from fim_server.server.hangups import has_hung_up
+from fim_server.server.process import release_memory
 from fim_server.server.wire import MOST_HEADER_BYTES, MOST_MESSAGE_BYTES, Connection, answer_messages
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_CLIENTS = 32
-"""Most clients at a time; one more gets an error."""
+"""Most clients at a time; one more waits for a place."""
+
+MOST_WAITING, PLACE_SECONDS = 128, 5.0
+"""Most clients that wait for a place, and how long each waits; then it gets an error."""
 
 MOST_STRANGERS = 32
 """Most connections at a time without an accepted `initialize`. For one more, the oldest is closed."""
@@ -34,6 +40,9 @@ UNREAD_BYTES, UNREAD_SECONDS = 1 << 20, 30.0
 
 SILENT_SECONDS, PROBE_SECONDS, PROBES = 20, 5, 3
 """Seconds of silence before the system probes a client's machine, seconds between probes, and their number."""
+
+RELEASE_SECONDS = 2.0
+"""Time after a client's end until its memory is given back: its threads need a moment to end."""
 
 LINGER_SECONDS = 1.0
 """How long what a refused client goes on sending is thrown away: closed before, it might not get to read why."""
@@ -89,6 +98,10 @@ class Listener:
         """Those of the clients that are connected."""
         self._strangers: dict[asyncio.StreamWriter, None] = {}
         """Connections without an accepted `initialize`, the oldest first."""
+        self._places = asyncio.Semaphore(MOST_CLIENTS)
+        self._waiting = 0
+        """Accepted clients that wait for a place."""
+        self._releasing: asyncio.Task[None] | None = None
         self._has_served = False
         self._done = asyncio.Event()
 
@@ -108,30 +121,52 @@ class Listener:
         keep_alive(writer)
         source = Connection(reader)
         try:
-            initialization = await self._let_in(reader, source, writer)
-            if initialization is not None:
-                await self._serve(Replayed(initialization, source), reader, writer)
+            entrance = Entrance(source, writer, self._endpoint.token)
+            initialization = await self._let_in(entrance, reader, writer)
+            if initialization is None:
+                return
+            if not await self._finds_place():
+                logger.warning("a client was turned away: there are %d already", MOST_CLIENTS)
+                entrance.answer_full(MOST_CLIENTS)
+                await linger(reader, writer)
+                return
+            try:
+                await self._serve(Replayed(initialization, source, lambda: has_hung_up(writer)), reader, writer)
+            finally:
+                self._places.release()
         finally:
             writer.close()
 
+    async def _finds_place(self) -> bool:
+        """Wait for a place among the clients, and return whether there is one.
+
+        Places of clients that have gone become free within milliseconds, those of clients at work may not.
+        """
+        if self._waiting >= MOST_WAITING:
+            return False
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._places.acquire(), PLACE_SECONDS)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting -= 1
+        return True
+
     async def _let_in(
-        self, reader: asyncio.StreamReader, source: Connection, writer: asyncio.StreamWriter
+        self, entrance: Entrance, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bytes | None:
-        """Return the `initialize` of a client that has a place; None for others, after an error where possible."""
+        """Return the `initialize` of a client that is accepted; None for others, after an error where possible."""
         if len(self._strangers) >= MOST_STRANGERS:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
             oldest.transport.abort()
         self._strangers[writer] = None
-        entrance = Entrance(source, writer, self._endpoint.token)
         try:
             async with asyncio.timeout(TOKEN_SECONDS):
                 initialization = await entrance.initialization()
-            if initialization is not None and len(self.servers) < MOST_CLIENTS:
-                return initialization
             if initialization is not None:
-                logger.warning("a client was turned away: there are %d already", MOST_CLIENTS)
-                entrance.answer_full(MOST_CLIENTS)
+                return initialization
             await linger(reader, writer)
         except TimeoutError:
             wanted = "initialize" if self._endpoint.token is None else "token"
@@ -152,11 +187,30 @@ class Listener:
         finally:
             self.servers.discard(server)
             server.close()
+            self._release_soon()
             if protocol.refused:
                 await linger(reader, writer)
             self._has_served = self._has_served or protocol.initialized
             if self._has_served and not self.servers and not self._endpoint.is_public:
                 self._done.set()
+
+    def _release_soon(self) -> None:
+        """Give the memory of clients that have gone back to the system, once for all that go within a moment."""
+        if self._releasing is None or self._releasing.done():
+            self._releasing = asyncio.ensure_future(self._release())
+
+    async def _release(self) -> None:
+        await asyncio.sleep(RELEASE_SECONDS)
+        await asyncio.to_thread(release_memory_of_cycles)
+
+
+def release_memory_of_cycles() -> None:
+    """Give back the memory of objects that refer to each other, as those of a server do.
+
+    Most of it is the engine's, so Python's own collector does not see how much there is.
+    """
+    gc.collect()
+    release_memory()
 
 
 class BoundedWriter:

@@ -24,6 +24,7 @@ from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.server.app import create_server
 from fim_server.server.documents import DocumentProtocol
+from fim_server.server.hangups import SENDS_NO_MORE
 from fim_server.server.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
@@ -319,6 +320,7 @@ async def let_in(port: int, token: str | None = None) -> tuple[Wire, dict[str, A
 
 async def test_one_client_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 1)
+    monkeypatch.setattr("fim_server.server.listening.PLACE_SECONDS", 0.05)
     async with listening_here(None) as port:
         first, _ = await let_in(port)
         second, answer = await let_in(port)
@@ -329,6 +331,91 @@ async def test_one_client_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -
         await first.send(Wire.note("exit", None))
         assert await has_ended(first)
         assert "result" in (await let_in(port))[1]
+
+
+async def test_a_client_waits_for_the_place_of_one_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 2)
+    monkeypatch.setattr("fim_server.server.listening.PLACE_SECONDS", 3600.0)
+    async with listening_here(TOKEN) as port:
+        first, _ = await let_in(port, TOKEN)
+        await let_in(port, TOKEN)
+        third = await connect(port)
+        await third.send(Wire.request("initialize", "initialize", initialization(token=TOKEN)))
+        statistics = await first.ask("statistics", "workspace/executeCommand", STATISTICS)
+        assert "result" in statistics
+        assert "initialize" not in third.answers
+        first.writer.close()
+        assert "result" in await third.answer("initialize")
+
+
+async def test_no_more_than_so_many_wait_for_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 1)
+    monkeypatch.setattr("fim_server.server.listening.MOST_WAITING", 0)
+    monkeypatch.setattr("fim_server.server.listening.PLACE_SECONDS", 3600.0)
+    async with listening_here(TOKEN) as port:
+        await let_in(port, TOKEN)
+        assert "error" in (await let_in(port, TOKEN))[1]
+
+
+def all_at_once(port: int) -> socket.socket:
+    """Return a connection of a client that has sent all that it has to say."""
+    text = {
+        "uri": "file:///a.py",
+        "languageId": "python",
+        "version": 1,
+        "text": "def f(a):\n    return \n" + "x = 1\n" * 9000,
+    }
+    messages = (
+        Wire.request("initialize", "initialize", initialization(token=TOKEN)),
+        Wire.note("initialized", {}),
+        Wire.request("statistics", "workspace/executeCommand", STATISTICS),
+        Wire.note("textDocument/didOpen", {"textDocument": text}),
+        Wire.request("complete", INLINE, Wire.completion("file:///a.py", 1, 11)),
+    )
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.sendall(b"".join(map(Wire.frame, messages)))
+    return connection
+
+
+@pytest.mark.skipif(not SENDS_NO_MORE, reason="the system does not tell")
+async def test_no_work_begins_for_clients_that_have_hung_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[object] = []
+
+    def load_model(*arguments: Any) -> Any:
+        loads.append(arguments)
+        raise ModelError("there is no model")
+
+    monkeypatch.setattr("fim_server.models.load.load_model", load_model)
+    made: list[Any] = []
+
+    def create() -> Any:
+        made.append(create_server(ServerSettings()))
+        return made[-1]
+
+    async with listening_here(TOKEN, create) as port:
+        await let_in(port, TOKEN)
+        for _ in range(40):
+            (await asyncio.to_thread(all_at_once, port)).close()
+        assert "result" in (await let_in(port, TOKEN))[1]
+        await Connected.until(lambda: len(made) == 42 and all(not server.tasks for server in made))
+        assert loads == []
+        assert [len(server.protocol.workspace.text_documents) for server in made[1:41]] == [0] * 40
+
+
+async def test_a_client_that_sends_no_more_is_answered() -> None:
+    async with listening_here(TOKEN) as port:
+        connection = await patiently(lambda: asyncio.to_thread(all_at_once, port))
+        connection.shutdown(socket.SHUT_WR)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=2**24)
+        wire = Wire(reader, writer)
+        assert "result" in await wire.answer("initialize")
+        assert "result" in await wire.answer("statistics")
+
+
+async def test_clients_share_what_is_compiled_for_their_messages() -> None:
+    """With a converter of its own, each client delays all others by 70 ms."""
+    first, second = create_server(ServerSettings()), create_server(ServerSettings())
+    assert first.protocol.fm.converter is second.protocol.fm.converter
 
 
 async def test_a_client_that_shows_no_token_in_time_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
