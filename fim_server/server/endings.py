@@ -31,6 +31,9 @@ ENDING_LIKELIHOOD = 0.1
 ENDING_SECONDS = 0.05
 """How long an ending may be looked for."""
 
+LAST_RESORT = 4
+"""Factor of that time for a whole text of the engine's, where nothing else is left."""
+
 MOST_BEGINNINGS = 3
 """Beginnings of a line that an ending is looked for."""
 
@@ -89,7 +92,7 @@ def with_any_ending(completion: Completion, session: Session, covered: str = "")
         if is_word(beginning[-1:]) and line[end:].startswith(" "):
             beginning += " "  # so that no word lengthens its last one
         try:
-            with Stop(ENDING_SECONDS):
+            with Stop(ENDING_SECONDS if end else ENDING_SECONDS * LAST_RESORT):
                 state = session.start(shape)
                 fits = state.advance(beginning) == len(beginning.encode())
                 ending = state.shortest_completion() if fits else None

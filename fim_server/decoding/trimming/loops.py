@@ -216,8 +216,11 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
     count = sum(is_word(one[0]) for one in texts)
     if not any(names) or times < OF_PROSE:
         return False
-    if any(opening in texts and closing not in texts for opening, closing in spelling.brackets):
-        is_call = count < LEAST_PROSE and spelling.operators.isdisjoint(texts)
+    opened = next(
+        (opening for opening, closing in spelling.brackets if opening in texts and closing not in texts), None
+    )
+    if opened is not None:
+        is_call = count < LEAST_PROSE and spelling.operators.isdisjoint(texts) and follows(phrase, texts.index(opened))
         return times >= (OF_NESTED if is_call else OF_WORDS)
     if COMMA in texts:
         return length >= OF_WORDS * len(phrase)
@@ -226,6 +229,11 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
     if count == 1 and 1 < len(texts) <= MOST_JOINING and spelling.operators.isdisjoint(texts):
         return times >= OF_WORD
     return times >= OF_WORDS
+
+
+def follows(phrase: Sequence[Lexeme], at: int) -> bool:
+    """Return whether no blank stands before a lexeme of a phrase, other than its first."""
+    return not at or phrase[at - 1].start + len(phrase[at - 1].text) == phrase[at].start
 
 
 def is_counted(phrase: Sequence[Lexeme], length: int) -> bool:
