@@ -1,4 +1,4 @@
-"""Files that git ignores: as open documents they stay out of other documents."""
+"""Files that git ignores or that are made for secrets: as open documents they stay out of other documents."""
 
 from __future__ import annotations
 
@@ -24,3 +24,8 @@ def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
     above = list(path.parents)[:MOST_FOLDERS]
     tops = [folder for folder in above if folder in folders or (folder / ".git").exists()]
     return bool(tops) and _core.is_ignored(tops[-1], path)
+
+
+def is_made_for_secrets(name: str) -> bool:
+    """Return whether a file is made for secrets, by its name."""
+    return _core.is_made_for_secrets(name.encode(errors="replace").decode())

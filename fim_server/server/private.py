@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 import time
-from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
-from fim_server.memory.ignoring import is_ignored
+from fim_server.memory.ignoring import is_ignored, is_made_for_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-NAMES = (
-    ".env",
-    ".env.*",
-    "*.env",
-    ".envrc",
-    ".git-credentials",
-    ".htpasswd",
-    ".netrc",
-    "_netrc",
-    ".npmrc",
-    ".pgpass",
-    ".pypirc",
-    "credentials",
-    "credentials.*",
-    "secrets.*",
-    "*.key",
-    "*.pem",
-    "*.tfvars",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "id_rsa*",
-)
-"""Names of files that hold secrets."""
 
 LOOK_AGAIN_SECONDS, MOST_KNOWN = 5.0, 256
 """Time for which a verdict on a file is kept, and the most files to keep."""
@@ -56,7 +30,7 @@ class PrivateDocuments:
         """
         if path is None:
             return False
-        if any(fnmatch(path.name.lower(), name) for name in NAMES):
+        if is_made_for_secrets(path.name):
             return True
         key, now = (path, tuple(folders)), time.monotonic()
         known = self._known.get(key)

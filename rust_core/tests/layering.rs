@@ -38,12 +38,15 @@ const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
 /// The same of the memory of a project's text, a crate of its own beside the engine.
-const MEMORY: [&str; 17] = [
+const MEMORY: [&str; 20] = [
     "limits",
     "lexemes",
     "strings",
     "randomness",
     "languages",
+    "secrets::names",
+    "secrets::texts",
+    "secrets::reader",
     "secrets",
     "segment",
     "store",

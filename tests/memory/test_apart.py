@@ -180,6 +180,47 @@ def test_a_secret_is_recalled_at_no_place(memory: Memory, tmp_path: Path, text: 
     assert everything(memory, str(tmp_path / "b.py"), "last_thing = ").startswith("other_thing")
 
 
+CASES = [
+    line.replace("\\n", "\n").replace("\\t", "\t")
+    for line in (Path(__file__).parents[1] / "cases" / "secrets.txt").read_text(encoding="utf-8").splitlines()
+]
+"""Texts with one secret each, in guillemets."""
+
+
+def recalled(text: str, start: int, secret: str) -> str | None:
+    """What another document recalls of a secret that stands three times in one, with the text before the cursor."""
+    before, after = "import first_thing\n", "last_thing = other_thing\n"
+    with Memory() as memory:
+        told(memory, "/p/a.py", f"{before}{text}\n{after}" * 3)
+        for at in range(start + 1):
+            if at == start or not (text[at - 1] + text[at]).isalnum():
+                found = everything(memory, "/p/b.py", before + text[:at], words=("first_thing", "user", "password"))
+                if any(word in found for word in secret.split()):
+                    return text[:at]
+    return None
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_the_secret_of_each_case_is_recalled_at_no_place(part: int) -> None:
+    assert len(CASES) > 250
+    leaks = []
+    for case in CASES[part::6]:
+        start, secret = case.index("«"), case[case.index("«") + 1 : case.index("»")]
+        at = recalled(case.replace("«", "").replace("»", ""), start, secret)
+        if at is not None:
+            leaks.append((case, at))
+    assert not leaks
+
+
+def test_the_value_below_the_cursor_is_not_recalled(memory: Memory) -> None:
+    # The name stands in the cursor's line, which the memory does not have.
+    for number in range(3):
+        memory.changed(f"/p/{number}.py", "monkeypatch.setenv(\n", '    "hunter2",\n)\n', "python")
+    assert memory.settle()
+    for left in ("", "monkeypatch.setenv(\n", "monkeypatch.setenv(\n    ", 'monkeypatch.setenv(\n    "'):
+        assert "unter2" not in everything(memory, "/p/b.py", left, "python")
+
+
 def test_other_strings_are_recalled(memory: Memory) -> None:
     lines = ['title = "A long title of a page"', 'token = os.environ["API_TOKEN"]', 'sort_key = "created_at"']
     told(memory, "/p/a.py", "".join(f"{line}\n" for line in lines))

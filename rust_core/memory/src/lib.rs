@@ -32,6 +32,7 @@ pub use ignores::is_ignored;
 pub use limits::CHARACTERS;
 pub use query::{Asker, Continuation, Place};
 pub use related::{Excerpt, Sought};
+pub use secrets::is_made_for_secrets;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};

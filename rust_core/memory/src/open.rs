@@ -111,6 +111,7 @@ impl Store {
         reader.part(before.strip_suffix('\n').unwrap_or(before), START);
         if !after.is_empty() {
             reader.line += u32::from(before.ends_with('\n'));
+            reader.scanner.skip_line();
             reader.part(&format!("\n{after}"), CUT);
         }
         let made = reader.made;

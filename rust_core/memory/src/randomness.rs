@@ -5,6 +5,9 @@ use std::ops::Range;
 /// Fewest characters of a string, or of a run without blanks, that may look random.
 const LEAST_RANDOM: usize = 16;
 
+/// Fewest hexadecimal digits that are a key, also where parts of them are regular.
+const LEAST_KEY: usize = 32;
+
 /// Fewest characters of a text outside of quotes that may look random.
 const LEAST_UNQUOTED: usize = 24;
 
@@ -18,8 +21,8 @@ const PAIRS: &str = "erinonteretiatesenstorledentiocosealedarliraroetmeanngtatrr
     hicrooegbeivsaowbuppifibubxtryrdwarnlsffcunngirgfeizboruaudsnvayldewbigaxpzeguuaddoggstpcceqdunu\
     fumutlobpywioveixeebflpspurksymmeyysofmsrvucixokdloiytki";
 
-/// Beginnings of tokens of known services.
-const ISSUED: [&str; 27] = [
+/// Beginnings of tokens of known services, which no other word has.
+const ISSUED: [&str; 41] = [
     "ghp_",
     "gho_",
     "ghu_",
@@ -27,33 +30,50 @@ const ISSUED: [&str; 27] = [
     "ghr_",
     "github_pat_",
     "glpat-",
-    "sk-",
+    "gldt-",
+    "glrt-",
+    "glptt-",
+    "sk-ant-",
+    "sk-proj-",
     "sk_live_",
     "sk_test_",
     "rk_live_",
+    "rk_test_",
     "pk_live_",
-    "xoxb-",
-    "xoxp-",
     "xoxa-",
+    "xoxb-",
+    "xoxe-",
+    "xoxp-",
+    "xoxr-",
     "xoxs-",
     "xapp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
     "ya29.",
-    "npm_",
-    "pypi-",
-    "hf_",
     "whsec_",
     "shpat_",
+    "shpca_",
+    "shppa_",
+    "shpss_",
     "dop_v1_",
+    "doo_v1_",
+    "dckr_pat_",
+    "lin_api_",
+    "figd_",
+    "PMAK-",
+    "sq0atp-",
+    "sq0csp-",
+    "hvs.",
+    "hvb.",
+    "AGE-SECRET-KEY-",
 ];
+
+/// The same, which other words may have: a digit must follow, or, after `sk-`, characters that are no known word.
+const PERHAPS: [&str; 9] = ["sk-", "npm_", "pypi-", "hf_", "AKIA", "ASIA", "AIza", "SG.", "rubygems_"];
+
+/// Fewest characters after such a beginning.
+const LEAST_ISSUED: usize = 4;
 
 /// Collects the runs of a line's characters that look random.
 pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<usize>>) {
-    if line.len() < LEAST_RANDOM {
-        return;
-    }
     let is_part = |char: char| char.is_ascii_alphanumeric() || "+/=_-.~".contains(char);
     let mut at = 0;
     while let Some(begin) = line[at..].find(is_part).map(|begin| at + begin) {
@@ -62,7 +82,7 @@ pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<us
         let run = &line[begin..end];
         let is_quoted = quoted.iter().any(|range| range.start <= begin && end <= range.end);
         let least = if is_quoted { LEAST_RANDOM } else { LEAST_UNQUOTED };
-        if is_issued(run) || (run.len() >= least && is_random(run)) {
+        if run.split(['=', '/']).any(is_issued) || (run.len() >= least && is_random(run)) {
             found.push(begin..end);
         }
     }
@@ -76,14 +96,20 @@ pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<us
 
 /// Returns whether a known service has issued a run as a token.
 fn is_issued(run: &str) -> bool {
-    let run = run.trim_start_matches(['=', '/', '.', '~']);
+    let run = run.trim_start_matches(['.', '~']);
+    let is_candidate = run.starts_with(|char| "gskrpxwydlfhenPASE".contains(char));
+    if run.len() < 7 || !is_candidate || !run.contains(['_', '-', '.', 'A']) {
+        return false;
+    }
     let is_web_token = run.starts_with("eyJ") && run.len() > 30 && run.contains('.');
-    let issued = |start: &&str| {
-        run.strip_prefix(*start).is_some_and(|rest| {
-            rest.len() >= 12 && rest.bytes().any(|byte| byte.is_ascii_digit()) && changes(rest).0 + changes(rest).1 > 1
+    let rest_of = |start: &str| run.strip_prefix(start).filter(|rest| rest.len() >= LEAST_ISSUED);
+    let perhaps = |start: &&str| {
+        rest_of(start).is_some_and(|rest| {
+            let is_word = rest.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+            rest.bytes().any(|byte| byte.is_ascii_digit()) || (*start == "sk-" && !(is_word && rest.contains("learn")))
         })
     };
-    is_web_token || ISSUED.iter().any(issued)
+    is_web_token || ISSUED.iter().any(|start| rest_of(start).is_some()) || PERHAPS.iter().any(perhaps)
 }
 
 /// Returns whether a run of letters, digits and some signs looks random.
@@ -91,15 +117,15 @@ fn is_random(run: &str) -> bool {
     let text = run.trim_matches(|char: char| "=./-_~+".contains(char));
     let count = |of: fn(&u8) -> bool| text.bytes().filter(of).count();
     let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
+    let hex = text.strip_prefix("0x").unwrap_or(text);
+    let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if is_hex && hex.len() >= LEAST_KEY && letters > 0 && distinct(hex) >= 6 {
+        return true;
+    }
     if text.len() < LEAST_RANDOM || distinct(text) < 8 || is_alphabet(text) {
         return false;
     }
-    let hex = count(u8::is_ascii_hexdigit);
-    if digits >= 2
-        && letters >= 2
-        && hex >= LEAST_RANDOM
-        && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-    {
+    if is_hex && digits >= 2 && letters >= 2 && count(u8::is_ascii_hexdigit) >= LEAST_RANDOM {
         return true;
     }
     if letters == 0 {

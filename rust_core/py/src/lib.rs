@@ -638,7 +638,7 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::project_memory::{Continuation, ProjectMemory, is_ignored};
+    use super::project_memory::{Continuation, ProjectMemory, is_ignored, is_made_for_secrets};
     #[pymodule_export]
     use super::release_memory;
     #[pymodule_export]

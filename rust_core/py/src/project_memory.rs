@@ -3,7 +3,7 @@
 use crate::Stop;
 use fim_server_memory::{
     Asker, CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought,
-    is_ignored as core_is_ignored,
+    is_ignored as core_is_ignored, is_made_for_secrets as core_is_made_for_secrets,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -236,4 +236,10 @@ impl ProjectMemory {
 #[pyfunction]
 pub(crate) fn is_ignored(py: Python<'_>, root: PathBuf, file: PathBuf) -> bool {
     py.detach(|| core_is_ignored(&root, &file))
+}
+
+/// Returns whether a file is made for secrets, by its name.
+#[pyfunction]
+pub(crate) fn is_made_for_secrets(name: &str) -> bool {
+    core_is_made_for_secrets(name)
 }
