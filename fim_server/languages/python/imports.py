@@ -7,6 +7,7 @@ import builtins
 import re
 import symtable
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Protocol
+
+from fim_server.languages.python.parsing import MOST_UNITS_OF_DOCUMENT, tree_of
 
 MOST_CHARACTERS = 200_000
 """Longer files are not parsed: 126,000 characters take 60 ms, 27,000 take 10."""
@@ -28,6 +31,9 @@ DEFINITIONS = re.compile(r"([ \t]*)(?:(class)|(?:async[ \t]+)?def)[ \t]+(\w*)")
 
 GIVEN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__path__", "__spec__", "__annotations__"}
 """Names that every module has."""
+
+LIBRARY = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+"""Folders of the standard library. The interpreter looks first in others, such as the working directory."""
 
 Definitions = Callable[[Sequence[str]], Iterable[tuple[str, str]]]
 """For names, those that the project's other files define, each with a file that does."""
@@ -71,17 +77,12 @@ def begun(line: str) -> Begun | None:
 
 @lru_cache(maxsize=1)
 def parsed(source: str) -> ast.Module | None:
-    """A module's tree; None where it does not parse or is longer than :data:`MOST_CHARACTERS`.
+    """A module's tree; None where it does not parse, takes too long or is longer than :data:`MOST_CHARACTERS`.
 
     The text around a line is the same for each key that is typed in it. One is kept: a tree takes far more memory than
     its text.
     """
-    if len(source) > MOST_CHARACTERS:
-        return None
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return None if len(source) > MOST_CHARACTERS else tree_of(source, MOST_UNITS_OF_DOCUMENT)
 
 
 @lru_cache(maxsize=4)
@@ -183,12 +184,10 @@ def import_of(line: str) -> ast.Import | ast.ImportFrom | None:
     """The import statement that a line is, if it is a whole one."""
     if not line.startswith(("import ", "from ")):
         return None
-    try:
-        match ast.parse(line).body:
-            case [ast.Import() | ast.ImportFrom() as statement]:
-                return statement
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
+    tree = tree_of(line)
+    match tree and tree.body:
+        case [ast.Import() | ast.ImportFrom() as statement]:
+            return statement
     return None
 
 
@@ -258,10 +257,13 @@ def handed_on(tree: ast.Module) -> set[str]:
 
 def class_at(tree: ast.Module, lines: Sequence[str], at: int, column: int) -> ast.ClassDef | None:
     """The class that a line belongs to which is put in after so many others, and begins at a column."""
+    above = at  # lines up to the last one that is not blank
+    while above and not lines[above - 1].strip():
+        above -= 1
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.lineno <= at and node.body[0].col_offset == column:
             end = node.end_lineno or node.lineno
-            if end >= at or not any(line.strip() for line in lines[end:at]):
+            if end >= above:
                 return node
     return None
 
@@ -304,7 +306,7 @@ def public_names(module: str) -> frozenset[str] | None:
         return None
     if module in sys.builtin_module_names:
         return frozenset(name for name in dir(import_module(module)) if not name.startswith("_"))
-    path: Sequence[str] | None = None
+    path: Sequence[str] = LIBRARY
     spec = None
     for end in range(1, module.count(".") + 2):
         spec = PathFinder.find_spec(".".join(module.split(".")[:end]), path)
@@ -314,10 +316,18 @@ def public_names(module: str) -> frozenset[str] | None:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return frozenset()
     try:
-        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError):
+        return names_in(Path(spec.origin).read_bytes())
+    except OSError:
         return frozenset()
-    return frozenset(bound_at_top(tree.body))
+
+
+def names_in(source: bytes) -> frozenset[str]:
+    """Return the names that a module's source binds for others; none where it does not parse or takes too long."""
+    tree = tree_of(source)
+    try:
+        return frozenset() if tree is None else frozenset(bound_at_top(tree.body))
+    except RecursionError:  # a chain of a thousand branches
+        return frozenset()
 
 
 def bound_at_top(body: Iterable[ast.stmt]) -> set[str]:

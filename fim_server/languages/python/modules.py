@@ -6,7 +6,6 @@ the standard library. Nothing else on the disk is looked at, and of an environme
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import time
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fim_server.languages.python.imports import bound_at_top, public_names
+from fim_server.languages.python.imports import names_in, public_names
 
 ENVIRONMENTS = (".venv", "venv", "env")
 """Folders of a workspace that an environment may be in."""
@@ -26,7 +25,7 @@ MOST_ENTRIES = 5_000
 """Of a folder."""
 
 MOST_BYTES = 400_000
-"""Of a module that is parsed: as much takes a fifth of a second."""
+"""Of a module that is read."""
 
 MOST_REMEMBERED = 256
 """Folders, and modules."""
@@ -147,19 +146,19 @@ class Modules:
         return self._listed[folder][1]
 
     def _names_of(self, path: Path) -> frozenset[str]:
-        """What a module's file binds for others; nothing where it is too long, or cannot be read."""
+        """Return the names that a module's file binds for others; none where it cannot be read or takes too long."""
         try:
             status = path.stat()
             stamp = status.st_mtime_ns, status.st_size
             known = self._public.get(path)
             if known is not None and known[0] == stamp:
                 return known[1]
-            tree = ast.parse(self._text_of(path))
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            names = names_in(self._text_of(path))
+        except OSError:
             return frozenset()
         if len(self._public) >= MOST_REMEMBERED:
             self._public.clear()
-        self._public[path] = stamp, frozenset(bound_at_top(tree.body))
+        self._public[path] = stamp, names
         return self._public[path][1]
 
 

@@ -48,8 +48,8 @@ def by_words(left: str, right: str) -> Beyond:
 def unbound(left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ...]:
     """The names that a middle loads and nothing binds, at least one of them where there are any.
 
-    Exact where all of it parses with this Python. Where it does not, because of something else in the file, the names
-    that stand nowhere else in it.
+    Exact where all of it parses with this Python in bounded time. Where it does not, because of something else in the
+    file, the names that stand nowhere else in it.
     """
     found = binding.unbound(left, middle, right)
     if found is not None:
