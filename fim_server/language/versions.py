@@ -31,6 +31,9 @@ _REMEMBERED = 256
 _MOST_DIGITS = 10
 """Digits of a number in a version."""
 
+_LONGEST_PATH = 4096
+"""Most characters of a path whose folders are searched; no system takes longer ones."""
+
 _PATCHES = 100
 """Patch releases tried of each version: no known language has had so many of one."""
 
@@ -191,7 +194,10 @@ class Versions:
         the newest. Files that are searched by patterns and do not say leave it to those in folders further up.
         """
         waiting: ProjectFile | None = None  # one that refers to a project further up
-        for folder in path.absolute().parents:
+        absolute = path.absolute()
+        if len(os.fspath(absolute)) > _LONGEST_PATH:  # its folders are as many
+            return None
+        for folder in absolute.parents:
             for row in self.project:
                 if waiting is not None and row is not waiting:
                     continue

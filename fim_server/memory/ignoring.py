@@ -21,11 +21,19 @@ def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
         folders: The workspace's folders that it is in. Rules are looked for up to the uppermost of them, and up to the
             folder of the repository.
     """
-    above = list(path.parents)[:MOST_FOLDERS]
-    tops = [folder for folder in above if folder in folders or (folder / ".git").exists()]
+    above = path.parents[:MOST_FOLDERS]
+    tops = [folder for folder in above if folder in folders or is_there(folder / ".git")]
     return bool(tops) and _core.is_ignored(tops[-1], path)
 
 
 def is_made_for_secrets(name: str) -> bool:
     """Return whether a file is made for secrets, by its name."""
     return _core.is_made_for_secrets(name.encode(errors="replace").decode())
+
+
+def is_there(path: Path) -> bool:
+    """Return whether a path is that of anything; false for a name that is too long."""
+    try:
+        return path.exists()
+    except OSError:
+        return False

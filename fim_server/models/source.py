@@ -146,7 +146,7 @@ def expanded(name: str) -> Path:
     """The path that a user names, with `~` for a home; as it stands where that user is not here."""
     try:
         return Path(name).expanduser()
-    except RuntimeError:
+    except (RuntimeError, ValueError):  # no such user, or a name that no user can have
         return Path(name)
 
 

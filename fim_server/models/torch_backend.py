@@ -18,7 +18,7 @@ import torch
 from fim_server.errors import ModelError
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
-from fim_server.models.source import first_line
+from fim_server.models.source import SHOWN_OF_NAME, first_line
 from fim_server.models.threads import free_cores
 from fim_server.models.torch_rows import RowCache
 
@@ -352,7 +352,7 @@ def choose_device(name: str | None) -> torch.device:
         if device.type == "meta":
             raise RuntimeError("it computes nothing")
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ModelError(f"device {name}: {first_line(error)}") from None
+        raise ModelError(f"device {name[:SHOWN_OF_NAME]}: {first_line(error)[:SHOWN_OF_NAME]}") from None
     return device
 
 

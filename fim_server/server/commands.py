@@ -24,6 +24,7 @@ from fim_server.server.notebooks import cut_of
 from fim_server.server.status import tell_status
 from fim_server.server.watching import look_after
 from fim_server.server.work import LANGUAGES, Request
+from fim_server.text.hidden import on_one_line
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
@@ -44,7 +45,7 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         raise JsonRpcInvalidParams.of(ValueError("text: a text expected"))
     document = ls.open_document(uri)
     if document is None:
-        raise JsonRpcInvalidParams.of(ValueError(f"{asked} is not open"))
+        raise JsonRpcInvalidParams.of(ValueError(f"{on_one_line(asked)} is not open"))
     owner = ls.protocol.owner_of(uri)
     if owner in ls.set_aside:
         raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[owner]))

@@ -9,20 +9,20 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
 from lsprotocol import types
 
 from fim_server.errors import ModelError
 from fim_server.models.remote.address import is_remote
-from fim_server.models.source import EMBEDDED_NAME, name_of
+from fim_server.models.source import EMBEDDED_NAME, expanded, name_of
 from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import cached_folder
 from fim_server.server.aside import ASIDE
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.messages import MOST_OF_NAME
 from fim_server.server.shared_models import SharedModels
+from fim_server.text.hidden import on_one_line
 
 T = TypeVar("T")
 
@@ -32,6 +32,9 @@ DISK_SECONDS = 20.0
 LET_GO_SECONDS, LOOK_SECONDS = 1.0, 0.25
 """How long a model may still be held after another was chosen, and how long it is between two looks: each collects
 garbage, for which all threads wait."""
+
+LONGEST_NAME = 4096
+"""Most characters of a model's name; no system takes longer paths."""
 
 SILENT_DISK = f"the disk has not answered within {DISK_SECONDS:.0f} s"
 
@@ -57,6 +60,8 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
     def take_away() -> int:
         from fim_server.models.store.get import remove
 
+        if len(name) > LONGEST_NAME:
+            raise ModelError(f"no model has a name of {len(name):,} characters")
         if is_in_use(name, chosen, models):
             raise ModelError(f"{name} is in use: choose another model first")
         return remove(name)
@@ -65,10 +70,10 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
     try:
         freed = await looked_up(("remove", name, chosen, id(models)), take_away)
     except ModelError as error:
-        problem = str(error)
-        ls.log(types.MessageType.Error, f"removing {name}: {problem}")
+        problem = on_one_line(str(error))
+        ls.log(types.MessageType.Error, f"removing {on_one_line(name, MOST_OF_NAME)}: {problem}")
     else:
-        ls.log(types.MessageType.Info, f"{name} is removed")
+        ls.log(types.MessageType.Info, f"{on_one_line(name, MOST_OF_NAME)} is removed")
     return {"name": name, "done": problem is None, "freedBytes": freed, "problem": problem}
 
 
@@ -106,10 +111,8 @@ def identity(name: str | None) -> str:
     name = name_of(name)
     if name == EMBEDDED_NAME:
         return name
-    if name in catalogue():
-        place = cached_folder(name)
-    else:
-        place = Path(name)
-        with suppress(RuntimeError):  # nobody of that name has a home here
-            place = place.expanduser()
-    return name if place is None or not place.exists() else str(place.resolve())
+    place = cached_folder(name) if name in catalogue() else expanded(name)
+    try:
+        return name if place is None or not place.exists() else str(place.resolve())
+    except (OSError, ValueError):  # a name that no file can have, or a folder that may not be read
+        return name

@@ -6,6 +6,7 @@ A document's thread brings its text up to date before it asks, but for the line 
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 LEAST_CHARACTERS = 100_000
 """Of files that are read, however little memory there is."""
+
+LONGEST_PATH = 4096
+"""Most characters of a path; no system takes longer ones."""
 
 MEASURED_SECONDS = 1.0
 """How old what is said of the memory's size may be."""
@@ -124,7 +128,7 @@ class Project:
         known = tuple(folder for folder in map(path_of, folders) if folder is not None)
         self._folders = known
         for folder in known:
-            if folder.is_dir():
+            if is_folder(folder):
                 self.memory.index(folder, list(languages), languages)
 
     def leave(self, folders: Sequence[str]) -> None:
@@ -280,10 +284,27 @@ class ProjectAdvice:
 def key_of(uri: str) -> str:
     """What a document is called in the memory: its path where it is a file, so that it stands for that."""
     path = path_of(uri)
-    return uri if path is None else str(path)
+    # A client may send half of a surrogate pair, which no file's name can have.
+    return (uri if path is None else str(path)).encode(errors="backslashreplace").decode()
 
 
 def path_of(uri: str) -> Path | None:
-    """The path of a file's or a folder's URI, None for other URIs."""
+    """The path of a file's or a folder's URI, None for other URIs, and for paths that no file can have."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
-    return None if path is None else Path(path)
+    return None if path is None or not is_possible(path) else Path(path)
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a path is that of a folder; false for a name that is too long."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def is_possible(path: str) -> bool:
+    """Return whether a file may have a path: it is not too long, and has no NUL and no half of a surrogate pair."""
+    try:
+        return len(path) <= LONGEST_PATH and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False

@@ -225,7 +225,18 @@ def text(value: object) -> str | None:
     """A name; the empty one, which settings editors leave behind, is none."""
     if not isinstance(value, str):
         raise ValueError(f"a text expected, not {value!r}")
+    if "\0" in value or not is_encodable(value):  # no path, variable or device has such a name
+        raise ValueError(f"a name expected, not {value!r}")
     return value.strip() or None
+
+
+def is_encodable(name: str) -> bool:
+    """Return whether a text has no half of a surrogate pair."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def triggers(value: object) -> dict[str, str]:

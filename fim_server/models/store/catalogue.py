@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.errors import ModelError
+from fim_server.text.hidden import on_one_line
 
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
 
@@ -81,11 +82,15 @@ def catalogue() -> Mapping[str, Entry]:
     return {name: _entry(name, row) for name, row in tomllib.loads(CATALOGUE.read_text(encoding="utf-8")).items()}
 
 
+SHOWN_OF_NAME = 200
+"""Most characters of an unknown name that a message repeats."""
+
+
 def entry_of(name: str) -> Entry:
     """The entry of that name. Raises :class:`ModelError` where there is none."""
     known = catalogue()
     if name not in known:
-        raise ModelError(f"{name}: no model that can be got; there is {', '.join(known)}")
+        raise ModelError(f"{on_one_line(name, SHOWN_OF_NAME)}: no model that can be got; there is {', '.join(known)}")
     return known[name]
 
 
