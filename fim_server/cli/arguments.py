@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -190,7 +191,7 @@ def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, othe
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """``--seed``."""
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draws (default: 0)")
+    parser.add_argument("--seed", type=integer, default=0, metavar="N", help="seed of the draws (default: 0)")
 
 
 def add_json(parser: argparse.ArgumentParser, help_: str = "print one JSON object") -> None:
@@ -206,12 +207,28 @@ def add_color(parser: argparse.ArgumentParser, of: str) -> None:
 # --- types --------------------------------------------------------------------------------------------------------
 
 
+PLAIN = re.compile("[0-9A-Za-z.+-]*")
+"""Characters of a number as users type it, words for infinity included."""
+
+MOST_DIGITS = 4000
+"""Most digits of a number; Python converts no more of them."""
+
+
+def is_whole(text: str) -> bool:
+    """Return whether a text is a whole number in the digits 0 to 9, as users type numbers."""
+    return text.isascii() and text.isdecimal() and len(text) < MOST_DIGITS
+
+
+def integer(text: str) -> int:
+    """Parse a whole number, with a sign or without. Raises ValueError."""
+    if not is_whole(text.removeprefix("-")):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def layers(text: str) -> int:
     """A number of layers, or -1."""
-    try:
-        count = int(text)
-    except ValueError:
-        count = -2
+    count = int(text) if is_whole(text.removeprefix("-")) else -2
     if count < -1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of layers: -1 or more expected")
     return count
@@ -231,7 +248,7 @@ def load_options(arguments: ModelArguments) -> LoadOptions:
 def cursor(text: str) -> tuple[int, int]:
     """``LINE:COLUMN`` as two numbers."""
     try:
-        line, column = (int(part) for part in text.split(":"))
+        line, column = (integer(part) for part in text.split(":"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a cursor: LINE:COLUMN expected, as in 12:5") from None
     return line, column
@@ -248,7 +265,7 @@ def python_version(text: str) -> str:
 def address(text: str) -> tuple[str | None, int]:
     """``HOST:PORT``, or a port alone."""
     host, colon, port = text.rpartition(":")
-    if bool(host) != bool(colon) or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
+    if bool(host) != bool(colon) or not is_whole(port) or len(port) > 5 or int(port) > 65535:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not an address: HOST:PORT or PORT expected, as in 127.0.0.1:8765"
         )
@@ -257,7 +274,7 @@ def address(text: str) -> tuple[str | None, int]:
 
 def prompt_tokens(text: str) -> int:
     """A number of tokens in which a prompt has room for more than its control tokens."""
-    if not text.isdecimal() or int(text) < LEAST_PROMPT_TOKENS:
+    if not is_whole(text) or int(text) < LEAST_PROMPT_TOKENS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {LEAST_PROMPT_TOKENS}")
     return int(text)
 
@@ -267,7 +284,7 @@ def positive(number: Callable[[str], Number], zero: bool = False) -> Callable[[s
 
     def convert(text: str) -> Number:
         try:
-            value = number(text)
+            value = number(text if PLAIN.fullmatch(text) else "")
         except ValueError:
             value = number("-1")
         if not (0 < value < math.inf or (zero and value == 0)):

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fim_server.cli.arguments import add_color, add_json, add_seed, bind
+from fim_server.cli.arguments import add_color, add_json, add_seed, bind, is_whole
 from fim_server.cli.output import DONE
 from fim_server.datasets.build import OUTCOMES, Counts, Request, build
 from fim_server.datasets.cutters import PYTHON
@@ -191,7 +191,7 @@ def _add_show(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not is_whole(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
@@ -314,7 +314,7 @@ def run_show(arguments: ShowArguments) -> int:
 
 def find(path: Path, named: str) -> Sample:
     """The sample with an id, or with a number from 1 on. Raises DatasetError if there is none."""
-    if named.isdecimal() and int(named) > 0:
+    if is_whole(named) and int(named) > 0:
         sample = next(islice(read_samples(path), int(named) - 1, None), None)
     else:
         sample = next((one for one in read_samples(path) if one.id == named), None)

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fim_server.cli.arguments import ModelArguments, add_json, add_model, add_seed, bind, load_options, python_version
+from fim_server.cli.arguments import (
+    ModelArguments,
+    add_json,
+    add_model,
+    add_seed,
+    bind,
+    is_whole,
+    load_options,
+    python_version,
+)
 from fim_server.cli.output import DONE, NEGATIVE
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.evaluation.records import ASK_ENGINE, MODES
@@ -359,7 +368,7 @@ def at_least(least: int) -> Callable[[str], int]:
     """An argument type for whole numbers from ``least`` on."""
 
     def convert(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        if not is_whole(text) or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
         return int(text)
 

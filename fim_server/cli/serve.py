@@ -16,6 +16,7 @@ from fim_server.cli.arguments import (
     add_python_version,
     address,
     bind,
+    is_whole,
 )
 from fim_server.cli.output import BAD_INPUT, complain, version
 from fim_server.errors import EXHAUSTED, DocumentError, is_exhaustion
@@ -178,6 +179,10 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
     named_ways = [way for way, value in ways.items() if value not in (None, False)]
     if len(named_ways) > 1:
         return f"{named_ways[0]} and {named_ways[1]}: one way to speak expected"
+    empty = {"--pipe": arguments.pipe, "--host": arguments.host}
+    for option, value in empty.items():
+        if value is not None and not value.strip():
+            return f"argument {option}: a name expected"
     if arguments.tcp is None:
         named = "--host" if arguments.host is not None else "--token-file" if arguments.token_file is not None else None
         return None if named is None else f"{named}: goes with --tcp"
@@ -202,13 +207,13 @@ def place_of(arguments: ServeArguments, token: str | None) -> Endpoint | Listeni
 
 def port(text: str) -> int:
     """Parse the number of a port that a client listens on."""
-    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) <= 65535:
+    if not is_whole(text) or len(text) > 5 or not 0 < int(text) <= 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 1 to 65535 expected")
     return int(text)
 
 
 def process(text: str) -> int:
     """Parse the number of a process."""
-    if not text.isdecimal() or len(text) > 10 or not 0 < int(text) < 1 << 31:
+    if not is_whole(text) or len(text) > 10 or not 0 < int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a process")
     return int(text)

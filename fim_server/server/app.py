@@ -22,10 +22,11 @@ from fim_server.server.exhaustion import Exhaustion, leave_exhausted
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.logs import configure_logging
-from fim_server.server.messages import ACCEPTED, CURSOR
+from fim_server.server.messages import ACCEPTED, CURSOR, MOST_OF_NAME
 from fim_server.server.settings import ServerSettings
 from fim_server.server.shared_models import SharedModels
 from fim_server.server.wire import Bytes, Connection, StandardInput, answer_messages
+from fim_server.text.hidden import on_one_line
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -81,7 +82,7 @@ def serve(
     except KeyboardInterrupt:
         status = INTERRUPTED
     except OSError as error:
-        where = "" if place is None else f"{place}: "
+        where = "" if place is None else f"{on_one_line(str(place), MOST_OF_NAME)}: "
         print(f"{SERVER_NAME}: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
         return BAD_INPUT
     except (MemoryError, RuntimeError) as error:

@@ -224,6 +224,7 @@ class FimLanguageServer(LanguageServer):
         task = asyncio.ensure_future(self._guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # a task that is cancelled before its first step awaits nothing
 
     def with_answer(self, tell: Callable[[], object]) -> None:
         """:meth:`.AnsweringProtocol.with_answer`; what goes wrong there is logged."""

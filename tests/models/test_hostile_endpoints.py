@@ -103,6 +103,23 @@ def step(kind: str, number: object = 97, text: object = "a", share: object = -0.
             return {"choices": [{"text": text, "logprobs": {"tokens": [text], "top_logprobs": [{str(text): share}]}}]}
 
 
+def many(kind: str, count: int = 2000) -> dict[str, Any]:
+    """An event of one token, with so many log probabilities at its place."""
+    found = step(kind)
+    told = [{"id": number % SIZE, "token": f"a{number}", "logprob": -9.0} for number in range(count)]
+    match kind:
+        case "llama.cpp":
+            found["completion_probabilities"][0]["top_logprobs"] = [{**one, "id": n} for n, one in enumerate(told)]
+        case "ollama":
+            found["logprobs"][0]["top_logprobs"] = told
+        case "vllm":
+            shares = {f"token_id:{number}": -9.0 for number in range(count)}
+            found["choices"][0]["logprobs"]["top_logprobs"] = [shares]
+        case _:
+            found["choices"][0]["logprobs"]["top_logprobs"] = [{one["token"]: -9.0 for one in told}]
+    return found
+
+
 FAULTS: dict[str, Callable[[str], Answer]] = {
     "an error event": lambda kind: streamed(event(kind, {"error": {"message": "out\nof memory"}})),
     "an error that is a text": lambda kind: streamed(event(kind, {"error": "no"})),
@@ -131,6 +148,7 @@ FAULTS: dict[str, Callable[[str], Answer]] = {
     "a probability above 1": lambda kind: streamed(event(kind, step(kind, share=1e300))),
     "infinity": lambda kind: streamed(event(kind, step(kind, share=float("inf")))),
     "a log probability that is a text": lambda kind: streamed(event(kind, step(kind, share="x"))),
+    "many log probabilities": lambda kind: streamed(event(kind, many(kind))),
     "half of a surrogate pair": lambda kind: streamed(event(kind, step(kind, 10**9, "\ud800"))),
     "a text that is a number": lambda kind: streamed(event(kind, step(kind, 10**9, 7))),
     "gzip": lambda kind: whole(gzip.compress(b"x" * 1000), headers={"Content-Encoding": "gzip"}),
@@ -189,6 +207,31 @@ def test_ids_that_are_none_are_one_line(
     with answering(kind, UNFIT[fault](kind)) as address:
         status = completed(address, kind, tmp_path)
     expect_one_line(status, capsys.readouterr())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_probabilities_at_one_place_have_a_limit(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(kind, streamed(event(kind, many(kind)))) as address:
+        status = completed(address, kind, tmp_path)
+    captured = capsys.readouterr()
+    expect_one_line(status, captured)
+    assert "more than 1,024 log probabilities" in captured.err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_event_without_a_completion_names_no_class(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(
+        kind, streamed(event(kind, {"choices": [5], "logprobs": 5, "completion_probabilities": 7}))
+    ) as address:
+        status = completed(address, kind, tmp_path)
+    captured = capsys.readouterr()
+    expect_one_line(status, captured)
+    assert "sends something other than completions" in captured.err
+    assert "Error" not in captured.err
 
 
 def test_what_fits_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

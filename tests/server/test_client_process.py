@@ -80,6 +80,28 @@ async def test_a_client_that_listens_is_connected_to(way: str, tmp_path: Path) -
         assert "Traceback" not in server.errors.decode()
 
 
+@pytest.mark.asyncio
+@pytest.mark.skipif(os.name == "nt", reason="sockets")
+async def test_a_listening_client_that_vanishes_leaves_no_warning(tmp_path: Path) -> None:
+    async with connecting("--pipe=", tmp_path) as (server, wire):
+        answer = wire.request("initialize", "initialize", initialization(None))
+        await wire.send(answer, Wire.note("initialized", {}))
+        wire.writer.close()
+        await server.ended(PATIENCE)
+        assert server.errors.decode() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sockets")
+@pytest.mark.parametrize("name", ["a\u202eb\x1b[31m", "a" * 5000], ids=["hidden characters", "5,000 characters"])
+def test_the_name_of_a_socket_is_told_in_a_short_line(name: str) -> None:
+    ended = subprocess.run([*SERVE, "--pipe", name], capture_output=True, timeout=PATIENCE, check=False)
+    said = ended.stderr.decode()
+    assert ended.returncode == 2
+    assert said.count("\n") == 1
+    assert said[:-1].isprintable()
+    assert len(said) < 400
+
+
 # --- the end of the editor -------------------------------------------------------------------------------------------
 
 

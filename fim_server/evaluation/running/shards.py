@@ -34,7 +34,13 @@ class Shard:
     def parse(cls, text: str) -> Shard:
         """``I/N``. Raises ValueError for anything else."""
         index, slash, count = text.partition("/")
-        if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        if not (
+            slash
+            and (index + count).isascii()
+            and index.isdecimal()
+            and count.isdecimal()
+            and 1 <= int(index) <= int(count)
+        ):
             raise ValueError(f"{text!r} is not a shard: I/N expected, as in 1/4, with I from 1 to N")
         return cls(int(index), int(count))
 

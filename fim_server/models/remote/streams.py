@@ -24,6 +24,9 @@ LOOKAHEAD_BYTES = 24
 ROW_SECONDS = 60.0
 """Longest wait for a row: a stream may send events without a token in them for ever."""
 
+MOST_SHARES = 1024
+"""Most log probabilities at one place: each takes 8 us for each token of a text. 20 are asked for."""
+
 AHEAD = 1e-3
 """By so much a token is likelier than the likeliest of those that were told, where a text goes on with it."""
 
@@ -200,6 +203,9 @@ def is_end(event: object) -> bool:
 def read_event(steps: Callable[[object], Iterable[Step]], event: object) -> list[Step]:
     """The steps of an event. Raises LostError where it is none."""
     try:
-        return list(steps(event))
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise LostError(f"the endpoint streams what is no completion ({type(error).__name__})") from None
+        found = list(steps(event))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        raise LostError("the endpoint sends something other than completions") from None
+    if any(len(step.told) > MOST_SHARES for step in found):
+        raise LostError(f"the endpoint sends more than {MOST_SHARES:,} log probabilities for one token")
+    return found
