@@ -27,8 +27,7 @@ from fim_server.models.remote.address import is_remote
 from fim_server.models.room import bytes_of, require_room
 from fim_server.models.source import EMBEDDED_NAME, expanded, is_gguf, locate, name_of, parts_of
 from fim_server.models.store.catalogue import catalogue
-from fim_server.models.store.folders import damaged
-from fim_server.models.store.manifest import damage_of, has_manifest, note_damage
+from fim_server.models.store.folders import cached_damage, damaged
 from fim_server.models.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
 from fim_server.tokens.vocabulary import Vocabulary
@@ -111,21 +110,9 @@ def _load_folder(name: str, device: str, runtime: str | None, tell: Amount | Non
                 return _load_on_torch(source, name, device)
             return _load_on_onnx(Path(source), name, export)
     except ModelError as error:
-        if name in catalogue() and (problem := damage_behind(Path(source), error)) is not None:
+        if name in catalogue() and (problem := cached_damage(name, thorough=True)) is not None:
             raise damaged(catalogue()[name], problem) from error
         raise
-
-
-def damage_behind(folder: Path, error: ModelError) -> str | None:
-    """Return the damage of a catalogue model that cannot be loaded; None where its files are right.
-
-    A folder without checksums comes from an older version: then the error describes the damage.
-    """
-    if has_manifest(folder):
-        return damage_of(folder, thorough=True)
-    problem = str(error).removeprefix(f"{folder}").removeprefix(f"/{onnx_backend.EXPORT_FOLDER}").lstrip(": ")
-    note_damage(folder, problem)
-    return problem
 
 
 def choose_export(runtime: str | None, device: str, source: Path, name: str) -> Path | None:

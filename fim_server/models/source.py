@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import DamagedError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
-from fim_server.models.store.folders import cached_damage, cached_folder, damaged
+from fim_server.models.store.folders import cached_damage, cached_folder, damaged, models_folder
 from fim_server.models.store.manifest import hub_damage_of
 
 if TYPE_CHECKING:
@@ -83,12 +83,22 @@ def elsewhere(name_or_path: str, tell: Amount | None = None, files: list[str] = 
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ModelError(f"{name_or_path}: not a model folder (no config.json in it)")
+        name = cached_name(folder)
+        if name is not None and (damage := cached_damage(name)) is not None:
+            raise damaged(catalogue()[name], damage)
         return str(folder)
     if folder.exists():
         raise ModelError(f"{name_or_path}: not a model folder")
     if looks_like_path(name_or_path):
         raise ModelError(f"{name_or_path}: no such model folder")
     return fetch(name_or_path, tell, files)
+
+
+def cached_name(folder: Path) -> str | None:
+    """Return the catalogue's name of the model whose folder in the cache that is; None for other folders."""
+    models = models_folder()
+    is_there = models is not None and folder.resolve().parent == models.resolve()
+    return folder.resolve().name if is_there and folder.resolve().name in catalogue() else None
 
 
 def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:

@@ -118,9 +118,6 @@ DAMAGES = (cut, empty, flip, lose, be_a_folder, be_a_pipe, lead_nowhere)
 def test_any_damage_to_any_file_is_seen(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
     assert state_of(entry_of("smollm2")) is State.READY
     damage(folder / name)
-    if name == MANIFEST and damage is lose:
-        assert state_of(entry_of("smollm2")) is State.OUTDATED  # as an older version has left it
-        return
     for _ in range(2):
         assert state_of(entry_of("smollm2")) is State.DAMAGED
     assert name_of(None) == "embedded"
@@ -132,6 +129,34 @@ def test_any_damage_to_any_file_is_seen(folder: Path, name: str, damage: Callabl
     assert name in said
     assert said.endswith(f"): {HOW}")
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("broken", ["onnx/model.onnx", "tokenizer.json", "config.json", None])
+@pytest.mark.parametrize("named", [[], ["--model", "smollm2"], ["--model", "FOLDER"]], ids=["", "by name", "by path"])
+def test_a_model_without_a_manifest_is_not_loaded(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str | None, named: list[str]
+) -> None:
+    """Nothing says that its files are whole. The line holds no text of a library, and names the command."""
+    if broken is not None:
+        cut(folder / broken)
+    (folder / MANIFEST).unlink()
+    assert cli.main(["models", "list"]) == 0
+    assert f"damaged: {HOW}" in capsys.readouterr().out
+    source = tmp_path / "a.py"
+    source.write_text("value = ")
+    model = [str(folder) if word == "FOLDER" else word for word in named]
+    status = cli.main(["complete", str(source), "1:9", "--json", "--max-new-tokens", "2", *model])
+    captured = capsys.readouterr()
+    line = f"fim-server: smollm2 is damaged ({MANIFEST} with its checksums is missing): {HOW}"
+    if named:
+        assert status == 2
+        assert captured.err == f"{line}\n"
+    else:
+        assert json.loads(captured.out)["model"] == "embedded"
+        assert line in captured.err
+    assert cli.main(["models", "get", "smollm2"]) == 0
+    assert "smollm2 is ready" in capsys.readouterr().out
+    assert state_of(entry_of("smollm2")) is State.READY
 
 
 def test_the_folder_itself_may_be_damaged(folder: Path) -> None:
@@ -211,19 +236,6 @@ def test_files_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     manifest.verdicts.clear()
     assert damage_of(folder) is None
     assert len(hashed) == 2 * count + 1
-
-
-def test_a_model_of_an_older_version_that_cannot_be_loaded_is_damaged(folder: Path) -> None:
-    (folder / MANIFEST).unlink()
-    assert state_of(entry_of("smollm2")) is State.OUTDATED
-    assert name_of(None) == "smollm2"
-    cut(folder / "onnx" / "model.onnx")
-    assert load_model(None).name == "embedded"
-    assert state_of(entry_of("smollm2")) is State.DAMAGED
-    with pytest.raises(DamagedError, match="smollm2 is damaged"):
-        load_model("smollm2")
-    assert get("smollm2", None, Told()).new
-    assert state_of(entry_of("smollm2")) is State.READY
 
 
 def test_the_server_serves_the_embedded_model_meanwhile(folder: Path) -> None:

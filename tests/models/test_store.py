@@ -23,6 +23,7 @@ from fim_server.models.store import catalogue, registry, state, transfer
 from fim_server.models.store import get as getting
 from fim_server.models.store.catalogue import Entry
 from fim_server.models.store.get import get, is_removable, remove
+from fim_server.models.store.manifest import MANIFEST, STAMPS
 from fim_server.models.store.state import State, state_of, to_be_got
 from model_store import WEIGHTS, Habits, StandIn, Told, serving, small_entry
 
@@ -42,8 +43,9 @@ class Shop:
         return self.models / "smollm2"
 
     def names(self) -> set[str]:
-        """What is in the models' folder, but for the lock and empty folders."""
-        return {path.name for path in self.models.rglob("*") if path.is_file() and path.suffix != ".lock"}
+        """What is in the models' folder, but for the lock, checksums and empty folders."""
+        found = {path.name for path in self.models.rglob("*") if path.is_file() and path.suffix != ".lock"}
+        return found - {MANIFEST, STAMPS}
 
 
 @pytest.fixture

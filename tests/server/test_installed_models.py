@@ -16,6 +16,7 @@ from editor import Client, Editor, serving
 from fim_server.errors import ModelError
 from fim_server.evaluation.choosing.known import Kept, keep_speed, models_here
 from fim_server.models.source import locate
+from fim_server.models.store.manifest import write_manifest
 from fim_server.models.turn import Turn
 from fim_server.server import ServerSettings
 from fim_server.server import installed as module
@@ -32,6 +33,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("FIM_SERVER_CACHE", str(tmp_path / "cache"))
     shutil.copytree(locate("embedded"), tmp_path / "cache/models/smollm2")
+    write_manifest(tmp_path / "cache/models/smollm2")
     return tmp_path
 
 

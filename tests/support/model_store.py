@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from fim_server.models.store.catalogue import Entry, Pinned, entry_of
+from fim_server.models.store.manifest import write_manifest
 
 WEIGHTS = random.Random(5).randbytes(300_000)
 """Of the made-up package."""
@@ -61,6 +62,7 @@ class StandIn:
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(str(self.version))
         (folder / "head").write_bytes(source.read_bytes()[:16] if source.is_file() else b"")
+        write_manifest(folder)
 
     def is_current(self, folder: Path, /) -> bool:
         return (folder / "config.json").read_text() == str(self.version)

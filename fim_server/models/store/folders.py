@@ -14,7 +14,7 @@ from pathlib import Path
 from fim_server.errors import DamagedError, ModelError
 from fim_server.language.cache import cache_folder
 from fim_server.models.store.catalogue import Entry
-from fim_server.models.store.manifest import damage_of, noted_damage
+from fim_server.models.store.manifest import MANIFEST, damage_of, has_manifest
 
 FOLDERS = (".cache/llama.cpp", ".cache/lm-studio/models", ".lmstudio/models", "models")
 """Folders of the user's home in which programs keep models."""
@@ -55,7 +55,10 @@ def cached_folder(name: str) -> Path | None:
 
 
 def cached_damage(name: str, thorough: bool = False) -> str | None:
-    """Return the damage of a model in the cache in a few words; None for an intact or missing one."""
+    """Return the damage of a model in the cache in a few words; None for an intact or missing one.
+
+    Without a manifest nothing says that the files are whole: that is damage, too.
+    """
     models = models_folder()
     if models is None or not os.path.lexists(models / name):
         return None
@@ -64,7 +67,9 @@ def cached_damage(name: str, thorough: bool = False) -> str | None:
         return f"{folder} is no folder"
     if not os.access(folder, os.R_OK | os.X_OK):
         return f"{folder} may not be read"
-    return damage_of(folder, thorough) or noted_damage(folder)
+    if not has_manifest(folder):
+        return f"{MANIFEST} with its checksums is missing"
+    return damage_of(folder, thorough)
 
 
 def damaged(entry: Entry, problem: str) -> DamagedError:

@@ -17,7 +17,6 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def has_manifest(folder: Path) -> bool:
-    """Return whether a folder has a manifest, whole or not; older versions built folders without one."""
+    """Return whether a folder has a manifest, whole or not."""
     return os.path.lexists(folder / MANIFEST)
 
 
@@ -133,26 +132,6 @@ def first_damage(
     if problem is None and known != now and stamps is not None:
         keep_stamps(stamps, now)
     return problem
-
-
-def note_damage(folder: Path, problem: str) -> None:
-    """Remember that a model without a manifest cannot be loaded, until its files change."""
-    verdicts[folder / "loading"] = stamps_of(folder), problem
-
-
-def noted_damage(folder: Path) -> str | None:
-    """Return the damage noted by :func:`note_damage` for a folder's unchanged files."""
-    stamps, problem = verdicts.get(folder / "loading", (None, None))
-    return problem if stamps is not None and stamps == stamps_of(folder) else None
-
-
-def stamps_of(folder: Path) -> dict[str, Stamp]:
-    """Return the stamps of all readable files of a folder."""
-    found = dict[str, Stamp]()
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            found[str(path)] = stamp_of(path)
-    return found
 
 
 def stamp_of(path: Path) -> Stamp:
