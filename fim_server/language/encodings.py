@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -34,11 +35,13 @@ class Declaration:
         pattern: Pattern of the declaring line, with the encoding's name as its group.
         lines: Number of lines to search, from the first one on.
         before: Pattern of the lines above the declaration.
+        suffixed: Names by their encoding; with a hyphen and any text after it, each names the same encoding.
     """
 
     pattern: re.Pattern[bytes]
     lines: int
     before: re.Pattern[bytes]
+    suffixed: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Self | None:
@@ -55,6 +58,7 @@ class Declaration:
                 re.compile(table["declaration"].encode("ascii")),
                 int(table["lines"]),
                 re.compile(table["before"].encode("ascii")),
+                {str(encoding): tuple(map(str, names)) for encoding, names in table.get("suffixed", {}).items()},
             )
         except (AttributeError, KeyError, TypeError, ValueError, re.error) as error:
             raise LanguageError(f"language {spec.get('name')}: [encoding] is incomplete: {error}") from error
@@ -76,6 +80,14 @@ class Declaration:
             start = found.end()
         return None
 
+    def encoding_of(self, name: str) -> str:
+        """Return the encoding that a declared name means: another name for suffixed ones."""
+        plain = _plain(name)
+        for encoding, names in self.suffixed.items():
+            if plain in names or plain.startswith(tuple(f"{one}-" for one in names)):
+                return encoding
+        return UTF8 if plain == UTF8 else name
+
 
 def decode(data: bytes, declaration: Declaration | None = None) -> str:
     """Decode a file of a language that declares encodings like this, without the byte order mark.
@@ -91,9 +103,10 @@ def decode(data: bytes, declaration: Declaration | None = None) -> str:
     signed = data.startswith(_SIGNATURE)
     if declared is None:
         return _decoded(data[len(_SIGNATURE) :] if signed else data, UTF8, len(_SIGNATURE) * signed)
-    name, end = declared
-    shown = name[:_SHOWN]
-    if _plain(name) == UTF8:
+    written, end = declared
+    assert declaration is not None, "it found the name"
+    name, shown = declaration.encoding_of(written), written[:_SHOWN]
+    if name == UTF8:
         return _decoded(data[len(_SIGNATURE) :] if signed else data, UTF8, len(_SIGNATURE) * signed)
     if signed:
         raise EncodingError(f"begins with the byte order mark of UTF-8 and declares {shown}")
@@ -103,16 +116,16 @@ def decode(data: bytes, declaration: Declaration | None = None) -> str:
         head = data[:end].decode(name)
     except (LookupError, ValueError):
         raise EncodingError(_refusal(name, shown)) from None
-    if head.encode("utf-8", "replace") != data[:end]:
+    found = declaration.find(head.encode("utf-8", "replace"))
+    if found is None or found[0] != written:
         # The declaration could not have been read in this encoding, UTF-16 for example.
         raise EncodingError(f"declares {shown}, an encoding that source files cannot have")
     return _decoded(data, codec.name, 0, shown)
 
 
 def _plain(name: str) -> str:
-    """Return a name in the form in which CPython compares it with UTF-8."""
-    plain = name.lower().replace("_", "-")
-    return UTF8 if plain == UTF8 or plain.startswith(f"{UTF8}-") else plain
+    """Return a name in the form in which names are compared."""
+    return name.lower().replace("_", "-")
 
 
 def _refusal(name: str, shown: str) -> str:

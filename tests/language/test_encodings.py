@@ -88,6 +88,41 @@ def test_odd_declarations_are_read_or_refused_as_python_does(data: bytes) -> Non
             Language.decode("a.py", data)
 
 
+SUFFIXED = [
+    f"{name}{suffix}"
+    for name in ("latin-1", "iso-8859-1", "iso-latin-1", "Latin_1", "ISO_8859_1", "utf-8", "UTF_8", "latin1", "cp1252")
+    for suffix in ("", "-unix", "-dos", "_mac", "-with-signature", "-" + "x" * 80, "x", "5-unix")
+]
+
+
+@pytest.mark.parametrize("name", SUFFIXED)
+@pytest.mark.parametrize("place", PLACES)
+def test_names_with_suffixes_are_read_as_python_reads_them(name: str, place: bytes) -> None:
+    for written in (b"\xe9", "\u00e9".encode()):
+        data = place % name.encode() + b"x = '" + written + b"'\n"
+        assert read_here(data) == read_by_python(data)
+
+
+ESCAPED = (
+    b"# coding: %s\nx = 'caf\xe9 \\xe9 \\u20ac'\n",
+    b"#!C:\\bin\\python.exe\n# coding: %s\nx = 'a'\n",
+    b"# coding: %s, in C:\\temp\nx = r'\\d'\n",
+    b"# coding: %s\nx = '\\N{BULLET}'\n",
+    b"# coding: %s\n\\x78 = 'a'\n",
+    b"# coding: %s\nx = '\\ud800'\n",
+    b"# coding: %s\nx = '\\N{NO SUCH}'\n",
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["unicode_escape", "unicode-escape", "raw_unicode_escape", "utf-7", "hz", "iso2022_jp"]
+)
+@pytest.mark.parametrize("source", ESCAPED)
+def test_encodings_with_escapes_are_read_as_python_reads_them(name: str, source: bytes) -> None:
+    data = source % name.encode()
+    assert read_here(data) == read_by_python(data)
+
+
 def test_other_languages_are_utf_8() -> None:
     for path in ("a.go", "a.rs", "a.json", "A.java", "a.unknown"):
         assert Language.decode(path, b"\xef\xbb\xbf# coding: latin-1 \xc3\xa9") == "# coding: latin-1 \u00e9"
@@ -105,6 +140,8 @@ def test_other_languages_are_utf_8() -> None:
         ({"declaration": "(a", "lines": 2, "before": ""}, "incomplete"),
         ({"declaration": "a", "lines": 2, "before": ""}, "one group"),
         ({"declaration": "(a)", "lines": "x", "before": ""}, "incomplete"),
+        ({"declaration": "(a)", "lines": 2, "before": "", "suffixed": ["a"]}, "incomplete"),
+        ({"declaration": "(a)", "lines": 2, "before": "", "suffixed": {"a": 3}}, "incomplete"),
         (3, "incomplete"),
     ],
 )
