@@ -22,7 +22,8 @@ const PAIRS: &str = "erinonteretiatesenstorledentiocosealedarliraroetmeanngtatrr
     fumutlobpywioveixeebflpspurksymmeyysofmsrvucixokdloiytki";
 
 /// Beginnings of tokens of known services, which no other word has.
-const ISSUED: [&str; 41] = [
+const ISSUED: [&str; 42] = [
+    "AIza",
     "ghp_",
     "gho_",
     "ghu_",
@@ -67,7 +68,7 @@ const ISSUED: [&str; 41] = [
 ];
 
 /// The same, which other words may have: a digit must follow, or, after `sk-`, characters that are no known word.
-const PERHAPS: [&str; 9] = ["sk-", "npm_", "pypi-", "hf_", "AKIA", "ASIA", "AIza", "SG.", "rubygems_"];
+const PERHAPS: [&str; 8] = ["sk-", "npm_", "pypi-", "hf_", "AKIA", "ASIA", "SG.", "rubygems_"];
 
 /// Fewest characters after such a beginning.
 const LEAST_ISSUED: usize = 4;

@@ -220,10 +220,19 @@ fn bare_name(text: &str) -> Option<String> {
         return None;
     }
     let text = text.trim_matches(|char: char| is_blank(char) || "-:$=?&".contains(char));
-    let is_name = text.len() <= 64 && text.chars().all(|char| is_word(char) || "-.:/".contains(char));
-    let is_name = is_name && !text.starts_with('/') && !text.contains("//");
-    let last = text.rsplit(['.', ':', '/']).next().unwrap_or(text);
-    is_name.then(|| last.replace('-', "_"))
+    let is_key = |text: &str| text.to_ascii_lowercase().ends_with(" key") && text.matches(' ').count() == 1;
+    let is_part = |char: char| is_word(char) || "-.:/ ".contains(char);
+    if text.len() > 64 || !text.chars().all(is_part) || text.starts_with('/') || text.contains("//") {
+        return None;
+    }
+    if text.contains(' ') && !is_key(text) {
+        return None;
+    }
+    // A key is known by the word before it: `api.key`.
+    let mut parts = text.rsplit(['.', ':', '/', ' ']);
+    let (last, before) = (parts.next().unwrap_or(text), parts.next());
+    let before = before.filter(|_| last.eq_ignore_ascii_case("key")).map(|before| format!("{before}_"));
+    Some(format!("{}{last}", before.unwrap_or_default()).replace('-', "_"))
 }
 
 /// Returns how surely a string names a secret as a field, a header, or an option; None where it does not.

@@ -31,12 +31,13 @@ const COMMANDS: [(&str, &[&str], &[&str]); 22] = [
 ];
 
 /// Addresses that end with a secret.
-const HOOKS: [&str; 6] = [
+const HOOKS: [&str; 7] = [
     "hooks.slack.com/services/",
     "hooks.slack.com/workflows/",
     "discord.com/api/webhooks/",
     "discordapp.com/api/webhooks/",
     "outlook.office.com/webhook/",
+    "webhook.office.com/webhookb2/",
     "api.telegram.org/bot",
 ];
 
@@ -48,6 +49,9 @@ const TYPES: [&str; 24] = [
     "any", "bool", "boolean", "byte", "bytes", "char", "complex", "false", "float", "int", "nil", "none", "null",
     "number", "object", "optional", "str", "string", "text", "true", "type", "uint", "usize", "uuid",
 ];
+
+/// Bytes between a secret's name and the sign before its value in prose.
+const TOLD_BYTES: usize = 40;
 
 /// Words between a secret's name and its value in prose.
 const TELLING: [&str; 3] = ["is", "was", "->"];
@@ -175,14 +179,15 @@ pub(crate) fn names(text: &str) -> impl Iterator<Item = (String, usize)> {
             let end = text[begin..].find(|char| !is_part(char)).map_or(text.len(), |end| begin + end);
             let word = &text[begin..end];
             let is_key = word.eq_ignore_ascii_case("key") && text[at..begin] == *" ";
+            let is_pass = before.is_empty() && word.eq_ignore_ascii_case("pass") && text[end..].starts_with(':');
             let first = std::mem::replace(&mut before, word);
             at = end;
             if !may_name(word) || word.ends_with("-pass") {
                 continue;
             }
             let name = if is_key { format!("{first}_{word}") } else { word.to_string() }.replace('-', "_");
-            if is_sure(&name) {
-                return Some((name, end));
+            if is_pass || is_sure(&name) {
+                return Some((if is_pass { "password".to_string() } else { name }, end));
             }
         }
     })
@@ -205,7 +210,11 @@ fn told_value(name: &str, after: &str) -> Option<Range<usize>> {
     let said = TELLING.iter().find_map(|word| bare.strip_prefix(word).filter(|rest| rest.starts_with(is_blank)));
     let said = said.filter(|value| is_strong || !value.trim().contains(is_blank));
     let next = (is_strong && bare.starts_with(is_word) && !bare.trim_end().contains(is_blank)).then_some(bare);
-    let value = signed.or(said).or(next)?.trim_start_matches(is_blank).trim_end();
+    // The sign may follow some words: `password for the database: value`.
+    let head = bare.get(..TOLD_BYTES).unwrap_or(bare);
+    let later = [": ", " is ", " = "].iter().filter_map(|sign| head.find(sign).map(|at| &bare[at + sign.len()..]));
+    let later = later.max_by_key(|value| value.len()).filter(|value| is_strong || !value.trim().contains(is_blank));
+    let value = signed.or(said).or(next).or(later)?.trim_start_matches(is_blank).trim_end();
     let value = value.trim_end_matches("*/").trim_end_matches("-->").trim_end();
     let start = after.rfind(value)?;
     (!value.is_empty()).then_some(start..start + value.len())
