@@ -12,6 +12,7 @@ import fim_server
 from fim_server.languages.python import binding, imports
 from fim_server.languages.python.modules import Modules
 from fim_server.languages.python.parsing import MOST_DOTS, cost_of_formatted, is_cheap, tree_of
+from fim_server.languages.python.scopes import bound_in
 
 PACKAGE = Path(fim_server.__file__).parent
 
@@ -127,6 +128,12 @@ def test_the_standard_library_is_not_looked_for_elsewhere(monkeypatch: pytest.Mo
     assert public is not None
     assert "evil" not in public
     assert "rgb_to_hsv" in public
+
+
+def test_names_of_a_long_import_are_found_in_linear_time() -> None:
+    """Each part of a dotted name was a new beginning for the search: hours."""
+    line = "import a" + ".a" * 200_000 + ", os.path, b as c; (d := " + "e" * 200_000 + ")"
+    assert bound_in(line) >= {"a", "os", "c", "d"}
 
 
 def test_sources_of_users_are_parsed_at_one_place() -> None:

@@ -31,13 +31,13 @@ DECLARED = re.compile(r"(?:global|nonlocal)[ \t]+([\w ,]+)")
 WITHIN = {
     "for": re.compile(r"\bfor[ \t]+([\w \t,()*]{1,200}?)[ \t]+in\b"),
     " as ": re.compile(r"\bas[ \t]+(\w+)"),
-    ":=": re.compile(r"(\w+)[ \t]*:="),
+    ":=": re.compile(r"(?<!\w)(\w++)[ \t]*:="),
     "lambda": re.compile(r"\blambda[ \t]+([\w \t,*=]{0,200}):"),
 }
 """What binds names in the middle of a line, and what stands in each such line."""
 
 RENAMED, SUBMODULE, COMMENT = (
-    re.compile(r"[\w.]+[ \t]+as[ \t]+"),
+    re.compile(r"(?<![\w.])[\w.]++[ \t]+as[ \t]+"),
     re.compile(r"(\w+)(?:\.\w+)+"),
     re.compile(r"#[^\n]*"),
 )
