@@ -38,7 +38,7 @@ WITHIN = {
 
 RENAMED, SUBMODULE, COMMENT = (
     re.compile(r"(?<![\w.])[\w.]++[ \t]+as[ \t]+"),
-    re.compile(r"(\w+)(?:\.\w+)+"),
+    re.compile(r"(?<!\w)(\w++)(?:\.\w++)+"),
     re.compile(r"#[^\n]*"),
 )
 FIRST_PARAMETERS = frozenset({"self", "cls"})
