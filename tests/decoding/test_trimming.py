@@ -203,6 +203,7 @@ def test_where_no_blank_may_begin_the_middle(left: str, right: str, expected: bo
         ("l__all__all__all__all__[x", "l__al"),
         ("kend()', but don'tkend()', but don'tkend()', but don'tken", "kend()', but don'"),
         ("mod tests { mod tests { mod tests { mod t", "mod tests { "),
+        ("#[doc(hi, #[doc(hi, #[doc(hi, #[])])])]", "#[doc(hi, "),
         ("public final class A { " * 3 + "}}}", "public final class A { "),
         ("//go:build(//go:build(//go:build(", "//go:build("),
     ],

@@ -308,6 +308,7 @@ def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
     known = insertions(judge.language.spelling)
     lines = [*before[:-1], *after[1:]]
     covered = [number in item.lines for number in (*range(line), *range(line + 1, line + len(after)))]
+    covered = [now or not one.strip() for now, one in zip(covered, lines, strict=True)]
     gaps = [at for at, now in enumerate(covered) if not now and (at in (0, line) or covered[at - 1])]
     several = product((None, *known.stand_ins, *known.closings), repeat=min(len(gaps), MOST_STOOD_IN))
     for stand_ins in islice(several, MOST_TRIED):

@@ -216,12 +216,11 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
     count = sum(is_word(one[0]) for one in texts)
     if not any(names) or times < OF_PROSE:
         return False
-    opened = next(
-        (opening for opening, closing in spelling.brackets if opening in texts and closing not in texts), None
-    )
-    if opened is not None:
-        is_call = count < LEAST_PROSE and spelling.operators.isdisjoint(texts) and follows(phrase, texts.index(opened))
-        return times >= (OF_NESTED if is_call else OF_WORDS)
+    closed_by = dict(spelling.brackets)
+    opened = [at for at, text in enumerate(texts) if text in closed_by]
+    if any(closed_by[texts[at]] not in texts for at in opened):
+        is_call = len(opened) == 1 and follows(phrase, opened[0]) and spelling.operators.isdisjoint(texts)
+        return times >= (OF_NESTED if is_call and count < LEAST_PROSE and COMMA not in texts else OF_WORDS)
     if COMMA in texts:
         return length >= OF_WORDS * len(phrase)
     if count >= LEAST_PROSE and "\n" not in texts:
