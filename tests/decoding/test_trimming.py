@@ -111,6 +111,7 @@ def test_lines_are_indented_with_the_blanks_of_the_cursors_line(text: str, left:
         ("go", "// A\n\n       ", "\n\nimport (\n)\n", "\t\t\n\n \t    package p", "\n\n \t   package p"),
         ("python", 'x = """A.\n    ', '"""\n', " B", "B"),
         ("python", 'x = """A\n    B:\n    ', '"""\n', "    C", "    C"),
+        ("python", 'x = """A\n    B:\n    ', '"""\n', " C", "C"),
         ("rust", 'fn f() { g(r"\n  h({\n    i(j {\n      ', '\n    })\n"); }\n', "  k", "k"),  # no code is aligned here
         ("java", "/**\n\t* A sentence.\n\t", "\n\t*/\n", "\t* B", "* B"),
         ("python", "def f():\n\tif x:\n\t\tg()\n\t", "\n", "\treturn 1", "\treturn 1"),  # complete at no less

@@ -206,6 +206,8 @@ def without_indentation(text: str, split: Split, spelling: Spelling, is_prose: b
     ending = [range(len(lines[0]))] if first and lines[0] else []  # blanks that end the cursor's line
     column, most = width_of(before + lines[first]), deepest_column(split, spelling, is_prose)
     above = split.left[: len(split.left) - len(line)].rstrip().rpartition("\n")[2]
+    if is_prose and column == width_of(line) + 1:
+        most = width_of(line)  # one blank is no indentation
     if JOINED.match(lines[first].lstrip(BLANKS)):
         most += columns_of_step(split, spelling)
     if column <= most or (not is_prose and column in aligned_columns(above, spelling)):
