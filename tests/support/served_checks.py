@@ -310,13 +310,14 @@ def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
     covered = [number in item.lines for number in (*range(line), *range(line + 1, line + len(after)))]
     covered = [now or not one.strip() for now, one in zip(covered, lines, strict=True)]
     gaps = [at for at, now in enumerate(covered) if not now and (at in (0, line) or covered[at - 1])]
-    several = product((None, *known.stand_ins, *known.closings), repeat=min(len(gaps), MOST_STOOD_IN))
+    texts = (*known.stand_ins, *known.closings)
+    options = {
+        at: (None, *(blanks + text for blanks in indentations(lines, covered, at) for text in texts)) for at in gaps
+    }
+    several = product(*(options[at] for at in gaps[:MOST_STOOD_IN]))
     for stand_ins in islice(several, MOST_TRIED):
         known_at = dict(zip(gaps, stand_ins, strict=False))
-        kept = [
-            one if now else stood_in(one, known_at.get(at))
-            for at, (one, now) in enumerate(zip(lines, covered, strict=True))
-        ]
+        kept = [one if now else known_at.get(at) for at, (one, now) in enumerate(zip(lines, covered, strict=True))]
         left = "\n".join([*filter(is_kept, kept[:line]), before[-1] + LINE_BREAK.sub("\n", item.text)])
         right = "\n".join([own, *filter(is_kept, kept[line:])])
         # What has to follow may stand in for itself.
@@ -327,9 +328,10 @@ def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
     return judge.judge.message(left + right) or "it does not parse"
 
 
-def stood_in(line: str, stand_in: str | None) -> str | None:
-    """What stands in for a line, with its indentation."""
-    return None if stand_in is None else line[: wide(line)] + stand_in
+def indentations(lines: Sequence[str], covered: Sequence[bool], at: int) -> list[str]:
+    """The blanks that a stand-in for a line may begin with: its own, and those of blocks around it."""
+    others = {one[: wide(one)] for one, now in zip(lines, covered, strict=True) if now and wide(one) < wide(lines[at])}
+    return [lines[at][: wide(lines[at])], *sorted(others, key=len, reverse=True)]
 
 
 def is_kept(line: str | None) -> TypeGuard[str]:
