@@ -26,6 +26,7 @@ __all__ = [
     "ModelError",
     "RecordError",
     "RunError",
+    "ScarceMemoryError",
     "SearchLimitError",
     "StoppedError",
     "TrainingError",

@@ -353,4 +353,5 @@ def test_a_home_of_nobody_is_no_such_file(option: str) -> None:
     command = [sys.executable, "-m", "fim_server", "complete", "examples/largest.py", "8:13", *given]
     ended = subprocess.run([*command, option, "~nobody-of-that-name/m"], capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert len(ended.stderr.splitlines()) == 1
+    *progress, _ = ended.stderr.splitlines()
+    assert progress in ([], ["loading the language ..."])  # on a busy machine that is told of
