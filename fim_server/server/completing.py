@@ -37,7 +37,7 @@ from fim_server.server.prompts import KeptReadings, Prompts, takes_no_comments
 from fim_server.server.recalling import Recalls
 from fim_server.server.second_thoughts import THOUGHTS_ON_REQUEST, second_thought, without_repeats
 from fim_server.server.short_texts import beginning_of, of_a_short_text, with_time_to_end
-from fim_server.server.showing import Ends, ends_of, least_likelihood, worth
+from fim_server.server.showing import Ends, ends_of, least_likelihood, without_lines_below, worth
 from fim_server.server.weighing import given_written
 from fim_server.server.work import Explained, PromptTokens, Request, Work, answer_of
 from fim_server.text.hidden import hidden_in, known_at
@@ -580,8 +580,8 @@ class Completer:
         problem = fits(text, request.split, opened)
         if problem is not None:
             return problem
-        own = own_names(language.name)
         ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside), request.split.right)
+        own, ends = own_names(language.name), without_lines_below(ends, text, request.split)
         naming = naming_of(request, opened, language)
         if naming is not None:
             bound = tuple(end for end in ends.cuts if not naming.unbound(text[:end]))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.trimming.below import without_line_below
 from fim_server.server.place import PROSE, contains_in_order, is_word
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from fim_server.language import Session
     from fim_server.server.memory import Offer
     from fim_server.server.work import Request
+    from fim_server.text.document import Split
 
 LINES_CONFIDENCE = 0.6
 """How sure an offer of several lines has to be."""
@@ -126,6 +128,15 @@ def ends_of(text: str, session: Session, no_comments: bool = False, right: str =
             lexemes.append(end)
         found.append(end)
     return Ends(tuple(found), tuple(lexemes))
+
+
+def without_lines_below(ends: Ends, text: str, split: Split) -> Ends:
+    """Return the ends of a text without the cuts before which it would repeat the line below the cursor."""
+
+    def repeats(end: int) -> bool:
+        return end < len(text) and without_line_below(text[:end], split, bool) != text[:end]
+
+    return Ends(tuple(end for end in ends.cuts if not repeats(end)), ends.lexemes)
 
 
 def boundaries(text: str) -> Iterator[int]:

@@ -27,6 +27,7 @@ from fim_server.server.showing import (
     first_confidence,
     likelihood,
     shown,
+    without_lines_below,
     worth,
 )
 from fim_server.server.work import Request, answer_of
@@ -88,6 +89,16 @@ def test_what_is_said_once_more_is_not_shown_unasked() -> None:
     assert shown(replace(block, doubt=Doubt(5, DEFINED_AGAIN)), "", 0.45) is None
     beyond = Doubt(11, DEFINED_AGAIN)  # what is written
     assert text_of(shown(replace(sure, doubt=beyond), "", 0.45)) == "import os"
+
+
+def test_no_cut_repeats_the_line_below() -> None:
+    split = Split("", "\nfrom typing import Any\n")
+    text = "from typing import Any, Callable"
+    ends = ends_of(text, Language.load("python").open(split.left, split.right))
+    assert len("from typing import Any") in ends.cuts
+    kept = without_lines_below(ends, text, split)
+    assert len("from typing import Any") not in kept.cuts
+    assert kept.cuts[-1] == len(text)
 
 
 def test_no_cut_lengthens_the_word_right_of_the_cursor() -> None:
