@@ -85,10 +85,15 @@ class Defining:
 
     def defined(self, line: str) -> tuple[str, ...] | None:
         """Return what a line defines: its word, its receiver and its name; None where it defines nothing."""
+        found = self.search(line)
+        return None if found is None else found.groups("")
+
+    def search(self, line: str) -> re.Match[str] | None:
+        """Return the definition that a line begins with, with the groups of :meth:`defined`."""
         for pattern in self._patterns:
             found = pattern.match(line[:_LONGEST_LINE])
             if found is not None and not self.repeatable.intersection(found.groups("")):
-                return found.groups("")
+                return found
         return None
 
     def is_mark(self, line: str) -> bool:

@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.trimming.defined import names_in_block
+from fim_server.decoding.trimming.indentation import blanks_of, width_of
 from fim_server.server.names import word_start
 from fim_server.server.place import contains_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from fim_server.language.defining import Defining
     from fim_server.language.spelling import Spelling
     from fim_server.server.names import OwnNames
     from fim_server.text.document import Split
@@ -94,49 +97,52 @@ def of_loop(start: int, other: Doubt) -> Doubt:
     return Doubt(start + 1, DEFINED_AGAIN, is_repeat=True, is_loop=True) if start else other
 
 
-def defined_again(own: OwnNames, split: Split, text: str) -> int | None:
-    """The end, in characters of a suggestion's ``text``, of a name that its first line defines or declares once more.
+def defined_again(own: OwnNames | None, defining: Defining, split: Split, text: str) -> int | None:
+    """Return the end, in characters of a ``text``, of a name that its first line defines or declares again.
 
-    None where it does neither, or the block has no other line that does, or one above says that there may be several:
-    what overloads a function, or adds to a property.
+    None where it does neither, or no other line of the block does, or a mark above says that there may be several: what
+    overloads a function, or adds to a property.
     """
     start = split.left.rfind("\n") + 1
     line = split.left[start:] + text.partition("\n")[0]
-    found = named_by(own, line)
-    end = 0 if found is None else found[1] - (len(split.left) - start)
-    if found is None or end <= 0:
+    found = defining.search(line)
+    name, wanted, end = None if found is None else found.groups(""), None, 0 if found is None else found.end(3)
+    if found is None and own is not None:
+        wanted, end = declared_by(own, line) or (None, 0)
+    end -= len(split.left) - start
+    if (name is None and wanted is None) or end <= 0:
         return None
-    above = split.left[:start].rstrip().rpartition("\n")[2].strip()
-    if own.marks and above.startswith(own.marks):
+    if defining.is_mark(split.left[:start].rstrip().rpartition("\n")[2]):
         return None
-    before = outside_of_texts(reversed(split.left[max(0, start - LOOKED_AT) : start].split("\n")), own)
-    after = outside_of_texts(split.right[:LOOKED_AT].split("\n")[1:], own)
-    indentation = line[: len(line) - len(line.lstrip(" \t"))]
-    return end if any(is_in_block(lines, indentation, found[0]) for lines in (before, after)) else None
+    marks = () if own is None else own.text_marks
+    above = list(outside_of_texts(reversed(split.left[max(0, start - LOOKED_AT) : start].split("\n")), marks))
+    below = list(outside_of_texts(split.right[:LOOKED_AT].split("\n")[1:], marks))
+    if wanted is None:
+        column = width_of(line)
+        known = names_in_block(below, column, defining) | names_in_block(above, column, defining, are_above=True)
+        return end if name in known else None
+    indentation = blanks_of(line)
+    return end if any(is_in_block(lines, indentation, wanted) for lines in (above, below)) else None
 
 
-def outside_of_texts(lines: Iterable[str], own: OwnNames) -> Iterator[str]:
+def outside_of_texts(lines: Iterable[str], marks: Sequence[str]) -> Iterator[str]:
     """Those of some lines, beside one of code, that are in no text of several lines, which may speak of names."""
     within = False
     for line in lines:
         if not within:
             yield line
-        within ^= sum(map(line.count, own.text_marks)) % 2 == 1
+        within ^= sum(map(line.count, marks)) % 2 == 1
 
 
-def named_by(own: OwnNames, line: str) -> tuple[re.Pattern[str], int] | None:
-    """What other lines begin with that define or declare what a line does, and where its name ends; None of others."""
-    if own.defining_words:
-        before = rf"(?:\w+[ \t]+)?(?:{one_of(own.defining_words)})[ \t]+"
-        found = re.match(rf"([ \t]*){before}(\w+)", line)
-        if found is not None:
-            return re.compile(rf"{found[1]}{before}{found[2]}\b"), found.end(2)
-    if own.declaring_texts:
-        after = rf"[ \t]*(?:{one_of(own.declaring_texts)})(?!=)"
-        found = re.match(rf"([ \t]*)(\w+){after}", line)
-        if found is not None and found[2] not in own.known:
-            return re.compile(rf"{found[1]}{found[2]}{after}"), found.end(2)
-    return None
+def declared_by(own: OwnNames, line: str) -> tuple[re.Pattern[str], int] | None:
+    """Return what lines begin with that declare the same name as a line, and the end of the name; None of others."""
+    if not own.declaring_texts:
+        return None
+    after = rf"[ \t]*(?:{one_of(own.declaring_texts)})(?!=)"
+    found = re.match(rf"([ \t]*)(\w+){after}", line)
+    if found is None or found[2] in own.known:
+        return None
+    return re.compile(rf"{found[1]}{found[2]}{after}"), found.end(2)
 
 
 def one_of(texts: Iterable[str]) -> str:

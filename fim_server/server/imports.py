@@ -204,7 +204,7 @@ def doubt_of(
     module has them, with which it is known what is bound.
     """
     own, module = own_names(language), module_of(language, "imports")
-    end = None if own is None else defined_again(own, split, text)
+    end = defined_again(own, spelling.defining, split, text)
     if end is not None:
         return Doubt(end, DEFINED_AGAIN, is_repeat=True)
     line, end = first_line(split, text), len(text.partition("\n")[0])

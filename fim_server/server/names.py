@@ -45,7 +45,6 @@ class OwnNames:
         declaring_texts: A line whose first word one of them follows, and is none of those that are known, declares it,
             which a block does once.
         text_marks: What a text of several lines begins and ends with.
-        marks: What a line begins with that is said of the definition below it.
         trailers: What an expression goes on with that could end before it.
         block_words: A line that begins with one of them is followed by a block.
         header_end: End of such a line.
@@ -61,7 +60,6 @@ class OwnNames:
     comment: str = ""
     block_words: frozenset[str] = frozenset()
     trailers: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
     declaring_texts: tuple[str, ...] = ()
     text_marks: tuple[str, ...] = ()
     instance_words: frozenset[str] = frozenset()
@@ -93,7 +91,6 @@ def own_names(language: str) -> OwnNames | None:
         data.get("comment", ""),
         frozenset(data.get("block_words", ())),
         tuple(data.get("trailers", ())),
-        tuple(data.get("marks", ())),
         tuple(data.get("declaring_texts", ())),
         tuple(data.get("text_marks", ())),
         frozenset(data.get("instance_words", ())),

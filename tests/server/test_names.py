@@ -177,7 +177,13 @@ AREA = "def area(a):\n    return a\n"
     ],
 )
 def test_a_name_that_is_defined_again(left: str, text: str, right: str, expected: str | None) -> None:
-    own = own_names("python")
-    assert own is not None
-    end = defined_again(own, Split(left, right), text)
+    defining = Language.load("python").spelling.defining
+    end = defined_again(own_names("python"), defining, Split(left, right), text)
     assert (None if end is None else text[:end]) == expected
+
+
+def test_a_name_is_defined_again_in_languages_without_known_names() -> None:
+    assert own_names("go") is None
+    defining, split = Language.load("go").spelling.defining, Split("func St", "\n\nfunc Stop() {}\n")
+    assert defined_again(None, defining, split, "op(x int) {}") == 2
+    assert defined_again(None, defining, split, "art(x int) {}") is None
