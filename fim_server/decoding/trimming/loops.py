@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from operator import eq
 from typing import TYPE_CHECKING
 
 from fim_server.language.state import is_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fim_server.language.spelling import Spelling
 
@@ -281,16 +282,7 @@ def first_complete(text: str, start: int, is_complete: Callable[[str], bool], mo
 
     None where none of the first ``most`` beginnings is.
     """
-    tried = 0
-    for at in range(start + 1, len(text) + 1):
-        if text[at - 1].isspace() or (is_word(text[at - 1]) and is_word(text[at : at + 1])):
-            continue
-        if is_complete(text[:at]):
-            return text[:at]
-        tried += 1
-        if tried == most:
-            return None
-    return None
+    return complete_beginning(text, range(start + 1, len(text) + 1), is_complete, most)
 
 
 def last_complete(text: str, end: int, is_complete: Callable[[str], bool], most: int) -> str | None:
@@ -298,13 +290,14 @@ def last_complete(text: str, end: int, is_complete: Callable[[str], bool], most:
 
     None where none of the last ``most`` beginnings is.
     """
-    tried = 0
-    for at in range(end, 0, -1):
-        if text[at - 1].isspace() or (is_word(text[at - 1]) and is_word(text[at : at + 1])):
-            continue
-        if is_complete(text[:at]):
-            return text[:at]
-        tried += 1
-        if tried == most:
-            return None
-    return None
+    return complete_beginning(text, range(end, 0, -1), is_complete, most)
+
+
+def complete_beginning(text: str, ends: Iterable[int], is_complete: Callable[[str], bool], most: int) -> str | None:
+    """Return the first beginning of a text that is complete, of at most so many that end with a whole lexeme."""
+    whole = (
+        end
+        for end in ends
+        if not text[end - 1].isspace() and not (is_word(text[end - 1]) and is_word(text[end : end + 1]))
+    )
+    return next((text[:end] for end in islice(whole, most) if is_complete(text[:end])), None)
