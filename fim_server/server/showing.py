@@ -41,6 +41,9 @@ where a line cannot end before a block has begun."""
 LEAST_ASKED = 1e-4
 """The same for somebody who has asked, and wants to see something: only where a part of the text is a whole already."""
 
+NEAR = 1000
+"""Characters on either side of the cursor that cuts are compared with."""
+
 MOST_CUTS = 64
 """Places at which a text may end that are asked about."""
 
@@ -131,10 +134,11 @@ def ends_of(text: str, session: Session, no_comments: bool = False, right: str =
 
 
 def without_lines_below(ends: Ends, text: str, split: Split) -> Ends:
-    """Return the ends of a text without the cuts before which it would repeat the line below the cursor."""
+    """Return the ends of a text without the cuts at which its beginning repeats the line below the cursor."""
+    near = replace(split, left=split.left[-NEAR:], right=split.right[:NEAR])
 
     def repeats(end: int) -> bool:
-        return end < len(text) and without_line_below(text[:end], split, bool) != text[:end]
+        return end < len(text) and without_line_below(text[:end], near, bool) != text[:end]
 
     return Ends(tuple(end for end in ends.cuts if not repeats(end)), ends.lexemes)
 
