@@ -1,6 +1,6 @@
 """Clients of a port that hung up: they are noticed before work begins for them.
 
-Whoever closes a connection after its last message looks like a client that only sends no more. The difference shows
+A client that closes its connection after the last message looks like one that only sends no more. The difference shows
 when the server writes: the answer to `initialize` comes back as a reset.
 """
 

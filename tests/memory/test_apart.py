@@ -188,7 +188,7 @@ CASES = [
 
 
 def recalled(text: str, start: int, secret: str) -> str | None:
-    """What another document recalls of a secret that stands three times in one, with the text before the cursor."""
+    """Recall, in another document, a secret that stands three times in one, after the text before the cursor."""
     before, after = "import first_thing\n", "last_thing = other_thing\n"
     with Memory() as memory:
         told(memory, "/p/a.py", f"{before}{text}\n{after}" * 3)

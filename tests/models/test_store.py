@@ -43,7 +43,7 @@ class Shop:
         return self.models / "smollm2"
 
     def names(self) -> set[str]:
-        """What is in the models' folder, but for the lock, checksums and empty folders."""
+        """Return the files of the models' folder, without the lock, checksums and empty folders."""
         found = {path.name for path in self.models.rglob("*") if path.is_file() and path.suffix != ".lock"}
         return found - {MANIFEST, STAMPS}
 

@@ -335,7 +335,7 @@ def indentations(lines: Sequence[str], covered: Sequence[bool], at: int) -> list
 
 
 def is_kept(line: str | None) -> TypeGuard[str]:
-    """Whether a line, or what stands in for it, is there."""
+    """Return whether a line, or its stand-in, is there."""
     return line is not None
 
 

@@ -101,10 +101,11 @@ def is_indentation(line: str) -> bool:
 def deepest_column(split: Split, spelling: Spelling, is_prose: bool = False) -> int:
     """Return the column up to which the cursor's line may be indented.
 
-    ``is_prose``: whether the cursor is inside a comment or a string.
-
     That is the cursor's own column, unless the cursor stands in the middle of the indentation: less deep than the
-    first line of a block, or at a column at which no line above begins a block.
+    first line of a block, or at a column at which no line above begins a block. In an empty line it is the column of
+    the line above, or of the block that this line opens.
+
+    ``is_prose``: whether the cursor is inside a comment or a string.
     """
     *above, line = split.left[-LOOKED_AT:].split("\n")
     own = width_of(line)

@@ -22,7 +22,7 @@ MOST_CHARACTERS = 1_000_000
 """Longer texts are not parsed: 27,000 characters take 8 ms."""
 
 MOST_UNITS = 200_000
-"""Of sources that are parsed (`parsing`): some 800,000 characters of usual code."""
+"""Limit of a parsed source, in units of :mod:`.parsing`: some 800,000 characters of usual code."""
 
 GIVEN = frozenset(dir(builtins)) | {
     "__annotations__", "__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__",

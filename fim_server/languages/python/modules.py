@@ -25,7 +25,7 @@ MOST_ENTRIES = 5_000
 """Of a folder."""
 
 MOST_BYTES = 400_000
-"""Of a module that is read."""
+"""Largest module to read, in bytes."""
 
 MOST_REMEMBERED = 256
 """Folders, and modules."""

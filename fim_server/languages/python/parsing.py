@@ -21,7 +21,7 @@ MOST_FORMATTED = 100_000_000
 """Fields times characters, summed over all formatted strings: 0.1 s."""
 
 MOST_UNITS_OF_DOCUMENT = 60_000
-"""The same for a document that is read several times while it is typed."""
+"""Limit of a document that the server reads several times while it is typed, in the same units."""
 
 MOST_DOTS = 256
 """Dots of an import: 40,000 take 3 s and 1.7 GB."""
