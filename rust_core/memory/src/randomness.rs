@@ -67,7 +67,7 @@ const ISSUED: [&str; 42] = [
     "AGE-SECRET-KEY-",
 ];
 
-/// The same, which other words may have: a digit must follow, or, after `sk-`, characters that are no known word.
+/// Beginnings that other words have as well: a digit must follow, or, after `sk-`, characters that are no known word.
 const PERHAPS: [&str; 8] = ["sk-", "npm_", "pypi-", "hf_", "AKIA", "ASIA", "SG.", "rubygems_"];
 
 /// Fewest characters after such a beginning.
