@@ -19,8 +19,8 @@ WORDS = re.compile(r"\w+")
 LEAST_TELLING = 3
 """Least letters and digits of a line below that no text repeats: `try:` above a `try:` is a repetition most often."""
 
-INNER_SIGN = re.compile(r"\w\W*[^\w\s,;]\W*\w")
-"""Sign between two words or numbers."""
+SIGN = re.compile(r"[^\w\s,;]")
+"""Sign that separates nothing."""
 
 MOST_NEAR = 3
 """Lines below the next one that no text repeats."""
@@ -75,8 +75,11 @@ def without_line_below(
             return behind(lines[same:], before, split, is_complete)
     near = nearest(following, width_of(first))
     for at in range(1, len(lines)):
-        same = common(lines[at:], following)
-        if says_much(lines[at : at + same]) or is_among(lines[at], near) or begins(lines[at:], following):
+        if at < len(lines) - 1 and not lines[at].strip():
+            continue
+        same = common(lines, following, at)
+        is_beginning = at == len(lines) - 1 and begins(lines[at].rstrip(), following)
+        if says_much(lines[at : at + same]) or is_among(lines[at], near) or is_beginning:
             shorter = "\n".join(lines[:at]).rstrip()
             if not shorter:
                 return behind(lines[at + same :], before, split, is_complete)
@@ -99,21 +102,28 @@ def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callabl
     return without_line_below(others, split, is_complete) if others and is_complete(others) else None
 
 
-def common(some: Sequence[str], following: Sequence[str]) -> int:
-    """Count the lines, from the first, that equal those below the cursor; the last counted one is not blank."""
+def common(some: Sequence[str], following: Sequence[str], start: int = 0) -> int:
+    """Count the lines, from ``start`` on, that equal those below the cursor; the last counted one is not blank."""
     count = at = 0
-    for number, line in enumerate(some, 1):
+    for number in range(start, len(some)):
+        line = some[number]
         if not line.strip():
             continue
         if at == len(following) or not says_same(line, following[at]):
             break
-        at, count = at + 1, number
+        at, count = at + 1, number - start + 1
     return count
 
 
 def says_much(lines: Sequence[str]) -> bool:
     """Return whether lines are too specific to be repeated by chance: a short one has a sign within."""
-    return any(is_telling(line, LEAST_TELLING) or INNER_SIGN.search(line) for line in lines)
+    return any(is_telling(line, LEAST_TELLING) or has_inner_sign(line) for line in lines)
+
+
+def has_inner_sign(line: str) -> bool:
+    """Return whether a sign stands between two words or numbers of a line."""
+    ends = [found.end() for found in WORD.finditer(line)]
+    return bool(ends) and SIGN.search(line, ends[0], ends[-1]) is not None
 
 
 def nearest(following: Sequence[str], width: int) -> list[str]:
@@ -132,10 +142,10 @@ def is_among(line: str, near: Sequence[str]) -> bool:
     return is_telling(line) and line.rstrip() in near
 
 
-def begins(lines: Sequence[str], following: Sequence[str]) -> bool:
-    """Return whether the last line of a text is the beginning of the line below it, up to the end of a word."""
-    line, below = lines[0].rstrip(), following[0] if following else ""
-    if len(lines) > 1 or not is_telling(line, LEAST_TELLING) or not below.startswith(line):
+def begins(line: str, following: Sequence[str]) -> bool:
+    """Return whether a line is the beginning of the line below the cursor, up to the end of a word."""
+    below = following[0] if following else ""
+    if not is_telling(line, LEAST_TELLING) or not below.startswith(line):
         return False
     return WORD.match(below[len(line) :]) is None or WORD.match(line[-1]) is None
 

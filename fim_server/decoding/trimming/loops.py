@@ -8,6 +8,7 @@ most of them in tables of bytes.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from operator import eq
@@ -261,10 +262,12 @@ def repeated_lines(text: str, before: str) -> Iterator[int]:
             if group == lines[at - count : at] and any(map(is_telling, group)):
                 yield starts[places[at]]
                 return
+    times, seen = Counter(lines), set[str]()
     for at, line in enumerate(lines):
-        if lines.count(line) >= OF_LINE and lines.index(line) < at and len(WORD.findall(line)) >= LEAST_WORDS:
+        if times[line] >= OF_LINE and line in seen and len(WORD.findall(line)) >= LEAST_WORDS:
             yield starts[places[at]]
             return
+        seen.add(line)
     counted = [DIGITS.sub("0", line) for line in lines]
     for at in range(len(counted) - OF_COUNTED + 1):
         if len(set(counted[at : at + OF_COUNTED])) == 1 and len(NAMES.findall(counted[at])) >= LEAST_WORDS:
