@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from fim_server.cli import main
+from fim_server.__main__ import run
 from fim_server.errors import ModelError
 from fim_server.models import load
 from fim_server.server import lifecycle
@@ -49,4 +49,5 @@ if __name__ == "__main__":
         FimLanguageServer.log = want_memory  # type: ignore[method-assign,assignment]
     if what == "threads":
         lifecycle.take_settings = lack_threads  # type: ignore[attr-defined,assignment]
-    sys.exit(main(["serve", *sys.argv[2:]]))
+    sys.argv[1:2] = ["serve"]
+    sys.exit(run())
