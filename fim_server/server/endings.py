@@ -101,9 +101,9 @@ def with_any_ending(completion: Completion, session: Session, covered: str = "")
         if ending and not is_word(ending[0]):
             beginning = beginning.rstrip(" ")
         text = beginning + (ending or "")
-        if ending is None or not text.strip():
-            continue
-        state = session.start(shape)
+        if ending is None or not text.strip() or not session.check(text).complete:
+            continue  # the blank that was left out may be needed, as in `1 .x`
+        state = session.start()
         state.advance(text)
         kept = tuple(token for token in completion.written if token.end <= end)
         written = (*kept, Written(len(text), ENDING_LIKELIHOOD))

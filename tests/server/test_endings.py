@@ -8,6 +8,7 @@ import pytest
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.language import Language
+from fim_server.language.state import State
 from fim_server.server.endings import ENDING_LIKELIHOOD, MOST_COVERED, with_any_ending, with_shortest_ending
 from fim_server.server.place import contains_in_order
 from fim_server.text.document import Split
@@ -79,6 +80,16 @@ def test_an_ending_brings_the_closers_that_it_covers(
     assert found.text is not None
     assert contains_in_order(found.text, covered)
     assert session.check(found.text).complete
+
+
+def test_an_ending_is_judged_with_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the blank behind a word only where no sign needs it: `1.real` is none."""
+    monkeypatch.setattr(State, "shortest_completion", lambda state: ".")
+    session = Language.load("python").open("x = ", "real\n")
+    assert session.check("1 .").complete
+    assert not session.check("1.").complete
+    given = begun(("1", 0.9), (" +", 0.1))
+    assert with_any_ending(given, session) is given
 
 
 def test_an_ending_for_ever_more_closers_is_not_looked_for() -> None:
