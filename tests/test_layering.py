@@ -21,7 +21,6 @@ PACKAGE = ROOT / "fim_server"
 ENGINE = ROOT / "rust_core"
 
 LAYERS = (
-    "languages",  # what is a language's own, beside its definition
     "errors",  # the lowest: the native module raises what it defines
     "_core",
     "language",
@@ -29,15 +28,17 @@ LAYERS = (
     "text",
     "recovery",
     "memory",
+    "language_support",  # optional code for one language, beside its definition
     "fim_server",  # the package's own __init__: the public names of the engine
     "models",
     "decoding",
     "datasets",
     "integrations",
     "evaluation",
-    "training",
+    "system",
+    "suggest",
+    "workers",
     "server",
-    "bench",
     "cli",
     "__main__",
 )
@@ -45,6 +46,8 @@ LAYERS = (
 stay within one package. A new one has to be given its place here."""
 
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
+PATHS_OF_URIS = "pygls.uris.to_fs_path"
+"""A function of pygls that has nothing to do with the protocol."""
 TORCH_LIBRARIES = frozenset({"torch", "transformers"})
 """What the extra `torch` brings: the rest of the package runs without."""
 PLUG_INS = frozenset(
@@ -52,19 +55,13 @@ PLUG_INS = frozenset(
 )
 """What other engines load: their libraries are there then."""
 TORCH_FILES = PLUG_INS | {
-    "bench/gpu/measuring.py",
-    "bench/gpu/shapes.py",
-    "bench/torch_precisions.py",
-    "decoding/masked_steps.py",
+    "decoding/strategies/masked_steps.py",
     "models/torch_backend.py",
     "models/torch_batches.py",
     "models/torch_rows.py",
 }
-TORCH_FOLDERS = frozenset({"training"})
 TORCH_USERS = frozenset({"evaluation/running/modes.py", "integrations/vllm/plugin.py"})
 """What imports one of those files at module level, and is imported only after it was asked whether torch is there."""
-PROTOCOL_CLIENT = "bench/lsp_client.py"
-"""The other end of the protocol, which the benchmark of the server plays."""
 
 
 def python_sources() -> Iterator[tuple[str, Path]]:
@@ -106,13 +103,12 @@ def own_modules(path: Path) -> Iterator[str]:
             yield inner if inner in LAYERS else "fim_server"
 
 
-def importers_of(libraries: frozenset[str], besides: frozenset[str] = frozenset()) -> set[str]:
-    """The modules and subpackages that import one of these top-level packages, in files other than those named."""
+def importers_of(libraries: frozenset[str]) -> set[str]:
+    """Modules and subpackages that import one of these top-level packages."""
     return {
         module
         for module, path in python_sources()
-        if path.relative_to(PACKAGE).as_posix() not in besides
-        and any(name.split(".")[0] in libraries for name in imported_names(path))
+        if any(name.split(".")[0] in libraries for name in imported_names(path) if name != PATHS_OF_URIS)
     }
 
 
@@ -121,9 +117,8 @@ def rust_sources() -> list[Path]:
     return sorted(path for crate in (ENGINE, ENGINE / "memory") for path in (crate / "src").rglob("*.rs"))
 
 
-def test_only_the_server_and_the_benchmarks_client_know_the_protocol() -> None:
-    assert (PACKAGE / PROTOCOL_CLIENT).is_file()
-    assert importers_of(PROTOCOL_LIBRARIES, besides=frozenset({PROTOCOL_CLIENT})) == {"server"}
+def test_only_the_server_knows_the_protocol() -> None:
+    assert importers_of(PROTOCOL_LIBRARIES) == {"server"}
 
 
 def test_torch_stays_in_a_few_files() -> None:
@@ -132,8 +127,7 @@ def test_torch_stays_in_a_few_files() -> None:
         for _, path in python_sources()
         if any(name.split(".")[0] in TORCH_LIBRARIES for name in imported_names(path))
     }
-    assert found >= TORCH_FILES
-    assert {path for path in found - TORCH_FILES if path.split("/")[0] not in TORCH_FOLDERS} == set()
+    assert found == TORCH_FILES
 
 
 def test_files_with_torch_are_imported_where_they_are_needed_only() -> None:
@@ -143,22 +137,25 @@ def test_files_with_torch_are_imported_where_they_are_needed_only() -> None:
         for _, path in python_sources()
         if any(used in names or used.rpartition(".")[0] in names for used in names_imported_at_once(path))
     }
-    assert {user for user in users if user.split("/")[0] not in TORCH_FOLDERS} <= TORCH_FILES | TORCH_USERS
+    assert users <= TORCH_FILES | TORCH_USERS
 
 
 PROGRAMS = ("fim_server.cli", "fim_server.server", "fim_server.server.app", "fim_server.models.load")
 
 
-@pytest.mark.parametrize("module", [*PROGRAMS, "fim_server.decoding.alternatives", "fim_server.decoding.complete"])
+@pytest.mark.parametrize(
+    "module", [*PROGRAMS, "fim_server.decoding.strategies.alternatives", "fim_server.decoding.complete"]
+)
 def test_programs_start_without_torch(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({set(TORCH_LIBRARIES)!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
 
 
-def test_nothing_else_imports_the_recipe_of_the_model() -> None:
-    """Training is no part of what is installed."""
-    assert {module for module, path in python_sources() if "training" in own_modules(path)} <= {"training"}
+def test_the_package_imports_neither_benchmarks_nor_training() -> None:
+    """The wheel contains neither."""
+    names = {name.split(".")[0] for _, path in python_sources() for name in imported_names(path)}
+    assert not names & {"benchmarks", "training", "tests"}
 
 
 def test_only_the_binding_knows_python() -> None:
@@ -171,14 +168,23 @@ def test_only_the_binding_knows_python() -> None:
 
 
 def test_the_top_of_the_package_can_be_taken_in() -> None:
-    """Eighteen packages and modules at the most; the native module, which is built, and marker files are none."""
+    """At most twenty-two packages and modules; the native module, which is built, and marker files are none."""
     names = {path.relative_to(PACKAGE).parts[0] for _, path in python_sources()} | {"languages"}
-    assert len(names) <= 18, sorted(names)
+    assert len(names) <= 22, sorted(names)
 
 
 def test_no_source_is_long() -> None:
     kinds = {".el", ".js", ".lua", ".mjs", ".py", ".rs", ".sh", ".ts"}
-    folders = ("docs", "fim_server", "rust_core/memory", "rust_core/src", "rust_core/py", "vscode-extension")
+    folders = (
+        "docs",
+        "benchmarks",
+        "fim_server",
+        "rust_core/memory",
+        "rust_core/src",
+        "rust_core/py",
+        "training",
+        "vscode-extension",
+    )
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
     own = [path for path in paths if not {"node_modules", "out", "target"} & set(path.relative_to(ROOT).parts)]
     assert len(own) > 200

@@ -26,7 +26,7 @@ from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import BAD_INPUT, DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import choose_language, names_of, read_document
-from fim_server.decoding.naming import NAMES
+from fim_server.decoding.bias.undefined_names import NAMES
 from fim_server.errors import ModelError
 from fim_server.language import Language
 from fim_server.language.session import FLOORS

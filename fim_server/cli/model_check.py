@@ -13,11 +13,11 @@ from fim_server.text.terminal import Table, show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.evaluation.choosing.findings import Finding
-    from fim_server.evaluation.choosing.trial import Trial
+    from fim_server.evaluation.model_check.findings import Finding
+    from fim_server.evaluation.model_check.trial import Trial
 
 SECONDS = 120.0
-"""As :data:`fim_server.evaluation.choosing.trial.SECONDS`, which is not imported for a command's options."""
+"""As :data:`fim_server.evaluation.model_check.trial.SECONDS`, which is not imported for a command's options."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def add_check_model(steps: Any) -> None:
 def run_check_model(arguments: CheckModelArguments) -> int:
     """Run the command; returns the exit status. Raises ModelError."""
     from fim_server.errors import FormatError
-    from fim_server.evaluation.choosing.findings import findings, no_format
-    from fim_server.evaluation.choosing.holes import holes
-    from fim_server.evaluation.choosing.trial import try_out
+    from fim_server.evaluation.model_check.findings import findings, no_format
+    from fim_server.evaluation.model_check.holes import holes
+    from fim_server.evaluation.model_check.trial import try_out
     from fim_server.models.load import load_model
 
     with progress(arguments.json) as shown:

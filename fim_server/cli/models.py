@@ -18,7 +18,7 @@ from fim_server.text.terminal import Progress, Table, is_terminal, show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.evaluation.choosing.known import Here
+    from fim_server.evaluation.model_check.known import Here
 
 PLAIN_SECONDS = 2.0
 """Between two lines about one download, where standard error is no terminal."""
@@ -160,8 +160,8 @@ def run_get(arguments: GetArguments) -> int:
 
 def run_list(arguments: ListArguments) -> int:
     """Run the command; returns the exit status."""
-    from fim_server.evaluation.choosing.known import models_here
-    from fim_server.evaluation.choosing.listing import list_models
+    from fim_server.evaluation.model_check.known import models_here
+    from fim_server.evaluation.model_check.listing import list_models
 
     here = models_here()
     if arguments.measure:
@@ -201,8 +201,8 @@ def run_list(arguments: ListArguments) -> int:
 def measure_all(here: Sequence[Here]) -> None:
     """Measure all models that are here, and keep how fast they are; one that cannot be loaded is told of."""
     from fim_server.errors import ModelError
-    from fim_server.evaluation.choosing.known import Kept, keep_speed
-    from fim_server.evaluation.choosing.speed import measure_speed
+    from fim_server.evaluation.model_check.known import Kept, keep_speed
+    from fim_server.evaluation.model_check.speed import measure_speed
     from fim_server.models.load import load_model
 
     with Progress(every=PLAIN_SECONDS) as progress:

@@ -13,11 +13,10 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from fim_server.cli.arguments import Parser, ShowVersion
-from fim_server.cli.bench import add_bench
 from fim_server.cli.check import add_check
 from fim_server.cli.complete import add_complete
 from fim_server.cli.explain import add_explain
@@ -29,8 +28,11 @@ from fim_server.cli.serve import add_serve
 from fim_server.errors import FimServerError, is_exhaustion
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status. Bad usage exits with status 2 by SystemExit, as argparse does."""
+def main(argv: Sequence[str] | None = None, build: Callable[[Sequence[str]], Parser] | None = None) -> int:
+    """Run one command of the parser that ``build`` makes, and return the exit status.
+
+    Bad usage exits with status 2 by SystemExit, as argparse does.
+    """
     argv = sys.argv[1:] if argv is None else list(argv)
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Source code has characters that a console's own encoding may lack; half ones, of samples, no encoding has.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        return run(argv)
+        return run((build or build_parser)(argv), argv)
     except KeyboardInterrupt:
         return INTERRUPTED
     except FimServerError as error:
@@ -55,10 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run one command, and have its output written; returns the exit status."""
+def run(parser: Parser, argv: Sequence[str]) -> int:
+    """Run one command, flush its output, and return the exit status."""
     try:
-        arguments = build_parser(argv).parse_args(argv)
+        arguments = parser.parse_args(argv)
         status: int = arguments.run(arguments)
     except SystemExit:  # of --help, which has been printed
         flush()
@@ -99,7 +101,6 @@ def build_parser(argv: Sequence[str]) -> Parser:
     add_language(commands)
     add_models(commands)
     add_serve(commands)
-    add_bench(commands, argv)
     dataset = commands.add_parser(
         "dataset",
         help="build sets of samples to measure on",

@@ -6,15 +6,15 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.alternatives import alternatives, complete_session
-from fim_server.decoding.closing import ClosedSession, Closing
-from fim_server.decoding.following import Following
-from fim_server.decoding.healing import Healing
-from fim_server.decoding.naming import NAMES, Naming
+from fim_server.decoding.bias.undefined_names import NAMES, Naming
+from fim_server.decoding.ending.rest_of_line import Following
+from fim_server.decoding.ending.right_closer import ClosedSession, Closing
+from fim_server.decoding.ending.trimming.indentation import starts_line
+from fim_server.decoding.ending.trimming.trimmed import first_trimmed
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import NamedLanguage
-from fim_server.decoding.trimming.indentation import starts_line
-from fim_server.decoding.trimming.trimmed import first_trimmed
+from fim_server.decoding.strategies.alternatives import alternatives, complete_session
 from fim_server.language import Session
 from fim_server.language.argument_types import expect, expect_able
 from fim_server.recovery.recovery import Recovered

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fim_server.decoding.closing import Closing
-    from fim_server.decoding.following import Following
-    from fim_server.decoding.naming import Naming
+    from fim_server.decoding.bias.undefined_names import Naming
+    from fim_server.decoding.ending.rest_of_line import Following
+    from fim_server.decoding.ending.right_closer import Closing
     from fim_server.decoding.protocols import Advice, Drafts, Preference
     from fim_server.models.project_context import ProjectContext
 

@@ -231,7 +231,7 @@ class RunInfo:
     judge: str = ""
     """The version of the Python whose ``ast.parse`` says what parses of Python; empty where none does."""
     landing: bool = True
-    """Whether the constrained mode had to end within the budget (:mod:`fim_server.decoding.landing`)."""
+    """Whether the constrained mode had to end within the budget (:mod:`fim_server.decoding.loop.landing`)."""
     runtime: str = "torch"
     """What computed the model; the defaults here are of runs before it was said."""
     export_sha256: str | None = None
@@ -239,7 +239,7 @@ class RunInfo:
     contexts: str = "both"
     """What stood in the prompt: ``both``, ``left`` (an empty suffix), ``left-alone`` (no control token either)."""
     healing: bool = False
-    """Whether cuts were moved back to where a token begins (:mod:`fim_server.decoding.healing`)."""
+    """Whether cuts were moved back to where a token begins (:mod:`fim_server.decoding.loop.healing`)."""
     single_line: bool = False
     """Whether texts in sets of lines ended with their line."""
     score: bool = False

@@ -4,7 +4,7 @@
 (``rust_core/memory``).
 """
 
+from fim_server.memory.continuations import Offer
 from fim_server.memory.memory import Memory
-from fim_server.memory.offers import Offer
 
 __all__ = ["Memory", "Offer"]

@@ -72,4 +72,4 @@ def log_odds(probability: float, bound: float) -> float:
 
 FITTED = Belief(bias=0.93, size=0.52, heaviest=0.56, certainty=-0.51, probability=0.33)
 """Fitted to 700 lines of the packages for tuning, with four projects each (21,408 tokens), by
-`fim_server/bench/suggestions/believing.py`."""
+`benchmarks/suggestions/believing.py`."""

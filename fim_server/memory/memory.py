@@ -10,8 +10,8 @@ from fim_server._core import ProjectMemory, Stop
 from fim_server.language import Language
 from fim_server.language.encodings import EncodingError
 from fim_server.memory.background import Background
+from fim_server.memory.continuations import Offer, ranked
 from fim_server.memory.excerpts import Excerpt
-from fim_server.memory.offers import Offer, ranked
 from fim_server.memory.weights import Weights, fitted_weights
 
 CHARACTERS = 10_000_000

@@ -60,7 +60,7 @@ def split_weights(weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[fl
 
 @cache
 def fitted_weights() -> Weights:
-    """The weights that come with the package (``python -m fim_server.bench.memory_weights`` fits them)."""
+    """The weights that come with the package (``python -m benchmarks.memory_weights`` fits them)."""
     file = resources.files("fim_server.memory").joinpath("weights.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
 

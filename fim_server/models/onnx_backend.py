@@ -1,6 +1,6 @@
 """Exported models on onnxruntime: on a CPU several times as fast as torch at decoding, and far smaller.
 
-An export is the folder ``onnx`` in a model's own (``python -m fim_server.training onnx`` writes it), in the layout of
+An export is the folder ``onnx`` in a model's own (``./dev train onnx`` writes it), in the layout of
 onnxruntime-genai: a graph and its ``genai_config.json``. That package's own loop over it holds Python's global lock
 throughout a pass, in which the server's other thread could not even take a message (46 to 66 ms, measured, and each
 message takes the lock several times); onnxruntime itself gives it up, and computes the same logits to the last bit.

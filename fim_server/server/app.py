@@ -15,18 +15,19 @@ from pygls.io_ import StdoutWriter
 
 from fim_server.errors import is_exhaustion
 from fim_server.models.attempts import forget_all
-from fim_server.server import commands, completions, configuration, lifecycle, watching
-from fim_server.server.calling import ListeningClient
-from fim_server.server.client_process import ClientProcesses
-from fim_server.server.exhaustion import Exhaustion, leave_exhausted
+from fim_server.server import supervisor
+from fim_server.server.connection.calling import ListeningClient
+from fim_server.server.connection.client_process import ClientProcesses
+from fim_server.server.connection.listening import BoundedWriter, Endpoint, Listener
+from fim_server.server.connection.wire import Bytes, Connection, StandardInput, answer_messages
+from fim_server.server.handlers import commands, completion, configuration, lifecycle
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
-from fim_server.server.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.logs import configure_logging
 from fim_server.server.messages import ACCEPTED, CURSOR, MOST_OF_NAME
-from fim_server.server.settings import ServerSettings
-from fim_server.server.shared_models import SharedModels
-from fim_server.server.wire import Bytes, Connection, StandardInput, answer_messages
+from fim_server.server.models.exhaustion import Exhaustion, leave_exhausted
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.hidden import on_one_line
+from fim_server.workers.shared_models import SharedModels
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -34,7 +35,7 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 def create_server(settings: ServerSettings, version: str = "", models: SharedModels | None = None) -> FimLanguageServer:
     """A server of one client with all handlers registered; ``models``: shared with the process's other servers."""
     server = FimLanguageServer(settings, version, models)
-    server.begin_watch = lambda: watching.look_after(server)
+    server.begin_watch = lambda: supervisor.look_after(server)
     server.feature(types.INITIALIZE)(lifecycle.on_initialize)
     server.feature(types.INITIALIZED)(lifecycle.on_initialized)
     server.feature(types.SHUTDOWN)(lifecycle.on_shutdown)
@@ -52,7 +53,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.feature(CURSOR)(lifecycle.on_cursor)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(
-        completions.on_inline_completion
+        completion.on_inline_completion
     )
     server.command(ACCEPTED)(commands.on_accepted)
     server.command(commands.EXPLAIN)(commands.on_explain)

@@ -24,20 +24,20 @@ from pygls.protocol import default_converter
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.models.store.catalogue import Entry
 from fim_server.models.store.state import State
-from fim_server.server.budget import MemoryBudget
-from fim_server.server.documents import SYNC_KIND, DocumentProtocol, OpenDocument
-from fim_server.server.memory import Memory
+from fim_server.server.documents.notebooks import SYNC as NOTEBOOKS
+from fim_server.server.documents.open_documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.messages import FallbackKinds
-from fim_server.server.notebooks import SYNC as NOTEBOOKS
-from fim_server.server.place import Places
-from fim_server.server.project import Project
-from fim_server.server.settings import ServerSettings
-from fim_server.server.shared_models import SharedModels
 from fim_server.server.usage import Usage
-from fim_server.server.work import Job, Request
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.answer_cache import Memory
+from fim_server.suggest.context.cursor import Places
+from fim_server.suggest.job import Job, Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project import Project
 from fim_server.text.document import PositionEncoding
 from fim_server.text.hidden import escaped
+from fim_server.workers.budget import MemoryBudget
+from fim_server.workers.shared_models import SharedModels
+from fim_server.workers.worker import CompletionWorker
 
 SERVER_NAME = "fim-server"
 

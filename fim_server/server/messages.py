@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from fim_server.errors import SearchLimitError
-from fim_server.server.place import Place
 from fim_server.server.usage import rounded
+from fim_server.suggest.context.cursor import Place
 from fim_server.text.document import PositionEncoding
 from fim_server.text.hidden import escaped_values, hidden_in, known_at, on_one_line
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
-    from fim_server.server.contexts import Opened
-    from fim_server.server.memory import Answer, Offer
-    from fim_server.server.stand_ins import StandIn
-    from fim_server.server.work import Costs, Explained
+    from fim_server.suggest.answer_cache import Answer, Offer
+    from fim_server.suggest.context.placeholders import StandIn
+    from fim_server.suggest.context.sessions import Opened
+    from fim_server.suggest.job import Costs, Explained
     from fim_server.text.document import Split
 
 ACCEPTED = "fim-server.accepted"

@@ -16,19 +16,19 @@ from lsprotocol import types
 from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError, StoppedError
 from fim_server.language import Language
 from fim_server.models.backend import LostError
-from fim_server.server.blocks import owes_block
-from fim_server.server.cell_offers import kept_in_cell
-from fim_server.server.documents import OpenDocument
-from fim_server.server.following import end_left, follow, leader_of, leave, remember
+from fim_server.server.documents.cell_check import kept_in_cell
+from fim_server.server.documents.notebooks import cut_of
+from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
-from fim_server.server.memory import Answer, Offer
-from fim_server.server.notebooks import cut_of
-from fim_server.server.place import Place, is_word, silent, wants_single_line
-from fim_server.server.showing import asked_for, shown
+from fim_server.server.on_time import LateAnswerError, on_time
 from fim_server.server.status import tell_answered, tell_declined, tell_state_soon
-from fim_server.server.timely import LateAnswerError, on_time
-from fim_server.server.watching import look_after
-from fim_server.server.work import LANGUAGES, Costs, Request, Work, answer_of
+from fim_server.server.supervisor import look_after
+from fim_server.server.type_through import end_left, follow, leader_of, leave, remember
+from fim_server.suggest.answer_cache import Answer, Offer
+from fim_server.suggest.context.cursor import Place, is_word, silent, wants_single_line
+from fim_server.suggest.job import LANGUAGES, Costs, Request, Work, answer_of
+from fim_server.suggest.postprocess.blocks import owes_block
+from fim_server.suggest.ranking.display import asked_for, shown
 from fim_server.text.document import LINE_BREAK, Split
 from fim_server.text.notebook import Notebook
 

@@ -12,13 +12,13 @@ from lsprotocol import types
 
 from fim_server.models.store.catalogue import Entry
 from fim_server.models.store.state import State
-from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.memory import Answer
 from fim_server.server.messages import MOST_OF_NAME, latency_json, lines_json, model_json
-from fim_server.server.process import resident_lately
-from fim_server.server.work import Costs
+from fim_server.suggest.answer_cache import Answer
+from fim_server.suggest.job import Costs
+from fim_server.system.process import resident_lately
 from fim_server.text.hidden import MOST_SHOWN, escaped_values, on_one_line
+from fim_server.workers.budget import MEGABYTE
 
 STATUS = "fim-server/status"
 

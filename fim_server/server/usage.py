@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.server.memory import Offer
-    from fim_server.server.work import Costs
+    from fim_server.suggest.answer_cache import Offer
+    from fim_server.suggest.job import Costs
 
 RECENT = 200
 """Latencies that are kept."""

@@ -231,11 +231,6 @@ def test_tokens_that_nobody_can_show(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "characters that can be typed" in refused(capsys, "serve", "--tcp", "1", "--token-file", tmp_path / "token")
 
 
-def test_reports_of_benchmarks_that_are_nested_too_deeply(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.json").write_text("[" * 100_000, encoding="utf-8")
-    refused(capsys, "bench", "compare", "--before", tmp_path / "a.json", "--after", tmp_path / "a.json")
-
-
 @posix
 def test_a_source_of_odd_files_gives_what_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "source"

@@ -432,7 +432,7 @@ def test_a_model_without_fim_tokens_is_refused_in_one_line(run: Run, hole: Path,
 
 
 def test_help_of_every_command(run: Run) -> None:
-    for command in ([], ["complete"], ["check"], ["explain"], ["languages"], ["serve"], ["bench"], ["bench", "engine"]):
+    for command in ([], ["complete"], ["check"], ["explain"], ["languages"], ["serve"]):
         status, output, _ = run(*command, "--help")
         assert status == 0
         assert output.startswith("usage: fim-server")
@@ -450,7 +450,6 @@ HEAVY = {"torch", "transformers", "tokenizers", "onnxruntime", "numpy", "rich", 
         (["check", cli.__file__], 0),
         (["explain", cli.__file__, "1:1"], 0),
         (["serve", "--help"], 0),
-        (["bench", "--help"], 0),
         (["eval", "--help"], 0),
         (["check", "missing.py"], 2),
     ],
@@ -474,4 +473,4 @@ def test_no_namespace_travels() -> None:
     knowing = {
         path.relative_to(package).as_posix() for path in package.rglob("*.py") if "Namespace" in path.read_text()
     }
-    assert knowing <= {"cli/arguments.py", "training/__main__.py"}
+    assert knowing <= {"cli/arguments.py"}

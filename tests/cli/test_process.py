@@ -47,12 +47,11 @@ def answering(broken: Path) -> list[list[str]]:
         ["explain", str(broken), "2:5"],
         ["models", "list"],
         ["--help"],
-        ["bench", "engine", "--help"],
     ]
 
 
 @posix
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(7))
 def test_a_closed_pipe_is_no_verdict(number: int, broken: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -69,7 +68,7 @@ def test_a_closed_pipe_is_no_verdict(number: int, broken: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(7))
 def test_a_full_disk_is_no_verdict(number: int, broken: Path) -> None:
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
@@ -127,7 +126,6 @@ ENDLESS = {
     "complete": ["complete", "/dev/zero", "1:1", "--language", "python"],
     "standard input": ["check", "-", "--language", "python"],
     "token": ["serve", "--tcp", "1", "--token-file", "/dev/zero"],
-    "report": ["bench", "compare", "--before", "/dev/zero", "--after", "/dev/zero"],
     "samples": ["dataset", "show", "/dev/zero"],
     "measured samples": ["eval", "run", "--data", "/dev/zero", "--out", "{tmp}/run"],
     "drawn samples": ["dataset", "draw", "/dev/zero", "--count", "1", "--out", "{tmp}/out.jsonl"],

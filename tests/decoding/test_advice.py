@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from fim_server.decoding.alternatives import complete_session, read_before
-from fim_server.decoding.healing import Healing
+from fim_server.decoding.bias.lexeme_check import WORD_ENDS, Standing
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
-from fim_server.decoding.standing import WORD_ENDS, Standing
+from fim_server.decoding.strategies.alternatives import complete_session, read_before
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

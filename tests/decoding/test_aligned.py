@@ -14,11 +14,11 @@ import torch
 from test_decode import END, SIZE, Brackets, BracketSession, Script, backend
 from test_search import ALPHABET, model_of
 
-from fim_server.decoding import aligned
-from fim_server.decoding.aligned import Aligned
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
+from fim_server.decoding.strategies import aligned
+from fim_server.decoding.strategies.aligned import Aligned
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.text.document import Split

@@ -41,14 +41,14 @@ from transformers import (
 from transformers.cache_utils import DynamicCache
 
 from fim_server import Language
-from fim_server.decoding.alternatives import complete_session
-from fim_server.decoding.batches import decode_together
-from fim_server.decoding.conclusion import final_length, text_of
+from fim_server.decoding.loop.conclusion import final_length, text_of
+from fim_server.decoding.loop.run import Run, start
+from fim_server.decoding.loop.watch import Watch
 from fim_server.decoding.options import DecodeOptions
-from fim_server.decoding.outcomes import Outcome, Task
 from fim_server.decoding.results import Completion, StopReason
-from fim_server.decoding.run import Run, start
-from fim_server.decoding.watch import Watch
+from fim_server.decoding.strategies.alternatives import complete_session
+from fim_server.decoding.strategies.batches import decode_together
+from fim_server.decoding.strategies.outcomes import Outcome, Task
 from fim_server.models import torch_batches
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fim_server.decoding import beside as module
-from fim_server.decoding.alternatives import alternatives, candidates
-from fim_server.decoding.beside import Beside
+from fim_server.decoding import concurrent_prefill as module
+from fim_server.decoding.concurrent_prefill import Beside
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.strategies.alternatives import alternatives, candidates
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.stop import watching

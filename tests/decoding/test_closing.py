@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.alternatives import complete_session
-from fim_server.decoding.closing import Closing
+from fim_server.decoding.ending.right_closer import Closing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
+from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.text.document import Split
 from scripted_models import network
 

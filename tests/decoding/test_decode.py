@@ -13,12 +13,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from fim_server.decoding.alternatives import alternatives, candidates, complete_session
+from fim_server.decoding.bias.hidden_characters import Visible
 from fim_server.decoding.complete import complete
-from fim_server.decoding.constraint import Constraint
+from fim_server.decoding.loop.constraint import Constraint
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion, StopReason
-from fim_server.decoding.visible import Visible
+from fim_server.decoding.strategies.alternatives import alternatives, candidates, complete_session
 from fim_server.models.backend import PREFILL_CHUNK, Logits
 from fim_server.models.masking import word_count
 from fim_server.models.model import FimModel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fim_server.decoding.trimming.defined import defined_again
-from fim_server.decoding.trimming.trimmed import THERE_ALREADY, trimmed
+from fim_server.decoding.ending.trimming.defined import defined_again
+from fim_server.decoding.ending.trimming.trimmed import THERE_ALREADY, trimmed
 from fim_server.language import Language
 from fim_server.text.document import Split
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fim_server.decoding.alternatives import alternatives
-from fim_server.decoding.healing import Healing
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
+from fim_server.decoding.strategies.alternatives import alternatives
 from fim_server.language import Language
 from fim_server.models import onnx_backend
 from fim_server.models.backend import Logits
@@ -226,7 +226,7 @@ def test_nothing_is_drafted_where_nothing_can_be_taken_back(
 
 
 def test_a_draft_ends_with_its_line_and_its_budget(language: Language) -> None:
-    from fim_server.decoding.drafting import MOST_DRAFTED, Drafting
+    from fim_server.decoding.loop.drafting import MOST_DRAFTED, Drafting
 
     model = load_model("embedded", "cpu", "torch")
     drafting = Drafting(model, lambda middle: "values, key=len)\nprint(values)\n" * 3)

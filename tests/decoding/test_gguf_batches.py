@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from test_batches import CUTS, together
 
 from fim_server import Language
-from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.errors import StoppedError
 from fim_server.language.stop import Stop
 from fim_server.models.backend import PREFILL_CHUNK

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.complete import complete
-from fim_server.decoding.healing import Healing
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.errors import SearchLimitError
 from fim_server.language import Language, Session
 from fim_server.language.matcher import Matcher

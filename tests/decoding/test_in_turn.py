@@ -10,10 +10,10 @@ import pytest
 from test_batches import SPLITS, cached_whole, runs_of, together, told, wandering
 from test_decode import BracketSession, ByteMatcher, ByteVocabulary
 
-from fim_server.decoding.in_turn import SharedReading, decode_in_turn
 from fim_server.decoding.options import DecodeOptions
-from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import StopReason
+from fim_server.decoding.strategies.in_turn import SharedReading, decode_in_turn
+from fim_server.decoding.strategies.outcomes import Task
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from fim_server.decoding.alternatives import complete_session, read_ahead
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion, StopReason
+from fim_server.decoding.strategies.alternatives import complete_session, read_ahead
 from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.closing import Closing
-from fim_server.decoding.joined import Joined
+from fim_server.decoding.ending.merged_tokens import Joined
+from fim_server.decoding.ending.right_closer import Closing
 from fim_server.models.numpy_logits import NumpyArithmetic
 from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
 from fim_server.models.torch_backend import TorchArithmetic

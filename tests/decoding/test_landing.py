@@ -18,16 +18,16 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding import landing
-from fim_server.decoding.alternatives import alternatives, complete_session
-from fim_server.decoding.batches import decode_together
 from fim_server.decoding.complete import complete
-from fim_server.decoding.conclusion import conclude
+from fim_server.decoding.loop import landing
+from fim_server.decoding.loop.conclusion import conclude
+from fim_server.decoding.loop.run import start
+from fim_server.decoding.loop.watch import Watch
 from fim_server.decoding.options import DecodeOptions
-from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import Completion, Statistics, StopReason, Won
-from fim_server.decoding.run import start
-from fim_server.decoding.watch import Watch
+from fim_server.decoding.strategies.alternatives import alternatives, complete_session
+from fim_server.decoding.strategies.batches import decode_together
+from fim_server.decoding.strategies.outcomes import Task
 from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.language import Matcher, Session
 from fim_server.language.shapes import SINGLE_LINE, Shape

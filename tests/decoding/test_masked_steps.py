@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
 
 from fim_server import Language
-from fim_server.decoding.masked_steps import MaskedSteps, RowRequest, decode_rows
+from fim_server.decoding.strategies.masked_steps import MaskedSteps, RowRequest, decode_rows
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.masking import contains, word_count
 from fim_server.models.torch_rows import StaticRows

@@ -14,13 +14,13 @@ import torch
 import corpus
 import naming as decoding
 from fim_server import Language, Vocabulary
-from fim_server.decoding.alternatives import alternatives
+from fim_server.decoding.bias.undefined_names import Followed, Naming
 from fim_server.decoding.complete import complete
-from fim_server.decoding.naming import Followed, Naming
 from fim_server.decoding.options import DecodeOptions
-from fim_server.languages.python import binding, required
-from fim_server.languages.python.scanning import LEXEME
-from fim_server.languages.python.tracking import RefusedError, as_bytes
+from fim_server.decoding.strategies.alternatives import alternatives
+from fim_server.language_support.python import binding, required
+from fim_server.language_support.python.scanning import LEXEME
+from fim_server.language_support.python.tracking import RefusedError, as_bytes
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from scripted_models import network

@@ -6,7 +6,7 @@ import pytest
 
 from fim_server import Language, Vocabulary
 from fim_server.decoding.complete import complete
-from fim_server.decoding.following import Following
+from fim_server.decoding.ending.rest_of_line import Following
 from fim_server.decoding.options import DecodeOptions
 from fim_server.text.document import Split
 from scripted_models import network

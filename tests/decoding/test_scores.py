@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fim_server.decoding.alternatives import prompt_of
 from fim_server.decoding.complete import complete
-from fim_server.decoding.conclusion import cuts_lexeme
+from fim_server.decoding.loop.conclusion import cuts_lexeme
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
+from fim_server.decoding.strategies.alternatives import prompt_of
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

@@ -23,7 +23,7 @@ from test_decode import (
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.search import MOST_KEPT, Beginning, Frontier
+from fim_server.decoding.strategies.search import MOST_KEPT, Beginning, Frontier
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.text.document import Split

@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from fim_server.decoding.constraint import Constraint
+from fim_server.decoding.loop.constraint import Constraint
 from fim_server.errors import StoppedError
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fim_server.decoding.results import Completion, StopReason, Written
-from fim_server.decoding.trimming.below import without_line_below, without_repetition
-from fim_server.decoding.trimming.indentation import deepest_column, starts_line
-from fim_server.decoding.trimming.loops import start_of_loop
-from fim_server.decoding.trimming.trimmed import (
+from fim_server.decoding.ending.trimming.below import without_line_below, without_repetition
+from fim_server.decoding.ending.trimming.indentation import deepest_column, starts_line
+from fim_server.decoding.ending.trimming.loops import start_of_loop
+from fim_server.decoding.ending.trimming.trimmed import (
     THERE_ALREADY,
     completed,
     first_trimmed,
@@ -18,6 +17,7 @@ from fim_server.decoding.trimming.trimmed import (
     trimmed,
     without_foreign_indentation,
 )
+from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.text.document import Split
 

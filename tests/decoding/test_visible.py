@@ -7,8 +7,8 @@ import random
 import pytest
 
 from fim_server import Language, Vocabulary
+from fim_server.decoding.bias.hidden_characters import DEAD_BEGINNING, Visible
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.visible import DEAD_BEGINNING, Visible
 from fim_server.text.hidden import HIDDEN, RANGES, escaped, hidden_in, known_at, on_one_line
 from told_shares import Steps, texts_of
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fim_server.decoding.alternatives import candidates, complete_session
-from fim_server.decoding.healing import Healing
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.strategies.alternatives import candidates, complete_session
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

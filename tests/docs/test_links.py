@@ -82,7 +82,9 @@ def words_of_the_code() -> frozenset[str]:
     suffixes = (".py", ".pyi", ".rs", ".toml")
     found: set[str] = set()
     for path in tracked():
-        if path.startswith(("fim_server/", "rust_core/", "tests/")) and path.endswith(suffixes):
+        if path.startswith(("benchmarks/", "fim_server/", "rust_core/", "tests/", "training/")) and path.endswith(
+            suffixes
+        ):
             found.update(re.findall(r"\w+", text_of(path)))
     return frozenset(found)
 
@@ -230,8 +232,8 @@ def test_commands_of_the_command_line_are_real(capsys: pytest.CaptureFixture[str
 
 def test_commands_of_the_training_are_real(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
-    main = importlib.import_module("fim_server.training.__main__").main
-    commands = [*shown(r"python -m fim_server\.training"), *shown(r"-m fim_server\.training")]
+    main = importlib.import_module("training.__main__").main
+    commands = shown(r"\./dev train")
     assert len(commands) > 10
     wrong = []
     for page, words in commands:

@@ -14,10 +14,10 @@ import pytest
 from command_line import run_command
 from fim_server import Language
 from fim_server.errors import ModelError
-from fim_server.evaluation.choosing.findings import Aspect, findings
-from fim_server.evaluation.choosing.holes import holes
-from fim_server.evaluation.choosing.speed import Speed
-from fim_server.evaluation.choosing.trial import Trial, mean_loss, try_out
+from fim_server.evaluation.model_check.findings import Aspect, findings
+from fim_server.evaluation.model_check.holes import holes
+from fim_server.evaluation.model_check.speed import Speed
+from fim_server.evaluation.model_check.trial import Trial, mean_loss, try_out
 from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel

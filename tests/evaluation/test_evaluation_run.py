@@ -25,7 +25,7 @@ from evaluation_samples import FILE, record_of, sample_of
 from fim_server import Language
 from fim_server.datasets import Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets.python import sandbox
-from fim_server.decoding.healing import Healing
+from fim_server.decoding.loop.healing import Healing
 from fim_server.evaluation.records import (
     MODES,
     Record,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fim_server.cli import program as cli
-from fim_server.evaluation.choosing import known
-from fim_server.evaluation.choosing.known import (
+from fim_server.evaluation.model_check import known
+from fim_server.evaluation.model_check.known import (
     FILE,
     Here,
     Kept,

@@ -111,10 +111,6 @@ def test_the_default_model_is_built_without_torch(small: Path, source: str, tmp_
         ("check", "{source}", "--json"),
         ("explain", "{source}", "5:13", "--json"),
         ("languages", "--json"),
-        ("bench", "engine", "--help"),
-        ("bench", "masks", "--help"),
-        ("bench", "server", "--help"),
-        ("bench", "runtimes", "--help"),
         ("dataset", "--help"),
         ("eval", "--help"),
     ],
@@ -147,11 +143,6 @@ def test_what_needs_torch_says_so_in_one_line(
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == f"fim-server: {said.format(folder=folder)}: {NEEDS_TORCH}"
     assert "Traceback" not in done.stderr
-
-
-def test_measuring_runtimes_needs_torch(small: Path) -> None:
-    done = run(small, "bench", "runtimes", "--json")
-    assert (done.returncode, done.stderr) == (2, f"fim-server: bench runtimes: {NEEDS_TORCH}\n")
 
 
 @needs_package
@@ -187,7 +178,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_package
 def test_the_wheel_completes_a_file_in_an_empty_environment(wheel: Path, tmp_path: Path, source: str) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert not [name for name in names if name.startswith("fim_server/training/")]
+    assert not [name for name in names if name.startswith(("benchmarks/", "training/", "tests/"))]
     assert "fim_server/models/embedded/onnx/model.onnx" in names
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     programs = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")

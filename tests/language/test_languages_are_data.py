@@ -27,16 +27,16 @@ ENGINE = Path("rust_core")
 OWN_TESTS = ("tests.rs", "test_languages.rs")
 
 OF_ONE_LANGUAGE = {
-    "bench": "measures the engine on Python and JSON, beside other engines and in an editor that is set up for Python",
     "datasets": "cuts holes into Python files, and runs their tests; fetches packages; compares languages with parsers",
+    "language_support": "knows names, scopes and notebooks of single languages: optional code",
     "evaluation": "judges Python files with CPython, all others with the judges of datasets",
-    "training": "trains a model of Python files",
 }
 """Parts of the package that are about one language by their purpose, each with what that is."""
 
 ALLOWED = {
     ("rust_core/src/completing", "_"): "a character of names in any language, as letters and digits are",
     ("fim_server/server", "_"): "the same",
+    ("fim_server/suggest", "_"): "the same",
     ("fim_server/decoding", "_"): "the same",
     ("fim_server/language", "_"): "the same",
     ("fim_server/language", '"'): "around a fixed text where lexemes are listed",

@@ -18,9 +18,9 @@ import pytest
 import torch
 
 from fim_server import Vocabulary
-from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason, Won
+from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.errors import LanguageError, SearchLimitError
 from fim_server.language import Language, Matcher, Session
 from fim_server.language.shapes import SINGLE_LINE

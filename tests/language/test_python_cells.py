@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from editor import parses
-from fim_server.languages.python import cells
+from fim_server.language_support.python import cells
 
 CASES = tomllib.loads(Path(__file__).with_name("python_cells.toml").read_text(encoding="utf-8"))["cells"]
 MARK = "‸"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fim_server.languages.python import members
-from fim_server.languages.python.members import unknown_member
+from fim_server.language_support.python import members
+from fim_server.language_support.python.members import unknown_member
 
 CLASS = """{mark}class {name}{bases}:
     rate: int = 1

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import fim_server
-from fim_server.languages.python import binding, imports
-from fim_server.languages.python.modules import Modules
-from fim_server.languages.python.parsing import MOST_DOTS, cost_of_formatted, is_cheap, tree_of
-from fim_server.languages.python.scopes import bound_in
+from fim_server.language_support.python import binding, imports
+from fim_server.language_support.python.modules import Modules
+from fim_server.language_support.python.parsing import MOST_DOTS, cost_of_formatted, is_cheap, tree_of
+from fim_server.language_support.python.scopes import bound_in
 
 PACKAGE = Path(fim_server.__file__).parent
 
@@ -150,6 +150,6 @@ def test_sources_of_users_are_parsed_at_one_place() -> None:
     }
     # `missing` reads the table of a source that was parsed before.
     assert found == {
-        ("languages/python/parsing.py", "ast.parse("),
-        ("languages/python/imports.py", "symtable.symtable("),
+        ("language_support/python/parsing.py", "ast.parse("),
+        ("language_support/python/imports.py", "symtable.symtable("),
     }

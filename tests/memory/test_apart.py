@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.memory import Memory
-from fim_server.server.private import PrivateDocuments
+from fim_server.suggest.sources.private_documents import PrivateDocuments
 
 LOOP = "rows = read(path)\nfor row in rows:\n    total += row.amount\n"
 RUST = "let rows = read(path);\nfor "

@@ -7,8 +7,8 @@ from math import isclose
 from types import SimpleNamespace
 from typing import Any
 
+from fim_server.memory.continuations import offer_of
 from fim_server.memory.features import NAMES, VARYING, features
-from fim_server.memory.offers import offer_of
 from fim_server.memory.weights import Weights, confidence, fitted_weights
 
 

@@ -26,8 +26,8 @@ from fim_server.models.store.folders import cached_damage
 from fim_server.models.store.get import get, remove
 from fim_server.models.store.manifest import MANIFEST, STAMPS, damage_of, hub_damage_of
 from fim_server.models.store.state import State, state_of, to_be_got
-from fim_server.server.settings import ServerSettings
-from fim_server.server.shared_models import SharedModels
+from fim_server.suggest.settings import ServerSettings
+from fim_server.workers.shared_models import SharedModels
 from model_store import Told
 from tiny_base import tiny_weights, write_tiny_base
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fim_server.errors import ModelError
-from fim_server.evaluation.choosing.known import models_here
-from fim_server.evaluation.choosing.listing import list_models
+from fim_server.evaluation.model_check.known import models_here
+from fim_server.evaluation.model_check.listing import list_models
 from fim_server.models.store import hub as module
 from fim_server.models.store.get import is_removable, remove
 from fim_server.models.store.hub import hub_models

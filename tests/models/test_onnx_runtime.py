@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from corpus import cuts, python
 from fim_server.cli import program as cli
-from fim_server.decoding.batches import decode_together
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
+from fim_server.decoding.strategies.batches import decode_together
 from fim_server.errors import ModelError
 from fim_server.models import onnx_backend
 from fim_server.models.backend import PREFILL_CHUNK
@@ -36,8 +36,8 @@ from fim_server.models.reading import Reading, Readings
 from fim_server.models.source import locate
 from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
-from fim_server.training.__main__ import main as train
 from tiny_models import write_tiny_model
+from training.__main__ import main as train
 
 EMBEDDED = Path(locate(None))
 
@@ -412,7 +412,7 @@ def test_a_damaged_export_is_one_clear_line(damage: str, tiny: Path) -> None:
 
 def test_the_embedded_export_is_of_the_embedded_weights() -> None:
     record = json.loads((EMBEDDED / "onnx" / "export.json").read_text(encoding="utf-8"))
-    assert record["weights_sha256"] == weights_digest(EMBEDDED), "run: python -m fim_server.training onnx"
+    assert record["weights_sha256"] == weights_digest(EMBEDDED), "run: ./dev train onnx"
 
 
 def test_the_embedded_model_is_small_enough_to_install() -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.remote import llama_cpp_server
 from corpus import cuts, python
 from endpoints import Endpoint, serving
-from fim_server.bench.remote import llama_cpp_server
 from fim_server.cli import program as cli
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions

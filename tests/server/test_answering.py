@@ -11,7 +11,7 @@ from pygls.protocol import JsonRPCRequestMessage
 
 from fim_server.server.app import create_server
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.settings import ServerSettings
+from fim_server.suggest.settings import ServerSettings
 
 
 class Pieces:

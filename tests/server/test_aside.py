@@ -11,12 +11,13 @@ import pytest
 
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
-from fim_server.server import aside, completing
-from fim_server.server.aside import Aside, wait_for
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest import pipeline
+from fim_server.suggest.job import Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.system import blocking_pool
+from fim_server.system.blocking_pool import Aside, wait_for
 from fim_server.text.document import Split
+from fim_server.workers.worker import CompletionWorker
 from watched import PATIENCE, give_model, until
 
 
@@ -48,23 +49,23 @@ def left(aside: Aside, key: str, disk: Disk) -> None:
 
 
 def test_what_is_done_already_is_not_begun_again(disk: Disk) -> None:
-    aside = Aside()
+    pool = Aside()
     for _ in range(20):
-        left(aside, "a", disk)
+        left(pool, "a", disk)
     assert disk.reads == 1
     disk.answers.set()
-    assert aside.do("a", disk.read) == "read"
-    until(lambda: not aside._under_way)
-    assert aside.do("a", lambda: "anew") == "anew"
+    assert pool.do("a", disk.read) == "read"
+    until(lambda: not pool._under_way)
+    assert pool.do("a", lambda: "anew") == "anew"
 
 
 def test_there_are_no_more_threads_than_a_few_and_who_finds_none_waits_for_one(disk: Disk) -> None:
-    aside = Aside(most=2)
+    pool = Aside(most=2)
     for number in range(20):
-        left(aside, str(number), disk)
+        left(pool, str(number), disk)
     assert disk.reads == 2
     found: list[str] = []
-    waiting = threading.Thread(target=lambda: found.append(aside.do("another", lambda: "done")), daemon=True)
+    waiting = threading.Thread(target=lambda: found.append(pool.do("another", lambda: "done")), daemon=True)
     waiting.start()
     time.sleep(0.05)
     assert found == []
@@ -77,11 +78,11 @@ def test_what_goes_wrong_is_told_to_who_waits_and_tried_again() -> None:
     def fail() -> str:
         raise LanguageError("no such language")
 
-    aside = Aside()
+    pool = Aside()
     for _ in range(2):
         with pytest.raises(LanguageError, match="no such language"):
-            aside.do("a", fail)
-    assert aside.do("a", lambda: "found") == "found"
+            pool.do("a", fail)
+    assert pool.do("a", lambda: "found") == "found"
 
 
 def test_what_comes_as_soon_as_it_is_waited_for_no_longer_is_had() -> None:
@@ -111,7 +112,7 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
         return Language.load("python")
 
     monkeypatch.setattr(Request, "language", language)
-    monkeypatch.setattr(completing, "ASIDE", Aside())
+    monkeypatch.setattr(pipeline, "ASIDE", Aside())
     worker = CompletionWorker(ServerSettings(prefetch=False))
     give_model(worker)
     before, last = threading.active_count(), None
@@ -129,5 +130,5 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
 
 
 def test_the_process_has_as_few_of_them_for_all_its_clients() -> None:
-    assert vars(completing)["ASIDE"] is aside.ASIDE
-    assert aside.ASIDE._most == aside.MOST_ASIDE
+    assert vars(pipeline)["ASIDE"] is blocking_pool.ASIDE
+    assert blocking_pool.ASIDE._most == blocking_pool.MOST_ASIDE

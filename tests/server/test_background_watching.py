@@ -13,20 +13,22 @@ from lsprotocol import types
 from fim_server.errors import ModelError, StoppedError
 from fim_server.language import Language, Session, Stop
 from fim_server.models.model import FimModel
-from fim_server.server import finishing, shared_models, watching, worker
+from fim_server.server import supervisor
 from fim_server.server.app import create_server
-from fim_server.server.completing import Completer, Loaded
-from fim_server.server.finishing import Finisher, Unfinished
+from fim_server.server.handlers.lifecycle import on_changed, on_closed
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.lifecycle import on_changed, on_closed
-from fim_server.server.loading import load, reload
-from fim_server.server.settings import ServerSettings
-from fim_server.server.shared_models import SharedModels
+from fim_server.server.models.loading import load, reload
 from fim_server.server.status import STATUS, tell_status
-from fim_server.server.watched_threads import SILENT_LOOKS, WatchedThread
-from fim_server.server.work import Work, answer_of
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.context import background_open
+from fim_server.suggest.context.background_open import Finisher, Unfinished
+from fim_server.suggest.job import Work, answer_of
+from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.settings import ServerSettings
+from fim_server.system.watched_threads import SILENT_LOOKS, WatchedThread
 from fim_server.text.reuse import Sessions
+from fim_server.workers import shared_models, worker
+from fim_server.workers.shared_models import SharedModels
+from fim_server.workers.worker import CompletionWorker
 from watched import PATIENCE, SETTINGS, Blocked, Gated, give_model, loaded, model_on, request, until
 
 URI = "file:///a%20b.py"
@@ -142,7 +144,7 @@ def test_a_stuck_thread_is_given_up_though_its_document_was_closed(stuck: Stuck)
 
 
 def test_only_so_many_texts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finishing, "MOST_GIVEN_UP", 2)
+    monkeypatch.setattr(background_open, "MOST_GIVEN_UP", 2)
     unfinished = Unfinished()
     keys = [(PYTHON, number, number) for number in range(3)]
     for key in keys:
@@ -158,9 +160,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FimLanguageServer]:
     """A server that says what it has to say to a list, and looks often."""
     server = create_server(SETTINGS)
     said: list[Any] = []
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr("fim_server.server.loading.to_be_got", lambda wanted: None)
-    monkeypatch.setattr("fim_server.server.loading.begin_progress", nothing)
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("fim_server.server.models.loading.to_be_got", lambda wanted: None)
+    monkeypatch.setattr("fim_server.server.models.loading.begin_progress", nothing)
     monkeypatch.setattr(server, "log", lambda kind, message: said.append(message))
     monkeypatch.setattr(server, "window_show_message", said.append)
     monkeypatch.setattr(server.protocol, "notify", lambda method, status: said.append((method, status)))
@@ -246,7 +248,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr("fim_server.models.load.load_model", disk)
     monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
     monkeypatch.setattr(worker, "LOADING_LOOKS", 5)
-    monkeypatch.setattr(watching, "LOADING_LOOKS", 60)
+    monkeypatch.setattr(supervisor, "LOADING_LOOKS", 60)
     monkeypatch.setattr(shared_models, "OVERDUE_SECONDS", 0.0)
     yield disk
     disk.gate.set()

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.decoding.alternatives import prompt_of
+from fim_server.decoding.strategies.alternatives import prompt_of
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.models.project_context import ProjectContext
-from fim_server.server import beyond_file
-from fim_server.server.beyond_file import PLACE_LINES, BeyondFile, choose, joined
-from fim_server.server.project import Project
-from fim_server.server.prompts import Prompts
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.context import cross_file
+from fim_server.suggest.context.cross_file import PLACE_LINES, BeyondFile, choose, joined
+from fim_server.suggest.context.prompts import Prompts
+from fim_server.suggest.job import Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project import Project
 from fim_server.text.document import Split
+from fim_server.workers.worker import CompletionWorker
 from tiny_models import write_tiny_model
 
 PYTHON = Language.load("python")
@@ -115,7 +115,7 @@ def test_it_stays_while_somebody_types_and_changes_elsewhere(
     for typed in ("to", "total_", "total = Ledger()\n    ", "a\n" * (PLACE_LINES - 1)):
         assert beyond.context(project, ask(LEFT + typed), PYTHON) is first
     calls: list[Request] = []
-    monkeypatch.setattr(beyond_file, "choose", lambda project, request, language: calls.append(request))
+    monkeypatch.setattr(cross_file, "choose", lambda project, request, language: calls.append(request))
     assert beyond.context(project, ask(LEFT + "a\n" * PLACE_LINES), PYTHON) is None
     assert len(calls) == 1
 
@@ -125,10 +125,10 @@ def test_where_nothing_was_found_it_is_looked_again(
 ) -> None:
     beyond = BeyondFile()
     found: list[ProjectContext | None] = [None, ProjectContext("", "here.py", (("a.py", "a"),))]
-    monkeypatch.setattr(beyond_file, "choose", lambda *asked: found.pop(0))
+    monkeypatch.setattr(cross_file, "choose", lambda *asked: found.pop(0))
     assert beyond.context(project, ask(), PYTHON) is None
     assert beyond.context(project, ask(), PYTHON) is None
-    monkeypatch.setattr(beyond_file, "LOOK_AGAIN_SECONDS", -1)
+    monkeypatch.setattr(cross_file, "LOOK_AGAIN_SECONDS", -1)
     assert beyond.context(project, ask(), PYTHON) is not None
 
 

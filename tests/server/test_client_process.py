@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from editor import PATIENCE, SERVE, Ending, Server, Wire, wired, wired_tcp
-from fim_server.server import client_process
-from fim_server.server.client_process import ClientProcesses, Descriptor, Handle, Polled
+from fim_server.server.connection import client_process
+from fim_server.server.connection.client_process import ClientProcesses, Descriptor, Handle, Polled
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 UNUSED = (1 << 31) - 1

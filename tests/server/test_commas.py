@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fim_server.language import Language
-from fim_server.server.commas import with_last_comma
+from fim_server.suggest.postprocess.trailing_comma import with_last_comma
 from fim_server.text.document import Split
 
 HABIT = """\

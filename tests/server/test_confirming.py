@@ -13,11 +13,11 @@ from answers import answered, offer
 from connected import URI, Connected
 from fim_server.decoding.results import Written
 from fim_server.language import Stop
-from fim_server.server.choosing import others_of, together
-from fim_server.server.completing import Completer, Loaded
-from fim_server.server.memory import Offer
 from fim_server.server.requests import confirmed
-from fim_server.server.work import Request, Work, answer_of
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.job import Request, Work, answer_of
+from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.ranking.rank import others_of, together
 from watched import SETTINGS, Blocked, request
 
 LINE = "call(first)"

@@ -9,8 +9,13 @@ import pytest
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.language import Language
 from fim_server.language.state import State
-from fim_server.server.endings import ENDING_LIKELIHOOD, MOST_COVERED, with_any_ending, with_shortest_ending
-from fim_server.server.place import contains_in_order
+from fim_server.suggest.context.cursor import contains_in_order
+from fim_server.suggest.postprocess.endings import (
+    ENDING_LIKELIHOOD,
+    MOST_COVERED,
+    with_any_ending,
+    with_shortest_ending,
+)
 from fim_server.text.document import Split
 
 

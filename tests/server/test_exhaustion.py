@@ -16,7 +16,7 @@ import pytest
 
 from editor import PATIENCE, SERVE, STATUS, Ending, Server, Wire, patiently
 from fim_server.errors import EXHAUSTED, ModelError, is_exhaustion
-from fim_server.server.exhaustion import SAID
+from fim_server.server.models.exhaustion import SAID
 
 LACKING = [sys.executable, str(Path(__file__).parents[1] / "support" / "server_lacking.py")]
 

@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 
 from editor import PATIENCE, Editor, parses, serving
-from fim_server.decoding import alternatives
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.strategies import alternatives
 from fim_server.errors import StoppedError
 from fim_server.language import Language, Session, Stop
 from fim_server.models.pace import Pace
 from fim_server.models.turn import Turn
 from fim_server.recovery import budget as budgets
 from fim_server.recovery.budget import Budget
-from fim_server.server import finishing
-from fim_server.server.completing import Completer, Loaded
-from fim_server.server.contexts import Contexts, Opened
-from fim_server.server.finishing import Finisher
-from fim_server.server.prompts import KeptReadings
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request, Work, answer_of
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.context import background_open
+from fim_server.suggest.context.background_open import Finisher
+from fim_server.suggest.context.prompts import KeptReadings
+from fim_server.suggest.context.sessions import Contexts, Opened
+from fim_server.suggest.job import Request, Work, answer_of
+from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from fim_server.text.reuse import Sessions
+from fim_server.workers.worker import CompletionWorker
 
 URI = "file:///a.py"
 ENTRIES = "".join(f'    "name {number}": ({number}, [{number}], "value"),\n' for number in range(4_000))
@@ -115,13 +115,13 @@ def test_what_is_left_is_left_and_a_closed_one_takes_nothing(waiting: tuple[Wait
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch, waiting: tuple[Waiting, Finisher]) -> None:
-    monkeypatch.setattr(finishing, "SECONDS", 0.01)
+    monkeypatch.setattr(background_open, "SECONDS", 0.01)
     sessions, finisher = waiting
     python = Language.load("python")
-    for _ in range(finishing.MOST_TRIES + 2):
+    for _ in range(background_open.MOST_TRIES + 2):
         finisher.finish(URI, python, "x = ", "\none\n")
         until(lambda: not finisher.is_finishing(URI, python, "\none\n"))
-    assert len(sessions.begun) == finishing.MOST_TRIES
+    assert len(sessions.begun) == background_open.MOST_TRIES
 
 
 # --- the sessions of documents ------------------------------------------------------------------------------------

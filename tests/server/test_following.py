@@ -14,11 +14,11 @@ import pytest_asyncio
 from answers import offer
 from connected import URI, Connected
 from fim_server.language import Stop
-from fim_server.server import following
-from fim_server.server.completing import Completer, Loaded
-from fim_server.server.following import typed_since
+from fim_server.server import type_through
+from fim_server.server.type_through import typed_since
 from fim_server.server.usage import Usage
-from fim_server.server.work import Costs, Request, Work, answer_of
+from fim_server.suggest.job import Costs, Request, Work, answer_of
+from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.text.document import Split
 from watched import SETTINGS, Blocked, request
 
@@ -190,7 +190,7 @@ async def test_what_came_to_something_else_is_asked_again(client: Connected, mod
 
 @pytest.mark.asyncio
 async def test_what_nobody_follows_ends(client: Connected, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "KEPT_SECONDS", 0.05)
+    monkeypatch.setattr(type_through, "KEPT_SECONDS", 0.05)
     await first_asked(client, model, "call")
     client.cancel("first")
     await client.until(lambda: URI in client.server.left)

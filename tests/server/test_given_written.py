@@ -10,10 +10,10 @@ import pytest
 
 from answers import answered, offer
 from fim_server.decoding.results import Written
-from fim_server.server.doubts import Doubt
-from fim_server.server.memory import Offer, moved
-from fim_server.server.showing import confidence, first_confidence
-from fim_server.server.weighing import given_written
+from fim_server.suggest.answer_cache import Offer, moved
+from fim_server.suggest.ranking.display import confidence, first_confidence
+from fim_server.suggest.ranking.red_flags import Doubt
+from fim_server.suggest.ranking.rescore import given_written
 
 
 def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Offer:

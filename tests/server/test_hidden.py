@@ -16,9 +16,9 @@ from lsprotocol import types
 from answers import answered, offer
 from editor import Client, Editor, serving, written
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.loading import fail
 from fim_server.server.logs import FORMAT, Escaping
 from fim_server.server.messages import FallbackKinds, inline_items, list_items, model_json
+from fim_server.server.models.loading import fail
 from fim_server.server.status import tell_status
 from fim_server.text.document import LINE_BREAK, Document, PositionEncoding, Split
 from fim_server.text.hidden import HIDDEN

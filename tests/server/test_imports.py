@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.language import Language
-from fim_server.languages.python.imports import (
+from fim_server.language_support.python.imports import (
     begun,
     definable,
     importable,
@@ -22,7 +22,10 @@ from fim_server.languages.python.imports import (
     missing,
     public_names,
 )
-from fim_server.server.imports import (
+from fim_server.suggest.job import Request
+from fim_server.suggest.postprocess.identifiers import module_of
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.missing_names import (
     IMPORT_SHARE,
     MOST_LINE,
     ImportAdvice,
@@ -31,9 +34,6 @@ from fim_server.server.imports import (
     is_needless_import,
     with_imports,
 )
-from fim_server.server.names import module_of
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
 from fim_server.text.document import Split
 
 SOURCE = """
@@ -103,7 +103,7 @@ def test_what_a_module_has_is_read_and_not_run(tmp_path: Path) -> None:
     assert public_names("lending") is None
     assert public_names("collections.none") == frozenset()
     code = (
-        "import sys; from fim_server.languages.python.imports import public_names as names;"
+        "import sys; from fim_server.language_support.python.imports import public_names as names;"
         "print('ServerProxy' in names('xmlrpc.client'), 'getpass' in names('getpass'), *sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from connected import COMMAND, URI, Connected
 from editor import INVALID_PARAMS, Wire
-from fim_server.server.spellings import identity_of
+from fim_server.server.documents.spellings import identity_of
 
 pytestmark = pytest.mark.asyncio
 

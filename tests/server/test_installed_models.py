@@ -14,14 +14,14 @@ import pytest
 
 from editor import Client, Editor, serving
 from fim_server.errors import ModelError
-from fim_server.evaluation.choosing.known import Kept, keep_speed, models_here
+from fim_server.evaluation.model_check.known import Kept, keep_speed, models_here
 from fim_server.models.source import locate
 from fim_server.models.store.manifest import write_manifest
 from fim_server.models.turn import Turn
 from fim_server.server import ServerSettings
-from fim_server.server import installed as module
-from fim_server.server.installed import is_in_use, looked_up
-from fim_server.server.shared_models import SharedModels
+from fim_server.server.models import installed as module
+from fim_server.server.models.installed import is_in_use, looked_up
+from fim_server.workers.shared_models import SharedModels
 
 TEXT = "import os\n\n\ndef names(path, count):\n    return \n"
 HERE = TEXT.index("return ") + 7

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from fim_server.languages.python.lacking import MOST_NAMES, bound_at, code_of, lacking_of
-from fim_server.languages.python.preferring import Preference
-from fim_server.languages.python.scopes import scope_at
-from fim_server.server.imports import LACKING_SHARE, LineAdvice, with_imports
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.language_support.python.lacking import MOST_NAMES, bound_at, code_of, lacking_of
+from fim_server.language_support.python.preferring import Preference
+from fim_server.language_support.python.scopes import scope_at
+from fim_server.suggest.job import Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.missing_names import LACKING_SHARE, LineAdvice, with_imports
 from fim_server.text.document import Split
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fim_server.languages.python.marks import likely
-from fim_server.server.imports import IMPORT_SHARE
-from fim_server.server.marks import with_marks
+from fim_server.language_support.python.marks import likely
+from fim_server.suggest.sources.definition_marks import with_marks
+from fim_server.suggest.sources.missing_names import IMPORT_SHARE
 from fim_server.text.document import Split
 
 CLASS = "class A:\n    x = 1\n\n"

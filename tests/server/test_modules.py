@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from fim_server.language.limited_files import read_found
-from fim_server.languages.python.imports import importable
-from fim_server.languages.python.modules import MOST_BYTES, Modules
-from fim_server.languages.python.preferring import Preference, fitted_weights
-from fim_server.languages.python.scopes import scope_at
-from fim_server.server.preferring import Preferences
-from fim_server.server.project import Project
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.language_support.python.imports import importable
+from fim_server.language_support.python.modules import MOST_BYTES, Modules
+from fim_server.language_support.python.preferring import Preference, fitted_weights
+from fim_server.language_support.python.scopes import scope_at
+from fim_server.suggest.job import Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project import Project
+from fim_server.suggest.sources.scope_cache import Preferences
 from fim_server.text.document import Split
 
 

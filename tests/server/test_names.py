@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from fim_server.language import Language
-from fim_server.server import names as server_names
-from fim_server.server.doubts import defined_again
-from fim_server.server.names import WORD, Names, OwnNames, own_names
+from fim_server.suggest.postprocess import identifiers as server_names
+from fim_server.suggest.postprocess.identifiers import WORD, Names, OwnNames, own_names
+from fim_server.suggest.ranking.red_flags import defined_again
 from fim_server.text.document import Split
 
 
@@ -89,9 +89,9 @@ def words_by_themselves(marked: str, text: str) -> list[str]:
 
 
 def test_after_any_edit_the_names_are_those_of_the_text_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.names.is_in_prose", lambda session, middle: False)
-    monkeypatch.setattr("fim_server.server.names.AT_ONCE", 7)
-    monkeypatch.setattr("fim_server.server.names.own_names", lambda language: OwnNames(frozenset()))
+    monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.is_in_prose", lambda session, middle: False)
+    monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.AT_ONCE", 7)
+    monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.own_names", lambda language: OwnNames(frozenset()))
     random, names = Random(4), Names()
     session = Language.load("python").open("", "")
     pieces = [

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from connected import Connected
 from editor import Wire
-from fim_server.server.documents import OpenDocuments
+from fim_server.server.documents.open_documents import OpenDocuments
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fim_server.language import Language, Session
-from fim_server.languages.python import cells as reader
-from fim_server.server import other_cells
-from fim_server.server.contexts import Contexts, Opened
-from fim_server.server.other_cells import Broken, OtherCells
+from fim_server.language_support.python import cells as reader
+from fim_server.suggest.context import other_cells
+from fim_server.suggest.context.other_cells import Broken, OtherCells
+from fim_server.suggest.context.sessions import Contexts, Opened
 from fim_server.text.document import Split
 from fim_server.text.notebook import Cell, CellContexts, Notebook, cut
 

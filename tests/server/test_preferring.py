@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fim_server.decoding.alternatives import complete_session
-from fim_server.decoding.healing import Healing
+from fim_server.decoding.bias.name_bias import LOOKED_AT, preferred, text_of
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
-from fim_server.decoding.preferring import LOOKED_AT, preferred, text_of
+from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.language import Language
-from fim_server.languages.python import preferring
-from fim_server.languages.python.preferring import Preference, callee, fitted_weights, is_text, parameters_of
-from fim_server.languages.python.scopes import MOST_CHARACTERS, Scope, Words, bound_in, parameters, scope_at
+from fim_server.language_support.python import preferring
+from fim_server.language_support.python.preferring import Preference, callee, fitted_weights, is_text, parameters_of
+from fim_server.language_support.python.scopes import MOST_CHARACTERS, Scope, Words, bound_in, parameters, scope_at
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.server.preferring import Preferences
-from fim_server.server.project import Project
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.suggest.job import Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project import Project
+from fim_server.suggest.sources.scope_cache import Preferences
 from fim_server.text.document import Split
 
 FILE = '''
@@ -508,6 +508,7 @@ def test_parameters_of_what_the_projects_other_files_define(tmp_path: Path) -> N
 
 
 def test_the_language_is_asked_for_without_what_is_heavy() -> None:
-    code = "import fim_server.server.preferring, sys; print('torch' in sys.modules, 'onnxruntime' in sys.modules)"
+    module = "fim_server.suggest.sources.scope_cache"
+    code = f"import {module}, sys; print(*({{'torch', 'onnxruntime'}} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["False", "False"]
+    assert ran.stdout.split() == []

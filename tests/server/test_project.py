@@ -19,26 +19,28 @@ from lsprotocol import types
 from connected import Connected
 from editor import AUTOMATIC, INVOKED, SETTINGS, Client, Editor, Wire, assert_parses, capabilities, serving, written
 from fim_server import server
-from fim_server.decoding.alternatives import complete_session
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.language import Language, Stop
-from fim_server.languages.python.binding import unbound
+from fim_server.language_support.python.binding import unbound
 from fim_server.memory import Memory
 from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
-from fim_server.server import lifecycle, names, recalling
-from fim_server.server.choosing import cuts_of_lines
-from fim_server.server.completing import Completer
-from fim_server.server.contexts import Contexts, Opened
-from fim_server.server.memory import Offer
-from fim_server.server.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
-from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import shown, worth
-from fim_server.server.work import PromptTokens, Request
-from fim_server.server.worker import CompletionWorker
+from fim_server.server.handlers import lifecycle
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.context.sessions import Contexts, Opened
+from fim_server.suggest.job import PromptTokens, Request
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.postprocess import identifiers
+from fim_server.suggest.ranking.display import shown, worth
+from fim_server.suggest.ranking.rank import cuts_of_lines
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources import project_suggestions
+from fim_server.suggest.sources.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
 from fim_server.text.document import Split
+from fim_server.workers.worker import CompletionWorker
 from watched import until
 
 ELSEWHERE = """
@@ -161,7 +163,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     made_share: float,
 ) -> None:
     """The plain twin makes an offer of all that the memory says, and then looks which may be shown."""
-    monkeypatch.setattr(recalling, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
+    monkeypatch.setattr(project_suggestions, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
     folder = Path(server.__file__).parent
     project.read([folder.as_uri()], {".py": "python"})
     text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
@@ -187,7 +189,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         offers = [
             offer
             for offer, whole in plain._recalls.weighed(request, opened, language)
-            if shown(offer, closers, shown_from) and (not ask_model or whole >= recalling.RECALL_CONFIDENCE)
+            if shown(offer, closers, shown_from) and (not ask_model or whole >= project_suggestions.RECALL_CONFIDENCE)
         ]
         if not ask_model:
             offers.sort(key=lambda offer: -worth(offer, closers, shown_from))
@@ -223,9 +225,9 @@ def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -
             opened = completer.contexts.open(uri, language, split)
             found = completer._recalls.likeliest(request, opened, language)
             every = [offer for offer, _ in completer._recalls.weighed(request, opened, language)]
-            assert found == (every if invoked else every[: recalling.MOST_KEPT])
+            assert found == (every if invoked else every[: project_suggestions.MOST_KEPT])
             most = max(most, len(every))
-    assert most > recalling.MOST_KEPT
+    assert most > project_suggestions.MOST_KEPT
 
 
 def test_the_memory_is_told_of_a_document_where_a_cursor_rests(project: Project) -> None:
@@ -249,13 +251,13 @@ def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pyte
     split = told(project, "file:///rests.py", HERE, AT)
     request = Request("file:///rests.py", split, "python", "", False, True, settings)
     read: list[int] = []
-    count_words = names.words_of
+    count_words = identifiers.words_of
 
     def counted(text: str, start: int, end: int) -> Any:
         read.append(end - start)
         return count_words(text, start, end)
 
-    monkeypatch.setattr(names, "words_of", counted)
+    monkeypatch.setattr(identifiers, "words_of", counted)
     one.read_at_rest(None, replace(request, settings=replace(settings, names="off")), Stop())
     assert read == []
     one.read_at_rest(None, request, Stop())

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from fim_server.decoding.alternatives import prompt_of
+from fim_server.decoding.strategies.alternatives import prompt_of
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import LEAST_PROMPT, LONG_FACTOR, MOST_LONG, Pace
-from fim_server.server.prompts import EXTRA_MS, LEAST_AHEAD, Prompts
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
+from fim_server.suggest.context.prompts import EXTRA_MS, LEAST_AHEAD, Prompts
+from fim_server.suggest.job import Request
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from scripted_models import Counted
 from tiny_models import write_tiny_model

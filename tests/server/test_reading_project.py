@@ -14,11 +14,12 @@ import pytest
 from lsprotocol import types
 
 from editor import Wire, wired
-from fim_server.server import indexing, watching
+from fim_server.server import supervisor
 from fim_server.server.app import create_server
-from fim_server.server.budget import MEGABYTE
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.models import indexing
 from fim_server.server.status import STATUS
+from fim_server.workers.budget import MEGABYTE
 from watched import SETTINGS, give_model
 
 
@@ -75,11 +76,11 @@ def test_the_server_is_looked_after_while_files_are_read(
 ) -> None:
     ls, _ = server
     ls.project = project = Reading([])  # type: ignore[assignment]
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(watching, "resident_bytes", lambda: 1 << 50)
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "resident_bytes", lambda: 1 << 50)
 
     async def looked_after() -> None:
-        watching.look_after(ls)
+        supervisor.look_after(ls)
         assert ls.watch is not None
         await ls.watch
 

@@ -9,15 +9,15 @@ from threading import Event
 import pytest
 
 from answers import offer
-from fim_server.decoding.beside import Beside
+from fim_server.decoding.concurrent_prefill import Beside
 from fim_server.decoding.results import Written
 from fim_server.errors import StoppedError
-from fim_server.server.memory import Offer
-from fim_server.server.recalling import Recalls
-from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import first_confidence
-from fim_server.server.weighing import given_written
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.ranking.display import first_confidence
+from fim_server.suggest.ranking.rescore import given_written
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project_suggestions import Recalls
+from fim_server.workers.worker import CompletionWorker
 from watched import request, until
 
 SETTINGS = ServerSettings(model="embedded", prefetch=False)

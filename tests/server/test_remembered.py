@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from answers import KEY, answered, find, offer, remembering
-from fim_server.server.memory import moved
+from fim_server.suggest.answer_cache import moved
 from fim_server.text.document import Split
 
 

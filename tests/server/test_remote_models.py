@@ -17,7 +17,7 @@ from endpoints import Endpoint
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.source import locate
-from fim_server.server import loading
+from fim_server.server.models import loading
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from fim_server.decoding import alternatives
+from fim_server.decoding.ending.trimming.loops import start_of_loop
 from fim_server.decoding.results import Completion, StopReason, Written
-from fim_server.decoding.trimming.loops import start_of_loop
+from fim_server.decoding.strategies import alternatives
 from fim_server.language import Language
-from fim_server.server.memory import Offer
 from fim_server.server.requests import as_shown
-from fim_server.server.settings import ServerSettings
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
+from fim_server.workers.worker import CompletionWorker
 from watched import request
 
 PATIENCE = 120.0

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from fim_server.decoding import alternatives
 from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.decoding.strategies import alternatives
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
-from fim_server.server import completing
-from fim_server.server.doubts import DEFINED_AGAIN, NO_DOUBT, Doubt
-from fim_server.server.memory import Offer
-from fim_server.server.second_thoughts import Unlike, second_thought, without_repeats
-from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import shown
-from fim_server.server.work import Work
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest import pipeline
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.job import Work
+from fim_server.suggest.ranking.display import shown
+from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_DOUBT, Doubt
+from fim_server.suggest.ranking.regenerate import Unlike, second_thought, without_repeats
+from fim_server.suggest.settings import ServerSettings
+from fim_server.workers.worker import CompletionWorker
 from watched import request
 
 TOKENS = ("a", "b", "c")
@@ -93,7 +93,7 @@ def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPat
         return write(*arguments, **more)
 
     monkeypatch.setattr(alternatives, "alternatives", failing)
-    monkeypatch.setattr(completing, "doubt_of", lambda *about: Doubt(1, 0.0))
+    monkeypatch.setattr(pipeline, "doubt_of", lambda *about: Doubt(1, 0.0))
     work = worker.submit(replace(request("file:///a.py"), settings=settings)).future.result(PATIENCE)
     worker.close()
     assert work is not None
@@ -121,7 +121,7 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> Doubt:
         return Doubt(1, 0.0, len(text), is_repeat=True) if text == first.text else NO_DOUBT
 
-    monkeypatch.setattr(completing, "doubt_of", doubted)
+    monkeypatch.setattr(pipeline, "doubt_of", doubted)
     monkeypatch.setattr(StopReason, "is_interruption", property(lambda reason: interrupted))
     work = asked()
     worker.close()

@@ -26,7 +26,7 @@ from editor import (
     serving,
     written,
 )
-from fim_server.server.documents import OpenDocument
+from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.text.document import Document, PositionEncoding
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

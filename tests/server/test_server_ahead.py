@@ -18,19 +18,20 @@ from pygls.exceptions import JsonRpcInvalidParams
 from editor import AUTOMATIC, PATIENCE, Client, Editor, serving
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.server import ahead, completing
-from fim_server.server.completing import Completer, between_pair
-from fim_server.server.documents import OpenDocument
-from fim_server.server.memory import Answer, Memory
-from fim_server.server.place import MOST_PLACES, Places
-from fim_server.server.project import Project
-from fim_server.server.prompts import LEAST_AHEAD
-from fim_server.server.settings import ServerSettings
-from fim_server.server.spellings import Spellings
+from fim_server.server import prefetch
+from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.spellings import Spellings
 from fim_server.server.usage import Usage
-from fim_server.server.work import Request
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest import pipeline
+from fim_server.suggest.answer_cache import Answer, Memory
+from fim_server.suggest.context.cursor import MOST_PLACES, Places
+from fim_server.suggest.context.prompts import LEAST_AHEAD
+from fim_server.suggest.job import Request
+from fim_server.suggest.pipeline import Completer, between_pair
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project import Project
 from fim_server.text.document import PositionEncoding, Split
+from fim_server.workers.worker import CompletionWorker
 from watched import until
 
 TEXT = "import os\n\n\ndef names(path, count):\n    return sorted(os.listdir(path))[:count]\n"
@@ -77,12 +78,14 @@ class Asked:
         self.document.apply_change(change)
         identifier = types.VersionedTextDocumentIdentifier(uri=URI, version=2)
         server: Any = self
-        ahead.read_after_change(server, types.DidChangeTextDocumentParams(identifier, [change] * times))
+        prefetch.read_after_change(server, types.DidChangeTextDocumentParams(identifier, [change] * times))
 
     def rest(self, line: Any, character: Any, uri: str = URI) -> None:
         """Tell that the cursor rests."""
         server: Any = self
-        ahead.read_at_rest(server, {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}})
+        prefetch.read_at_rest(
+            server, {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+        )
 
     @property
     def cuts(self) -> list[str]:
@@ -151,7 +154,7 @@ def test_nothing_is_read_after_several_edits_at_once_or_in_a_huge_document() -> 
     asked = Asked(TEXT)
     asked.change(AT, AT, "x", times=2)
     assert asked.requests == []
-    huge = Asked("x = 1\n" * (ahead.MOST_CHARACTERS // 6 + 1))
+    huge = Asked("x = 1\n" * (prefetch.MOST_CHARACTERS // 6 + 1))
     huge.change(0, 0, "y")
     assert huge.requests == []
 
@@ -184,12 +187,12 @@ def test_a_document_that_is_opened_again_is_read_where_somebody_was() -> None:
     asked = Asked(TEXT)
     server: Any = asked
     item = types.TextDocumentItem(uri=URI, language_id="python", version=1, text=TEXT)
-    ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
     assert asked.requests == []
     asked.places.note(URI, AT)
-    ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
     asked.places.note(URI, 10_000)
-    ahead.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
     assert [len(request.split.left) for request, _ in asked.requests] == [AT, len(TEXT)]
 
 
@@ -379,7 +382,7 @@ def test_nothing_is_read_ahead_while_somebody_waits_for_another_document(monkeyp
 
     monkeypatch.setattr(Completer, "answer", work)
     monkeypatch.setattr(Completer, "_prompts_of", note)
-    monkeypatch.setattr(completing, "prepared", lambda request, loaded: request.language())
+    monkeypatch.setattr(pipeline, "prepared", lambda request, loaded: request.language())
 
     def request(uri: str) -> Request:
         return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))

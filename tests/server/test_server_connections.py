@@ -23,13 +23,13 @@ from fim_server.models.load import load_model as load
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.server.app import create_server
-from fim_server.server.documents import DocumentProtocol
-from fim_server.server.hangups import SENDS_NO_MORE
-from fim_server.server.listening import BoundedWriter, Endpoint, Listener
-from fim_server.server.settings import ServerSettings
-from fim_server.server.shared_models import SharedModels
-from fim_server.server.wire import LARGE_BYTES, MOST_FIRST_BYTES, MOST_HEADER_BYTES, MOST_MESSAGE_BYTES
-from fim_server.server.worker import CompletionWorker
+from fim_server.server.connection.hangups import SENDS_NO_MORE
+from fim_server.server.connection.listening import BoundedWriter, Endpoint, Listener
+from fim_server.server.connection.wire import LARGE_BYTES, MOST_FIRST_BYTES, MOST_HEADER_BYTES, MOST_MESSAGE_BYTES
+from fim_server.server.documents.open_documents import DocumentProtocol
+from fim_server.suggest.settings import ServerSettings
+from fim_server.workers.shared_models import SharedModels
+from fim_server.workers.worker import CompletionWorker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -319,8 +319,8 @@ async def let_in(port: int, token: str | None = None) -> tuple[Wire, dict[str, A
 
 
 async def test_one_client_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 1)
-    monkeypatch.setattr("fim_server.server.listening.PLACE_SECONDS", 0.05)
+    monkeypatch.setattr("fim_server.server.connection.listening.MOST_CLIENTS", 1)
+    monkeypatch.setattr("fim_server.server.connection.listening.PLACE_SECONDS", 0.05)
     async with listening_here(None) as port:
         first, _ = await let_in(port)
         second, answer = await let_in(port)
@@ -334,8 +334,8 @@ async def test_one_client_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_client_waits_for_the_place_of_one_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 2)
-    monkeypatch.setattr("fim_server.server.listening.PLACE_SECONDS", 3600.0)
+    monkeypatch.setattr("fim_server.server.connection.listening.MOST_CLIENTS", 2)
+    monkeypatch.setattr("fim_server.server.connection.listening.PLACE_SECONDS", 3600.0)
     async with listening_here(TOKEN) as port:
         first, _ = await let_in(port, TOKEN)
         await let_in(port, TOKEN)
@@ -349,9 +349,9 @@ async def test_a_client_waits_for_the_place_of_one_that_goes(monkeypatch: pytest
 
 
 async def test_no_more_than_so_many_wait_for_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.listening.MOST_CLIENTS", 1)
-    monkeypatch.setattr("fim_server.server.listening.MOST_WAITING", 0)
-    monkeypatch.setattr("fim_server.server.listening.PLACE_SECONDS", 3600.0)
+    monkeypatch.setattr("fim_server.server.connection.listening.MOST_CLIENTS", 1)
+    monkeypatch.setattr("fim_server.server.connection.listening.MOST_WAITING", 0)
+    monkeypatch.setattr("fim_server.server.connection.listening.PLACE_SECONDS", 3600.0)
     async with listening_here(TOKEN) as port:
         await let_in(port, TOKEN)
         assert "error" in (await let_in(port, TOKEN))[1]
@@ -419,7 +419,7 @@ async def test_clients_share_what_is_compiled_for_their_messages() -> None:
 
 
 async def test_a_client_that_shows_no_token_in_time_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.listening.TOKEN_SECONDS", 0.05)
+    monkeypatch.setattr("fim_server.server.connection.listening.TOKEN_SECONDS", 0.05)
     async with listening_here(TOKEN) as port:
         assert await has_ended(await connect(port))
 
@@ -430,7 +430,7 @@ async def test_strangers_take_no_clients_place(
     token: str | None, begun: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """40 connections that send nothing, or never end a message, and stay: there are 32 places."""
-    monkeypatch.setattr("fim_server.server.listening.TOKEN_SECONDS", 3600.0)
+    monkeypatch.setattr("fim_server.server.connection.listening.TOKEN_SECONDS", 3600.0)
     async with listening_here(token) as port:
         strangers = [await connect(port) for _ in range(40)]
         for stranger in strangers:
@@ -444,7 +444,7 @@ async def test_strangers_take_no_clients_place(
 
 async def test_a_message_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes in time, the token does not."""
-    monkeypatch.setattr("fim_server.server.listening.TOKEN_SECONDS", 0.2)
+    monkeypatch.setattr("fim_server.server.connection.listening.TOKEN_SECONDS", 0.2)
     async with listening_here(TOKEN) as port:
         wire = await connect(port)
         ended = asyncio.create_task(has_ended(wire))
@@ -563,7 +563,7 @@ async def test_a_large_message_keeps_no_other_client_waiting(monkeypatch: pytest
 
 @pytest.mark.parametrize("size", [1, LARGE_BYTES])
 async def test_a_message_of_too_many_objects_is_passed_over(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr("fim_server.server.wire.MOST_OBJECTS", 100)
+    monkeypatch.setattr("fim_server.server.connection.wire.MOST_OBJECTS", 100)
     async with listening_here(None) as port:
         wire, _ = await let_in(port)
         params = {"textDocument": {"uri": "x" * size}, "contentChanges": [{"text": "x"}] * 200}
@@ -580,9 +580,9 @@ async def test_a_large_request_in_no_form_of_the_protocols_is_answered() -> None
 
 
 async def test_a_client_that_reads_too_little_for_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.listening.UNREAD_BYTES", 10)
+    monkeypatch.setattr("fim_server.server.connection.listening.UNREAD_BYTES", 10)
     clock = [0.0]
-    monkeypatch.setattr("fim_server.server.listening.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("fim_server.server.connection.listening.time", SimpleNamespace(monotonic=lambda: clock[0]))
     transport = Transport()
     writer = BoundedWriter(transport.writer)
     for now, unread, is_cut in ((0.0, 8, False), (1.0, 11, False), (31.0, 11, False), (31.1, 11, True)):
@@ -617,7 +617,7 @@ class Transport:
 
 
 async def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fim_server.server.listening.MOST_MESSAGE_BYTES", 10)
+    monkeypatch.setattr("fim_server.server.connection.listening.MOST_MESSAGE_BYTES", 10)
     transport = Transport()
     writer = BoundedWriter(transport.writer)
     for data in (b"123456", b"1234", b"1", b"after"):

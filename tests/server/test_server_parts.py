@@ -14,20 +14,20 @@ from lsprotocol import types
 from answers import answered, offer
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.server.blocks import is_header
-from fim_server.server.contexts import (
+from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
+from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
+from fim_server.suggest.context.cursor import Place, contains_in_order, quiet, silent, wants_single_line
+from fim_server.suggest.context.prompts import options_of
+from fim_server.suggest.context.sessions import (
     Contexts,
     before_unopened,
     fits,
     unmatched,
 )
-from fim_server.server.documents import OpenDocument
-from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
-from fim_server.server.place import Place, contains_in_order, quiet, silent, wants_single_line
-from fim_server.server.prompts import options_of
-from fim_server.server.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
-from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
-from fim_server.server.work import Costs, Request
+from fim_server.suggest.job import Costs, Request
+from fim_server.suggest.postprocess.blocks import is_header
+from fim_server.suggest.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 

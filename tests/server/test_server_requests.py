@@ -16,13 +16,15 @@ from connected import URI, Connected
 from editor import INVALID_PARAMS, REQUEST_CANCELLED, Wire
 from fim_server.language import Stop
 from fim_server.language.stop import heed
-from fim_server.server import aside, loading, watching
-from fim_server.server.completing import Completer, Loaded
+from fim_server.server import supervisor
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.loading import look_for_offer
-from fim_server.server.memory import Answer, Offer
-from fim_server.server.work import Request, Work, answer_of
-from fim_server.server.worker import CompletionWorker
+from fim_server.server.models import loading
+from fim_server.server.models.loading import look_for_offer
+from fim_server.suggest.answer_cache import Answer, Offer
+from fim_server.suggest.job import Request, Work, answer_of
+from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.system import blocking_pool
+from fim_server.workers.worker import CompletionWorker
 from watched import PATIENCE, SETTINGS, Blocked
 
 INVALID_REQUEST = -32600
@@ -230,8 +232,8 @@ async def test_a_server_is_shut_down_while_its_worker_is_replaced(
     client: Connected, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is loaded for nobody, and nothing fails."""
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(watching, "load", lambda ls: pytest.fail("a model is loaded"))
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "load", lambda ls: pytest.fail("a model is loaded"))
     model = client.server.worker.model
     assert model is not None
     work["request"] = lambda stop: model.forward([1], None)
@@ -255,7 +257,7 @@ def test_a_disk_that_does_not_answer_keeps_nobody_from_being_ready_nor_from_endi
     gate = threading.Event()
     monkeypatch.setattr(loading, "to_be_got", lambda wanted: gate.wait(PATIENCE))
     monkeypatch.setattr(loading, "OFFER_SECONDS", 0.01)
-    monkeypatch.setattr(loading, "ASIDE", aside.Aside())
+    monkeypatch.setattr(loading, "ASIDE", blocking_pool.Aside())
     server = FimLanguageServer(SETTINGS, "")
     done = threading.Event()
 

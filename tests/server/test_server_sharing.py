@@ -10,7 +10,7 @@ import pytest
 
 from fim_server.models.turn import Turn
 from fim_server.server import Endpoint, ServerSettings
-from fim_server.server.shared_models import SharedModels
+from fim_server.workers.shared_models import SharedModels
 
 TOKEN = "correct-horse-battery-staple"
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fim_server.language import Language
-from fim_server.server.contexts import Contexts
-from fim_server.server.memory import Answer, Memory
+from fim_server.suggest.answer_cache import Answer, Memory
+from fim_server.suggest.context.sessions import Contexts
 from fim_server.text.document import Split
 
 ANSWER = Answer(("file:///a.json", "json"), "[", "]", single_line=True, offers=(), complete=False)

@@ -19,24 +19,25 @@ from fim_server.language import Language, Stop
 from fim_server.models.model import FimModel
 from fim_server.models.options import LoadOptions
 from fim_server.recovery.budget import Budget
-from fim_server.server import budget as budgets
-from fim_server.server import process, watching
+from fim_server.server import supervisor
 from fim_server.server.app import create_server
-from fim_server.server.budget import LEAST_MB, MEGABYTE, ROOM_MB, SESSIONS_SHARE, MemoryBudget, Step
-from fim_server.server.commands import on_explain
-from fim_server.server.completing import Completer, Loaded
-from fim_server.server.contexts import Contexts
-from fim_server.server.documents import OpenDocument
+from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.handlers.commands import on_explain
+from fim_server.server.handlers.lifecycle import on_closed
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.lifecycle import on_closed
 from fim_server.server.requests import Asked, answer, run
-from fim_server.server.settings import ServerSettings
-from fim_server.server.shared_models import SharedModels
 from fim_server.server.status import STATUS, tell_status
-from fim_server.server.watched_threads import SILENT_LOOKS
-from fim_server.server.work import Request, Work, answer_of
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.job import Request, Work, answer_of
+from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.settings import ServerSettings
+from fim_server.system import process
+from fim_server.system.watched_threads import SILENT_LOOKS
 from fim_server.text.document import PositionEncoding, Split
+from fim_server.workers import budget as budgets
+from fim_server.workers.budget import LEAST_MB, MEGABYTE, ROOM_MB, SESSIONS_SHARE, MemoryBudget, Step
+from fim_server.workers.shared_models import SharedModels
+from fim_server.workers.worker import CompletionWorker
 from watched import PATIENCE, SETTINGS, Blocked, Gated, give_model, loaded, model_on, request, until
 
 
@@ -193,14 +194,14 @@ async def test_a_server_whose_client_has_gone_looks_after_its_threads(
     async def load(ls: object) -> None:
         pytest.fail("nobody is there for whom a model would be loaded")
 
-    monkeypatch.setattr(watching, "load", load)
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "load", load)
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     backend = give_model(server.worker)
     model = server.worker.model
     assert model is not None
     work["a"] = lambda: model.forward([1], None)
     job = server.worker.submit(request("a"))
-    watching.look_after(server)
+    supervisor.look_after(server)
     watch = server.watch
     assert watch is not None
     assert backend.begun.wait(PATIENCE)
@@ -213,7 +214,7 @@ async def test_a_server_whose_client_has_gone_looks_after_its_threads(
 
 @pytest.mark.asyncio
 async def test_a_server_without_work_ends_with_its_client(server: FimLanguageServer) -> None:
-    watching.look_after(server)
+    supervisor.look_after(server)
     watch = server.watch
     assert watch is not None
     server.close()
@@ -314,7 +315,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     async def load(ls: object) -> None:
         pass
 
-    monkeypatch.setattr(watching, "load", load)
+    monkeypatch.setattr(supervisor, "load", load)
     monkeypatch.setattr(server, "open_document", lambda uri: object() if is_open else None)
     backend = give_model(server.worker)
     model = server.worker.model
@@ -327,7 +328,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     waiting = server.worker.submit(request("other"))
     deadline = time.monotonic() + PATIENCE
     while not server.usage.replaced:
-        watching.look(server)
+        supervisor.look(server)
         await asyncio.sleep(0.01)
         assert time.monotonic() < deadline
     assert model.turn.is_lost
@@ -357,7 +358,7 @@ async def test_the_document_is_not_asked_about_until_it_changes(
     stuck = work["file:///a%20b.py"] = Blocked()
     job = server.worker.submit(request("file:///a%20b.py"))
     assert stuck.begun.wait(PATIENCE)
-    while not watching.look(server):
+    while not supervisor.look(server):
         pass
     assert job.future.done()
     assert list(server.set_aside) == ["file:///a%20b.py"]
@@ -425,7 +426,7 @@ async def test_a_request_whose_thread_was_given_up_is_answered(
     async def ask() -> Any:
         return await run(server, request("a"))
 
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     found = await asyncio.wait_for(ask(), PATIENCE)
     assert found.answer.reason == server.set_aside["a"]
     assert server.watch is not None
@@ -435,20 +436,20 @@ async def test_a_request_whose_thread_was_given_up_is_answered(
 
 @pytest.mark.asyncio
 async def test_a_process_with_too_many_stuck_threads_ends(server: FimLanguageServer, work: dict[str, Any]) -> None:
-    stuck = [Blocked() for _ in range(watching.MOST_GIVEN_UP + 1)]
+    stuck = [Blocked() for _ in range(supervisor.MOST_GIVEN_UP + 1)]
     for number, one in enumerate(stuck):
         work[str(number)] = one
         server.worker.submit(request(str(number)))
         assert one.begun.wait(PATIENCE)
-    while not watching.look(server):
+    while not supervisor.look(server):
         pass
     assert server.is_ending
     assert status_of(server)["state"] == "error"
     for _ in range(200):
-        if ("ended", watching.STUCK) in said_by(server):
+        if ("ended", supervisor.STUCK) in said_by(server):
             break
         await asyncio.sleep(0.01)
-    assert ("ended", watching.STUCK) in said_by(server)
+    assert ("ended", supervisor.STUCK) in said_by(server)
     for one in stuck:
         one.gate.set()
 
@@ -506,9 +507,9 @@ async def test_sessions_may_hold_a_part_of_the_budget(
     worker = CompletionWorker(SETTINGS)
     assert worker.session_memory.most == LEAST_MB * MEGABYTE // SESSIONS_SHARE
     worker = server.worker
-    monkeypatch.setattr(watching, "resident_bytes", lambda: 1)
+    monkeypatch.setattr(supervisor, "resident_bytes", lambda: 1)
     server.settings = server.settings.having("memory_mb", 2000)
-    watching.look(server)
+    supervisor.look(server)
     assert worker.session_memory.most == 2000 * MEGABYTE // SESSIONS_SHARE
     # Each document has a thread; what they keep is counted together, and what is not in use is the others' to take.
     contexts = worker.make_contexts(), worker.make_contexts()
@@ -540,13 +541,13 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
     server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.settings = server.settings.having("memory_mb", 600)
-    monkeypatch.setattr(watching, "resident_bytes", lambda: 601 * MEGABYTE)
+    monkeypatch.setattr(supervisor, "resident_bytes", lambda: 601 * MEGABYTE)
     loads: list[object] = []
 
     async def load(ls: object) -> None:
         loads.append(ls)
 
-    monkeypatch.setattr(watching, "load", load)
+    monkeypatch.setattr(supervisor, "load", load)
     worker = server.worker
     readings = worker._loaded()
     assert readings is not None
@@ -555,13 +556,13 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
         worker.submit(request(uri)).future.result(PATIENCE)
     while worker.is_at_work:
         pass
-    assert watching.look(server)
+    assert supervisor.look(server)
     assert not worker._lanes
     assert readings.readings.short._known == []
     assert status_of(server)["memory"]["dropped"] == "caches"
     assert status_of(server)["memory"]["budgetMb"] == 600
     worker.submit(request("a")).future.result(PATIENCE)
-    assert watching.look(server)
+    assert supervisor.look(server)
     assert not worker._lanes
     assert status_of(server)["memory"]["dropped"] == "sessions"
     assert worker.model is not None
@@ -570,18 +571,18 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
     assert server.project.memory.settle()
     assert server.project.memory.sizes()["bytes"] > 10_000
     known = server.project.memory
-    assert watching.look(server)
+    assert supervisor.look(server)
     assert server.project.size < 10_000
     assert server.project.memory is not known
     assert status_of(server)["memory"]["dropped"] == "project"
     assert worker.model is not None
-    assert watching.look(server)
+    assert supervisor.look(server)
     assert worker._loading is None
     assert status_of(server)["memory"]["dropped"] == "worker"
     for task in tuple(server.tasks):
         await task
     assert loads == [server]
-    assert not watching.look(server)
+    assert not supervisor.look(server)
     assert sum("setting memoryMb" in str(one) for one in said_by(server)) == 4
 
 

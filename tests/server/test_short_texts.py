@@ -10,25 +10,26 @@ from typing import Any
 
 import pytest
 
-from fim_server.bench.suggestions.reachable import SureBackend
-from fim_server.decoding.healing import Healing
+from benchmarks.suggestions.reachable import SureBackend
+from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language, Stop
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.models.turn import Turn
-from fim_server.server import contexts, endings
-from fim_server.server.blocks import owes_block
-from fim_server.server.completing import Completer, Loaded
-from fim_server.server.contexts import Contexts
-from fim_server.server.memory import Answer
-from fim_server.server.place import Place, wants_single_line
-from fim_server.server.prompts import KeptReadings
 from fim_server.server.requests import as_shown
-from fim_server.server.settings import ServerSettings
-from fim_server.server.short_texts import FIRST_END_SHARE, WRITING_SHARE, of_a_short_text, with_time_to_end
-from fim_server.server.work import PromptTokens, Request
+from fim_server.suggest.answer_cache import Answer
+from fim_server.suggest.context import sessions
+from fim_server.suggest.context.cursor import Place, wants_single_line
+from fim_server.suggest.context.prompts import KeptReadings
+from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.job import PromptTokens, Request
+from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.postprocess import endings
+from fim_server.suggest.postprocess.blocks import owes_block
+from fim_server.suggest.postprocess.short_texts import FIRST_END_SHARE, WRITING_SHARE, of_a_short_text, with_time_to_end
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 
 SETTINGS = ServerSettings(
@@ -62,7 +63,7 @@ class Slow(SureBackend):
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time for every search, however busy the machine is."""
-    for module, name in ((contexts, "STAND_IN_SECONDS"), (contexts, "REOPENS_SECONDS"), (endings, "ENDING_SECONDS")):
+    for module, name in ((sessions, "STAND_IN_SECONDS"), (sessions, "REOPENS_SECONDS"), (endings, "ENDING_SECONDS")):
         monkeypatch.setattr(module, name, 60)
 
 

@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
+from fim_server.decoding.ending.trimming.indentation import step_of
 from fim_server.decoding.results import Completion, StopReason, Written
-from fim_server.decoding.trimming.indentation import step_of
 from fim_server.language import Language
-from fim_server.server.blocks import is_header, owes_block, with_empty_block, without_unsure_block
-from fim_server.server.choosing import goes_on
-from fim_server.server.doubts import DEFINED_AGAIN, NO_DOUBT, SAID_AGAIN, Doubt
-from fim_server.server.memory import Memory, Offer, rest_of, without_typed
 from fim_server.server.requests import as_shown, look_up
-from fim_server.server.settings import ServerSettings
-from fim_server.server.showing import (
+from fim_server.suggest.answer_cache import Memory, Offer, rest_of, without_typed
+from fim_server.suggest.job import Request, answer_of
+from fim_server.suggest.postprocess.blocks import is_header, owes_block, with_empty_block, without_unsure_block
+from fim_server.suggest.ranking.display import (
     asked_for,
     boundaries,
     confidence,
@@ -30,7 +28,9 @@ from fim_server.server.showing import (
     without_lines_below,
     worth,
 )
-from fim_server.server.work import Request, answer_of
+from fim_server.suggest.ranking.rank import goes_on
+from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_DOUBT, SAID_AGAIN, Doubt
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)

@@ -15,23 +15,23 @@ from lsprotocol import types
 from answers import answered, offer
 from editor import AUTOMATIC, INVOKED, Client, Editor, parses, plain, serving, written
 from fim_server.language import Language
-from fim_server.server import contexts
-from fim_server.server.blocks import is_header, owes_block
-from fim_server.server.completing import Completer
-from fim_server.server.contexts import PATIENCE, Contexts, Opened
-from fim_server.server.memory import moved
 from fim_server.server.messages import accepted_command
-from fim_server.server.settings import ServerSettings
-from fim_server.server.stand_ins import StandIn, without_blank_breaks
-from fim_server.server.work import PromptTokens, Request
+from fim_server.suggest.answer_cache import moved
+from fim_server.suggest.context import sessions
+from fim_server.suggest.context.placeholders import StandIn, without_blank_breaks
+from fim_server.suggest.context.sessions import PATIENCE, Contexts, Opened
+from fim_server.suggest.job import PromptTokens, Request
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.postprocess.blocks import is_header, owes_block
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time for every search, however busy the machine is."""
-    monkeypatch.setattr(contexts, "STAND_IN_SECONDS", 60)
-    monkeypatch.setattr(contexts, "REOPENS_SECONDS", 60)
+    monkeypatch.setattr(sessions, "STAND_IN_SECONDS", 60)
+    monkeypatch.setattr(sessions, "REOPENS_SECONDS", 60)
 
 
 def opened(marked: str, language: str = "python", stands_in: bool = True) -> tuple[Split, Opened]:
@@ -110,9 +110,9 @@ def test_nothing_stands_in_of_which_too_little_is_known(monkeypatch: pytest.Monk
         looked.append(session)
         return known(session) if len(looked) < 3 else None  # of the session with the stand-in
 
-    known: Any = contexts.shortest
+    known: Any = sessions.shortest
     looked: list[object] = []
-    monkeypatch.setattr(contexts, "shortest", shortest)
+    monkeypatch.setattr(sessions, "shortest", shortest)
     _, found = opened("match f(‸):\n")
     assert (found.guarantee, found.stand_in) == ("exact", None)
 

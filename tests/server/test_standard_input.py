@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fim_server.server.app import create_server
-from fim_server.server.settings import ServerSettings
-from fim_server.server.wire import MOST_HEADER_BYTES, PIECE_BYTES, StandardInput
+from fim_server.server.connection.wire import MOST_HEADER_BYTES, PIECE_BYTES, StandardInput
+from fim_server.suggest.settings import ServerSettings
 
 
 def messages(draw: random.Random) -> bytes:

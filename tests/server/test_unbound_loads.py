@@ -16,12 +16,12 @@ from types import ModuleType
 import pytest
 
 from fim_server.language import Language
-from fim_server.languages.python import unbound
-from fim_server.languages.python.binding import unbound as exactly_unbound
-from fim_server.languages.python.scopes import WORD, indentation, scope_at
-from fim_server.languages.python.unbound import unbound_load
-from fim_server.server.doubts import LOADS_UNKNOWN, NO_DOUBT, Doubt
-from fim_server.server.imports import doubt_of
+from fim_server.language_support.python import unbound
+from fim_server.language_support.python.binding import unbound as exactly_unbound
+from fim_server.language_support.python.scopes import WORD, indentation, scope_at
+from fim_server.language_support.python.unbound import unbound_load
+from fim_server.suggest.ranking.red_flags import LOADS_UNKNOWN, NO_DOUBT, Doubt
+from fim_server.suggest.sources.missing_names import doubt_of
 from fim_server.text.document import Split
 
 LEFT = """import os

@@ -6,7 +6,7 @@ from typing import Any
 
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
-from fim_server.server.memory import Answer, Memory, Offer
+from fim_server.suggest.answer_cache import Answer, Memory, Offer
 
 KEY = ("file:///a.py", "python")
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)

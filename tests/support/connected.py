@@ -59,7 +59,7 @@ class Connected:
         async def load(ls: object) -> None:
             pass
 
-        monkeypatch.setattr("fim_server.server.lifecycle.load", load)
+        monkeypatch.setattr("fim_server.server.handlers.lifecycle.load", load)
         monkeypatch.setattr("fim_server.server.requests.tell_answered", lambda *arguments: None)
         told = {"processId": None, "rootUri": None, "capabilities": {}, **parameters}
         self.send(Wire.request("initialize", "initialize", told))

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import editor
+from benchmarks.played_editor import common
 from corpus import sources
 from editor import LINE_BREAK, PYTHON, REQUEST_CANCELLED, Wire, parses, wired
-from fim_server.bench.played_editor import common
 from session_fuzzer import PIECES
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("server_telling_texts.py"))]

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import editor
 from editor import LINE_BREAK, REQUEST_CANCELLED, Wire
 from editor_fuzzer import PROGRAM, Different, fits_python, whole
-from fim_server.languages.python import cells
+from fim_server.language_support.python import cells
 from notebooks import INLINE, Cell, NotebookEditor, guarantee, notebook_server
 
 SETTINGS = {"maxTokens": 4, "maxLineTokens": 4, "promptTokens": 64}

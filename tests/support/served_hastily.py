@@ -6,7 +6,7 @@ import sys
 
 from fim_server.cli import main
 from fim_server.models.remote import client
-from fim_server.server import loading
+from fim_server.server.models import loading
 
 if __name__ == "__main__":
     client.READ_SECONDS, client.PROBE_SECONDS = 4.0, 4.0

@@ -15,7 +15,7 @@ from typing import Any
 from fim_server.__main__ import run
 from fim_server.errors import ModelError
 from fim_server.models import load
-from fim_server.server import lifecycle
+from fim_server.server.handlers import lifecycle
 from fim_server.server.language_server import FimLanguageServer
 
 

@@ -18,7 +18,7 @@ from fim_server.models.smollm2 import build
 from fim_server.models.source import locate
 from fim_server.models.store.folders import needed_folder
 from fim_server.models.store.manifest import write_manifest
-from fim_server.server import fetching
+from fim_server.server.models import fetching
 
 GET = [sys.executable, __file__, "get"]
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import json_documents
 from corpus import MUTATIONS, Cut, cuts, mutated
-from fim_server.bench import json_documents
 from session_world import SHAPES, Difference, Operation, World, vocabulary
 
 KEPT = Path(__file__).parents[1] / "cases" / "sessions.json"

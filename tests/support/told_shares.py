@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.alternatives import alternatives
-from fim_server.decoding.closing import Closing
-from fim_server.decoding.following import Following
+from fim_server.decoding.ending.rest_of_line import Following
+from fim_server.decoding.ending.right_closer import Closing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
+from fim_server.decoding.strategies.alternatives import alternatives
 from fim_server.text.document import Split
 from scripted_models import network
 

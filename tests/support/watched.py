@@ -11,12 +11,12 @@ from typing import Any
 
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
-from fim_server.server.completing import Loaded
-from fim_server.server.prompts import KeptReadings
-from fim_server.server.settings import ServerSettings
-from fim_server.server.work import Request
-from fim_server.server.worker import CompletionWorker
+from fim_server.suggest.context.prompts import KeptReadings
+from fim_server.suggest.job import Request
+from fim_server.suggest.pipeline import Loaded
+from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
+from fim_server.workers.worker import CompletionWorker
 
 PATIENCE = 20.0
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fim_server.languages.python import cells as reader
+from fim_server.language_support.python import cells as reader
 from fim_server.text.document import Split
 from fim_server.text.notebook import Cell, CellContexts, Notebook, cut, healable
 

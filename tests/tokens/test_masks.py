@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks.positions import F_STRING_PREFIX, f_string_parts
 from corpus import Source, python, sources
 from fim_server import Matcher, State, Vocabulary
-from fim_server.bench.positions import F_STRING_PREFIX, f_string_parts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -98,7 +98,7 @@ def _first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
 
 
 def _packages_beside(path: Path) -> dict[str, tuple[str | None, str | None]]:
-    """Version and licence by package, of the ``sources.json`` beside a corpus of `fim_server.training`."""
+    """Version and licence by package, of the ``sources.json`` beside a corpus of `training`."""
     try:
         described = parse_json(read_found(path.with_name("sources.json")))
         return {one["package"]: (one.get("version"), one.get("licence")) for one in described["packages"]}

@@ -19,16 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.batches import decode_together
-from fim_server.decoding.closing import ClosedSession, Closing
-from fim_server.decoding.conclusion import final_length, text_of, winner
-from fim_server.decoding.healing import Healing
-from fim_server.decoding.in_turn import SharedReading, decode_in_turn
+from fim_server.decoding.ending.right_closer import ClosedSession, Closing
+from fim_server.decoding.loop.conclusion import final_length, text_of, winner
+from fim_server.decoding.loop.healing import Healing
+from fim_server.decoding.loop.run import Run, start
+from fim_server.decoding.loop.watch import Watch
 from fim_server.decoding.options import DecodeOptions
-from fim_server.decoding.outcomes import Task
 from fim_server.decoding.results import StopReason
-from fim_server.decoding.run import Run, start
-from fim_server.decoding.watch import Watch
+from fim_server.decoding.strategies.batches import decode_together
+from fim_server.decoding.strategies.in_turn import SharedReading, decode_in_turn
+from fim_server.decoding.strategies.outcomes import Task
 from fim_server.evaluation.running.measures import stretches
 from fim_server.evaluation.running.scoring import Score, score
 from fim_server.evaluation.running.settings import Reads
@@ -40,8 +40,8 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     from fim_server.datasets.samples import Sample
-    from fim_server.decoding.outcomes import Outcome
     from fim_server.decoding.protocols import Session
+    from fim_server.decoding.strategies.outcomes import Outcome
     from fim_server.models.model import FimModel
 
 LINES = ("line", "line-rest", "mid-indentation", "single-line")

@@ -2,7 +2,7 @@
 
 What people run is ``fim-server models get smollm2``. This is for measuring what training has come to: each of its
 adapters becomes a folder that ``fim-server eval run --model`` takes, and each precision one whose ``onnx`` goes to
-``fim-server bench runtimes --onnx``.
+``./dev bench runtimes --onnx``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Benchmarks: what `./dev bench` measures and prints."""

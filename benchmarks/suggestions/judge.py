@@ -1,0 +1,151 @@
+"""What an offer is worth to somebody who knows what they want to write.
+
+Pure: a text with a cursor, an offer, and the truth.
+"""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from dataclasses import dataclass
+
+from benchmarks.played_editor import PAIRS, QUOTES, Editor, first_word, is_inside_a_string_or_comment, is_word
+from benchmarks.scenarios import Item
+
+BELOW_LINES = 3
+"""How far below the cursor a line counts as standing just below."""
+
+LINE_END = "end of the line"
+LINE_START = "beginning of the line"
+BRACKETS, EMPTY_BRACKETS = "fresh brackets", "fresh brackets, nothing belongs there"
+STRING, DOT, IN_WORD, AFTER_WORD, ELSEWHERE = "in a string", "after a dot", "in a word", "after a word", "elsewhere"
+BESIDE = "beside the way"
+
+KINDS = (LINE_START, IN_WORD, AFTER_WORD, DOT, BRACKETS, EMPTY_BRACKETS, STRING, ELSEWHERE, LINE_END, BESIDE)
+"""Kinds of place. At a line's end nothing of the line is missing; beside the way a key has to be taken back first."""
+
+_LEXEME = re.compile(tokenize.PseudoToken)
+"""A lexeme of Python's own tokenizer with the blanks before it; a string that is not closed on its line is none."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the document is to become: it is ``text``, of which that up to ``end`` is to be written."""
+
+    text: str
+    end: int
+
+    def rest(self, cursor: int) -> str:
+        """What is still missing at a cursor, whose left side is written."""
+        return self.text[cursor : self.end]
+
+    def below(self) -> list[str]:
+        """The lines that stand just below what is missing, without indentation; blank ones left out."""
+        lines = (line.strip() for line in self.text[self.end : self.end + 2000].split("\n")[1:])
+        return [line for line in lines if line][:BELOW_LINES]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an offer is worth.
+
+    Attributes:
+        lexeme: Whether its first lexeme is the next one of the line.
+        line: Whether the line is what it is to be, as soon as the first line of the offer is accepted.
+        agrees: Whether the offer is right as far as it goes.
+        word: Its first word, where that is right.
+        lines: Lines of it after the first.
+        right: Of these, those that follow in the truth, up to the first that does not.
+        below: Of these, those that stand just below already.
+    """
+
+    lexeme: bool
+    line: bool
+    agrees: bool
+    word: str
+    lines: int
+    right: int
+    below: int
+
+
+def judge(editor: Editor, truth: Truth, item: Item) -> Judgement:
+    """Judge an offer at a cursor whose left side is as in the truth."""
+    cursor = editor.cursor
+    rest = truth.rest(cursor)
+    further = item.text.split("\n")[1:]
+    to_come = rest.split("\n")[1:]
+    matching = 0
+    while matching < min(len(further), len(to_come)) and further[matching].rstrip() == to_come[matching].rstrip():
+        matching += 1
+    below = truth.below()
+    word = first_word(item.text, item.covered)
+    return Judgement(
+        *_line(editor, rest, item),
+        rest.startswith(item.text)
+        and _spare(editor.closers[item.covered :], rest[len(item.text) :]) <= _spare(editor.closers, rest),
+        word if word and rest.startswith(word) else "",
+        len(further),
+        matching,
+        sum(line.strip() in below for line in further),
+    )
+
+
+def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
+    """Whether the first lexeme is right, and the whole line."""
+    left = editor.line
+    wanted = left + rest.partition("\n")[0]
+    offered, several, _ = item.text.partition("\n")
+    following = editor.text[editor.cursor + item.covered :].partition("\n")[0]
+    found = left + offered + ("" if several else following)
+    end = lexeme_end(wanted, len(left))
+    reached = len(left) + len(offered)
+    if not several and item.covered < len(editor.closers) and following[:1] in QUOTES:
+        reached += 1  # the quote that came by itself ends the string that the offer goes on with
+    lexeme = end is not None and reached >= end and found[:end] == wanted[:end] and lexeme_end(found, len(left)) == end
+    return lexeme, found.rstrip() == wanted.rstrip()
+
+
+def lexeme_end(line: str, column: int) -> int | None:
+    """Where the lexeme ends that a cursor stands in or before; None at the line's end.
+
+    >>> lexeme_end("return x", 2), lexeme_end("return x", 6), lexeme_end("return x", 8)
+    (6, 8, None)
+    """
+    if not line[column:].strip():
+        return None
+    at = 0
+    while at <= column:
+        match = _LEXEME.match(line, at)
+        if match is None or match.end() == at or not match[1]:
+            return len(line.rstrip())  # a string that goes on, or what no Python is
+        at = match.end()
+    return at
+
+
+def _spare(closers: str, rest: str) -> int:
+    """How many closers are left when what is missing was typed: those that it does not go over in their order."""
+    for character in rest:
+        if closers.startswith(character):
+            closers = closers[1:]
+    return len(closers)
+
+
+def kind_of(editor: Editor, truth: Truth) -> str:
+    """The kind of place at a cursor."""
+    if not truth.text.startswith(editor.text[: editor.cursor]):
+        return BESIDE
+    rest, line = truth.rest(editor.cursor), editor.line
+    if not rest or rest.startswith("\n"):
+        return LINE_END
+    if not line.strip():
+        return LINE_START
+    last = line[-1]
+    if last not in QUOTES and editor.closers and PAIRS.get(last) == editor.closers[0]:
+        return EMPTY_BRACKETS if rest.lstrip()[:1] == editor.closers[0] else BRACKETS
+    if is_inside_a_string_or_comment(line):
+        return STRING
+    if last == ".":
+        return DOT
+    if is_word(last):
+        return IN_WORD if is_word(rest[0]) else AFTER_WORD
+    return ELSEWHERE

@@ -1,1 +1,0 @@
-"""Benchmarks: what `fim-server bench` measures and prints."""

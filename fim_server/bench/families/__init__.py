@@ -1,1 +1,0 @@
-"""``fim-server bench engine --families``: texts that repeat one construct of a language, and what they cost."""

@@ -1,1 +1,0 @@
-"""``fim-server bench suggestions``: whether what somebody typing is offered is what they were about to write."""

@@ -1,0 +1,1 @@
+"""Biases: adjustments of logits beside the grammar."""

@@ -1,0 +1,1 @@
+"""Ends of middles: text right of the cursor, merged tokens, trimming."""

@@ -1,0 +1,1 @@
+"""The decoding loop: one middle under the constraint of a session."""

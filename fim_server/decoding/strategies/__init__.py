@@ -1,0 +1,1 @@
+"""Strategies: several middles, search, sampling and batches."""

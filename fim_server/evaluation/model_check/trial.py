@@ -1,0 +1,221 @@
+"""Ten holes given to a model: how likely it holds the true middles, whether it ends them, and what it writes itself."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fim_server.decoding.complete import complete
+from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.results import StopReason
+from fim_server.errors import ModelError
+from fim_server.evaluation.model_check.holes import Hole, holes
+from fim_server.evaluation.model_check.speed import Clock, Speed, measure_speed
+from fim_server.language import Language
+from fim_server.models.backend import PREFILL_CHUNK
+from fim_server.models.prompt import bind
+from fim_server.models.reading import passes
+from fim_server.models.source import first_line
+from fim_server.recovery.recovery import Recovery
+from fim_server.text.document import Split
+from fim_server.tokens.formats import known_formats
+
+if TYPE_CHECKING:
+    from fim_server.models.model import FimModel
+    from fim_server.models.prompt import BoundFormat
+
+MOST_PROMPT = 512
+"""Tokens of a prompt at most; the holes have some 60."""
+
+MOST_TOKENS = 48
+"""Of a text that the model writes."""
+
+TEXT_MS = 20_000.0
+"""For one text that the model writes."""
+
+LEAST_SHARE = 1e-6
+"""A token that is less likely counts as if it were so likely: servers tell nothing of any but the likeliest."""
+
+SECONDS = 120.0
+"""For all of it, if nobody says another time. The pass that is under way ends first."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a model made of one hole. Losses are in nats a token of the true middle.
+
+    Attributes:
+        loss: With the text after the cursor.
+        without: With nothing after it.
+        swapped: With what stands after another hole.
+        plain: With what stands before it alone, as no prompt but as a text.
+        end_share: The probability of the tokens that end a middle, after the true one.
+        ends: Whether one of them is the likeliest there.
+        text: What the model writes by itself, constrained; None for nothing.
+        parses: Whether the file parses with that; None where there is no text for want of time.
+        reason: Why there is no text.
+    """
+
+    hole: Hole
+    loss: float
+    without: float
+    swapped: float
+    plain: float
+    end_share: float
+    ends: bool
+    text: str | None
+    parses: bool | None
+    reason: str | None
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the model writes the true middle, blanks aside."""
+        return self.text is not None and self.text.split() == self.hole.middle.split()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a model made of the holes.
+
+    Attributes:
+        others: The mean losses with other formats whose tokens the model has, by their family. Where the model's own
+            was found wanting.
+        garbled: A hole whose text is another one once it was encoded and decoded, or None.
+    """
+
+    model: FimModel
+    speed: Speed
+    tried: tuple[Tried, ...]
+    others: dict[str, float]
+    garbled: Hole | None
+    seconds: float
+
+
+class OutOfTimeError(Exception):
+    """The time for all of it is over."""
+
+
+def try_out(
+    model: FimModel,
+    seconds: float = SECONDS,
+    tell: Callable[[int], None] = lambda number: None,
+    clock: Clock = time.perf_counter,
+) -> Trial:
+    """Run the holes, as many as there is time for.
+
+    Args:
+        model: Any that is loaded.
+        seconds: For all of it.
+        tell: Told how many holes are done.
+        clock: What time is taken by.
+
+    Raises:
+        ModelError: Where the model's runtime cannot compute.
+    """
+    began = clock()
+    end = began + seconds
+    speed = measure_speed(model, clock, seconds / 4)
+    tried: list[Tried] = []
+    others: dict[str, float] = {}
+    try:
+        for number, hole in enumerate(holes()):
+            tell(number)
+            tried.append(try_hole(model, hole, clock, end))
+        if any(one.loss >= min(one.plain, one.swapped) for one in tried):
+            others = other_losses(model, clock, end)
+    except OutOfTimeError:
+        pass
+    except RuntimeError as error:
+        raise ModelError(f"{model.name}: cannot compute ({first_line(error)})") from error
+    garbled = next((hole for hole in holes() if is_garbled(model, hole)), None)
+    return Trial(model, speed, tuple(tried), others, garbled, clock() - began)
+
+
+def try_hole(model: FimModel, hole: Hole, clock: Clock, end: float) -> Tried:
+    """Run one. Raises OutOfTimeError, and RuntimeError where the model's runtime does."""
+
+    def loss(prompt: Sequence[int]) -> float:
+        return mean_loss(model, prompt, hole.middle, clock, end)[0]
+
+    bound = model.format
+    true, end_share, ends = mean_loss(model, prompt_of(model, bound, hole.left, hole.right), hole.middle, clock, end)
+    without = loss(prompt_of(model, bound, hole.left, ""))
+    swapped = loss(prompt_of(model, bound, hole.left, hole.other))
+    plain = loss(bound.text_ids(hole.left)[-limit_of(model) :])
+    text, parses, reason = written(model, hole, 1000 * (end - clock()))
+    return Tried(hole, true, without, swapped, plain, end_share, ends, text, parses, reason)
+
+
+def written(model: FimModel, hole: Hole, milliseconds: float) -> tuple[str | None, bool | None, str | None]:
+    """What the model writes into a hole, whether the whole parses with it, and why there is nothing."""
+    if milliseconds <= 0:
+        raise OutOfTimeError
+    language = Language.load(hole.language)
+    options = DecodeOptions(max_new_tokens=MOST_TOKENS, deadline_ms=min(TEXT_MS, milliseconds))
+    split = Split(hole.left, hole.right)
+    completion = complete(model, Recovery(language.open, name=language.name), split, options)
+    if completion.text is None:
+        out_of_time = completion.stop_reason in (StopReason.DEADLINE, StopReason.CANCELLED)
+        return None, None if out_of_time else False, completion.reason
+    return completion.text, language.open("", "").check(split.joined(completion.text)).complete, None
+
+
+def mean_loss(
+    model: FimModel, prompt: Sequence[int], middle: str, clock: Clock, end: float
+) -> tuple[float, float, bool]:
+    """Of a middle after a prompt, nats a token; then the share of the end tokens, and whether one is the likeliest."""
+    tokens = model.vocabulary.encode(middle)
+    cache = model.new_cache(len(prompt) + len(tokens))
+    arithmetic = model.backend.arithmetic
+    logits = None
+    nats = 0.0
+    for part in passes(prompt, 0, PREFILL_CHUNK):
+        logits = in_time(clock, end, model, part, cache)
+    for token in tokens:
+        nats -= math.log(max(LEAST_SHARE, arithmetic.share_of(logits, [token])))
+        logits = in_time(clock, end, model, [token], cache)
+    stops = model.format.stop_ids
+    return nats / len(tokens), arithmetic.share_of(logits, stops), arithmetic.likeliest(logits) in stops
+
+
+def in_time(clock: Clock, end: float, model: FimModel, tokens: Sequence[int], cache: object) -> object:
+    """A pass, unless the time is over."""
+    if clock() >= end:
+        raise OutOfTimeError
+    return model.forward(tokens, cache)
+
+
+def other_losses(model: FimModel, clock: Clock, end: float) -> dict[str, float]:
+    """The mean loss with each other format that the model's tokens would do for."""
+    found: dict[str, float] = {}
+    for row in known_formats():
+        bound = bind(row, model.format.tokenizer)
+        if bound is None or bound.pieces == model.format.pieces:
+            continue
+        bound = replace(bound, plain=model.format.plain)
+        prompts = [prompt_of(model, bound, hole.left, hole.right) for hole in holes()]
+        losses = [
+            mean_loss(model, prompt, hole.middle, clock, end)[0] for prompt, hole in zip(prompts, holes(), strict=True)
+        ]
+        found[row.family] = sum(losses) / len(losses)
+    return found
+
+
+def prompt_of(model: FimModel, bound: BoundFormat, left: str, right: str) -> list[int]:
+    """A hole's prompt."""
+    return bound.encode(left, right, limit_of(model))
+
+
+def limit_of(model: FimModel) -> int:
+    """Tokens of a prompt at most."""
+    return min(MOST_PROMPT, model.window // 2)
+
+
+def is_garbled(model: FimModel, hole: Hole) -> bool:
+    """Whether a text's tokens are another text's."""
+    text = hole.left + hole.middle + hole.right
+    tokens = model.format.text_ids(text)
+    return b"".join(map(model.vocabulary.token_bytes, tokens)).decode(errors="replace") != text

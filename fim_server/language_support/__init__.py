@@ -1,0 +1,1 @@
+"""Language support: optional code for one language, beside its definition."""

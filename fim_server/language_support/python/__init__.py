@@ -1,0 +1,1 @@
+"""Support for Python: names, scopes, imports and notebook cells."""

@@ -1,0 +1,382 @@
+"""How much likelier than the model says a token is that begins, or goes on with, a name that exists in Python code.
+
+A token is of some *kinds*, by the name that it would write and by where that would stand: a local name that is used
+nowhere yet, an attribute that the class has, a name that nothing binds. Each kind has a weight, by which the logarithm
+of the token's probability changes; they are data (`preferring.toml`), fitted by
+`python -m benchmarks.suggestions.preferring`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from keyword import kwlist, softkwlist
+from pathlib import Path
+
+from fim_server.language_support.python.imports import Importable
+from fim_server.language_support.python.lacking import BINDING, Lacking, lacking_of
+from fim_server.language_support.python.modules import Modules
+from fim_server.language_support.python.scopes import (
+    FIRST_PARAMETERS,
+    HEADER,
+    WORD,
+    Scope,
+    Words,
+    bound_in,
+    parameters,
+    scope_at,
+)
+
+__all__ = ["Modules", "Preference", "parameters_of", "scope_at"]
+
+Definitions = Callable[[str], Sequence[str]]
+"""For a name that the file does not define, the parameters of what the project's other files define by it."""
+
+KEYWORDS = Words((*kwlist, *softkwlist))
+BUILTINS = Words((*dir(builtins), "__file__", "__name__", "__doc__"))
+
+TOKEN = re.compile(r"([ \t]*)(\w*)(.*)\Z", re.DOTALL)
+WORD_END = re.compile(r"\w*\Z")
+RECEIVER = re.compile(r"(\w+)[ \t]*\.\Z")
+IMPORTING = re.compile(r"[ \t]*(?:from|import)\b")
+ONE = r"\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*"
+PACKAGE = re.compile(rf"[ \t]*(?:from[ \t]+|import[ \t]+(?:(?:\w+\.)*{ONE})*)(\.*(?:\w+\.)*)\Z")
+MEMBER = re.compile(rf"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:{ONE})*\Z")
+TARGETS = re.compile(r"[ \t]*[\w, \t]*\Z")
+CALLED = re.compile(r"([\w.]+)[ \t]*\Z")
+DEFINED = re.compile(r"\b(?:def|class)[ \t]+\w+[ \t]*\Z")
+CLASS = re.compile(r"[ \t]*class\b")
+DEFINING = re.compile(r"[ \t]*(?:async[ \t]+)?def\b")
+ARGUMENT = re.compile(r"[(,]\s*\Z")
+BEFORE_NEW = frozenset({"def", "class", "import", "from", "as", "global", "nonlocal", "for", "lambda"})
+"""Words after which a name is new, or a module's."""
+
+BINDING_HEADERS = frozenset({"for", "async", "def"})
+"""What a header begins with that mostly binds names for its block."""
+
+BINDS = re.compile(r"[ \t]*(?:=(?!=)|:(?!=)|,)")
+"""What a target goes on with."""
+
+LOADING = (".", "(", "[", ")", "]", "}", "+", "-", "*", "/", "%", "<", ">", "|", "&", "^", "==")
+"""What a name that is loaded goes on with, mostly."""
+
+MOST_NAME = 8
+"""Words of a function's name that are looked at."""
+
+MOST_CALL = 1_500
+"""Characters back to the bracket of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a word would stand.
+
+    Attributes:
+        of: `name`, `own` (an attribute of the instance or class), `attribute`, `module`, `public` (what is imported
+            from one), `target`, `parameter` (of a header that begins in the cursor's line) or `further_parameter`;
+            nothing where it is none of these, or nothing is known.
+        receiver: The words that stand after the same receiver elsewhere.
+        imported: What there is to import.
+        arguments: The names of arguments that may stand here.
+        bound: What the line binds before: a lambda's parameters, the targets of a comprehension.
+        unused: What of that stands nowhere else in it.
+        begins: Whether it may be a target: nothing but names stands before it on its line.
+    """
+
+    of: str = ""
+    receiver: Words | None = None
+    imported: Words | None = None
+    arguments: Words | None = None
+    bound: Words | None = None
+    unused: Words | None = None
+    begins: bool = False
+
+
+@dataclass
+class Preference:
+    """How much likelier tokens are, at a cursor, by the names that they write.
+
+    Attributes:
+        left: The text up to the cursor.
+        scope: The names around it.
+        definitions: Tells what else is defined.
+        modules: Tells what can be imported.
+    """
+
+    left: str
+    scope: Scope
+    definitions: Definitions = lambda name: ()
+    modules: Importable | None = None
+    _line: int = field(init=False)
+    _receivers: dict[str, Words] = field(default_factory=dict, init=False)
+    _arguments: dict[str, Words] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._line = self.left.rfind("\n") + 1
+
+    def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
+        """What to add to the logarithms of the probabilities of tokens.
+
+        Args:
+            middle: What is written so far.
+            healing: What the left context ends with and tokens write again.
+            texts: Of the tokens; None of one that is no text by itself.
+        """
+        weights = fitted_weights()
+        return [sum(weights.get(kind, 0.0) for kind in kinds) for kinds in self.kinds(middle, healing, texts)]
+
+    def kinds(self, middle: str, healing: str, texts: Sequence[str | None]) -> list[list[str]]:
+        """The kinds of tokens; the arguments are as above."""
+        before = self.left[: len(self.left) - len(healing)] + middle
+        begun = WORD_END.search(before, max(0, len(before) - 80))
+        word = begun[0] if begun is not None else ""
+        places: dict[str, Place] = {}
+        found = []
+        for text in texts:
+            parts = TOKEN.match(text) if text else None
+            found.append([] if parts is None else self._kinds_of(before, word, parts, places))
+        return found
+
+    def _kinds_of(self, before: str, word: str, parts: re.Match[str], places: dict[str, Place]) -> list[str]:
+        """Of a token that consists of blanks, a run of characters of words, and a rest.
+
+        ``word``: what ``before`` ends with of a word; ``places``: those that were looked at already, by what the token
+        has before its word.
+        """
+        blank, run, rest = parts.groups()
+        if not run:
+            return self._ending(before, word, blank + rest, places) if word else []
+        goes_on = bool(word) and not blank
+        name = word + run if goes_on else run
+        if name[0].isdigit() or rest[:1] in ("'", '"'):
+            return []
+        start = len(before) - len(word) if goes_on else len(before)
+        key = "within" if goes_on else blank and "apart"
+        if key not in places:
+            places[key] = self._place(before[:start] + ("" if goes_on else blank))
+        place = places[key]
+        is_whole = bool(rest)
+        if place.of == "target":
+            return ["lacking_target"] if self._lacking.names.has(name, is_whole) else []
+        if place.of in ("parameter", "further_parameter"):
+            names = self._lacking.parameters if place.of == "parameter" else self._lacking.names
+            return ["lacking_parameter"] if names.has(name, is_whole) else []
+        if place.of == "name":
+            return self._name(name, is_whole, place)
+        if place.of == "own":
+            hidden = ["own_hidden"] if len(name) > 1 and self._hidden.has(name, is_whole) else []
+            return [self._own(name, is_whole), *hidden]
+        if place.of == "attribute":
+            named = ["attribute_named"] if self._named.has(name, is_whole) else []
+            return [self._attribute(name, is_whole, place), *named]
+        if place.imported is not None and name != "import":
+            return [place.of if place.imported.has(name, is_whole) else f"{place.of}_unknown"]
+        return []
+
+    def _name(self, name: str, is_whole: bool, place: Place) -> list[str]:
+        scope = self.scope
+        kinds = []
+        if KEYWORDS.has(name, is_whole):
+            kinds.append("keyword")
+        if place.arguments is not None and place.arguments.has(name, is_whole):
+            kinds.append("argument")
+        if place.begins and name in BINDING_HEADERS and self._lacking.names and self._lacking.is_header:
+            kinds.append("lacking_header")
+        if place.begins and self._lacking.targets.has(name, is_whole):
+            kinds.append("lacking")
+        elif scope.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
+            kinds.append("unused")
+        elif scope.used.has(name, is_whole) or (place.bound is not None and place.bound.has(name, is_whole)):
+            kinds.append("local")
+        elif scope.outer.has(name, is_whole):
+            kinds.append("outer")
+        elif BUILTINS.has(name, is_whole):
+            kinds.append("builtin")
+        elif not kinds and scope.words.has(name, is_whole):
+            kinds.append("elsewhere")
+        elif not kinds:
+            kinds.append("new" if place.begins else "unknown")
+        if name == scope.function and not scope.used.has(name, True):
+            kinds.append("itself")
+        return kinds
+
+    def _own(self, name: str, is_whole: bool) -> str:
+        """Of an attribute of the instance: the one that it is, before those that only begin so."""
+        if self.scope.unused_members.has(name, True):
+            return "own_unused"  # which is no used one
+        if self.scope.members.has(name, is_whole):
+            return "own"
+        if self.scope.unused_members.has(name, is_whole):
+            return "own_unused"
+        return "own_elsewhere" if self.scope.words.has(name, is_whole) else "own_unknown"
+
+    def _attribute(self, name: str, is_whole: bool, place: Place) -> str:
+        if place.receiver is not None and place.receiver.has(name, is_whole):
+            return "attribute_of_receiver"
+        if self.scope.attributes.has(name, is_whole):
+            return "attribute"
+        return "attribute_elsewhere" if self.scope.words.has(name, is_whole) else "attribute_unknown"
+
+    @property
+    def _lacking(self) -> Lacking:
+        """What nothing binds."""
+        return lacking_of(self.scope)
+
+    @cached_property
+    def _named(self) -> Words:
+        """The runs of words in the function's name: that of a test says what is tested."""
+        words = [word for word in self.scope.function.split("_") if word][:MOST_NAME]
+        return Words("_".join(words[start:end]) for end in range(1, len(words) + 1) for start in range(end))
+
+    @cached_property
+    def _hidden(self) -> Words:
+        """What a property mostly returns: its name with an underscore before."""
+        return Words((f"_{self.scope.function}",) if self.scope.function else ())
+
+    def _ending(self, before: str, word: str, after: str, places: dict[str, Place]) -> list[str]:
+        """Of a token that ends a word."""
+        if word[0].isdigit():
+            return []
+        if "within" not in places:
+            places["within"] = self._place(before[: len(before) - len(word)])
+        place = places["within"]
+        if place.of != "name":
+            return []
+        if place.begins and self._lacking.targets.has(word, True):
+            return ["ends_target"] if BINDS.match(after) else []
+        known = (self.scope.used, self.scope.unused, self.scope.outer, place.bound, BUILTINS, KEYWORDS)
+        if any(names is not None and names.has(word, True) for names in known):
+            return []
+        if self.scope.words.has(word, True):
+            return ["ends_elsewhere"]
+        return ["ends_loaded" if after.lstrip(" \t").startswith(LOADING) else "ends_new"]
+
+    def _place(self, before: str) -> Place:
+        """Where a word stands after a text."""
+        line = before[before.rfind("\n") + 1 :]
+        if is_text(before[self._line :]):
+            return Place()
+        if IMPORTING.match(line):
+            return self._imported(line)
+        end = before[-200:].rstrip(" \t")
+        if end.endswith(".") and not end.endswith(".."):
+            receiver = RECEIVER.search(end)
+            if receiver is None:
+                return Place("attribute")
+            if receiver[1].isdigit():
+                return Place()
+            if receiver[1] in FIRST_PARAMETERS:
+                return Place("own")
+            return Place("attribute", kept(self._receivers, receiver[1], self.scope.attributes_of))
+        if BINDING.match(line):
+            return Place("target")
+        last = WORD_END.search(end)
+        if last is not None and last[0] in BEFORE_NEW:
+            return Place()
+        called = callee(before)
+        if called == "":
+            if not ARGUMENT.search(before) or CLASS.match(line):
+                return Place()
+            return Place("parameter" if DEFINING.match(line) else "further_parameter")
+        arguments = None
+        if called is not None and ARGUMENT.search(before):
+            arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)
+        here = before[self._line :]
+        bound, uses = bound_in(here), Counter(WORD.findall(here))
+        unused = Words(name for name in bound if uses[name] == 1)
+        return Place("name", None, None, arguments, Words(bound), unused, TARGETS.match(line) is not None)
+
+    def _imported(self, line: str) -> Place:
+        """Where a word stands in an import statement, of whose line so much is before it."""
+        if self.modules is None:
+            return Place()
+        if (package := PACKAGE.match(line)) is not None:
+            return Place("module", imported=Words(self.modules.below(package[1])))
+        member = MEMBER.match(line)
+        public = None if member is None else self.modules.public(member[1])
+        return Place() if public is None else Place("public", imported=Words(public))
+
+    def _parameters_of(self, name: str) -> Words:
+        return Words(self.scope.parameters_of(name) or self.definitions(name))
+
+
+def parameters_of(header: str) -> list[str]:
+    """The names of the parameters of what a header defines, where that is a function."""
+    found = HEADER.match(header)
+    return parameters(header) if found is not None and found[1] == "def" else []
+
+
+def kept(known: dict[str, Words], name: str, look: Callable[[str], Words]) -> Words:
+    """What is known of a name, looked up the first time."""
+    if name not in known:
+        known[name] = look(name)
+    return known[name]
+
+
+def callee(before: str) -> str | None:
+    """What is called where a text ends within the brackets of a call; empty in those of a definition.
+
+    >>> callee("a.b(c[0], ")
+    'a.b'
+    """
+    depth = 0
+    for at in range(len(before) - 1, max(-1, len(before) - MOST_CALL), -1):
+        character = before[at]
+        if character in ")]}":
+            depth += 1
+        elif character in "([{":
+            if depth == 0:
+                head = before[max(0, at - 200) : at]
+                called = CALLED.search(head) if character == "(" else None
+                if called is None:
+                    return None
+                return "" if DEFINED.search(head) else called[1]
+            depth -= 1
+    return None
+
+
+def is_text(code: str) -> bool:
+    """Whether code that begins outside of strings ends within one, but not in an f-string's field, or in a comment."""
+    at = 0
+    while at < len(code):
+        character = code[at]
+        if character == "#":
+            end = code.find("\n", at)
+            if end < 0:
+                return True
+            at = end
+        elif character in "'\"":
+            quote = code[at : at + 3] if code.startswith((3 * "'", 3 * '"'), at) else character
+            start = at
+            while start > 0 and code[start - 1] in "rbufRBUF":
+                start -= 1
+            has_fields = "f" in code[start:at].lower()
+            at, depth = at + len(quote), 0
+            while at < len(code) and not code.startswith(quote, at):
+                if code[at] == "\\":
+                    at += 1
+                elif has_fields and code[at] == "{":
+                    twice = code.startswith("{{", at)
+                    at, depth = at + twice, depth + (not twice)
+                elif has_fields and code[at] == "}":
+                    depth = max(0, depth - 1)
+                elif code[at] == "\n" and len(quote) == 1:
+                    break
+                at += 1
+            if at >= len(code):
+                return depth == 0
+            at += len(quote) - 1
+        at += 1
+    return False
+
+
+@cache
+def fitted_weights() -> Mapping[str, float]:
+    """The weights that come with the package."""
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    return {kind: float(weight) for kind, weight in tomllib.loads(text).items()}

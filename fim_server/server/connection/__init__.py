@@ -1,0 +1,1 @@
+"""Connections to editors: transports, messages and the handshake."""

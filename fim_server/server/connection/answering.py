@@ -1,0 +1,71 @@
+"""What an answer takes with it, and what is done after it.
+
+The first of several messages wakes the editor, which then takes a processor from the server before the last of them is
+written: on two cores that were busy the answer behind a status came 5 ms later. So they are written at once, and what
+nobody waits for comes after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from fim_server.server.connection.handshake import HandshakeProtocol
+
+
+class Held:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Keep some bytes."""
+        self.data += data
+
+    def close(self) -> None:
+        """Nothing is to be closed."""
+
+
+class AnsweringProtocol(HandshakeProtocol):
+    """The protocol with messages that go out together with an answer."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._with: dict[int | str, list[Callable[[], object]]] = {}
+
+    def with_answer(self, tell: Callable[[], object]) -> None:
+        """Have something called that sends messages right before the answer to the request at hand, in one piece.
+
+        It is not called where the request is cancelled before its handler returns.
+        """
+        number = self.msg_id
+        if number is None or number not in self._request_futures:
+            tell()
+        else:
+            self._with.setdefault(number, []).append(tell)
+
+    def once_answered(self, work: Callable[[], object]) -> None:
+        """Have something called once the answer to the request at hand is sent, or the request cancelled."""
+        number = self.msg_id
+        answered = None if number is None else self._request_futures.get(number)
+        if answered is None:
+            work()
+        else:
+            answered.add_done_callback(lambda done: work())  # behind pygls' own callback, which sends
+
+    def _send_handler_result(self, future: Any, *, msg_id: int | str) -> None:
+        tellers, writer, held = self._with.pop(msg_id, ()), self.writer, Held()
+        if not tellers or writer is None or future.cancelled():
+            super()._send_handler_result(future, msg_id=msg_id)
+            return
+        self.writer = held
+        try:
+            for tell in tellers:
+                tell()
+            super()._send_handler_result(future, msg_id=msg_id)
+        finally:
+            self.writer = writer
+            with suppress(OSError):  # an editor that has gone is told nothing
+                writer.write(bytes(held.data))

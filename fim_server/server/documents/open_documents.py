@@ -1,0 +1,298 @@
+"""The documents that editors have open, kept by the positions of :mod:`fim_server.text.document`.
+
+pygls' own documents count lines as ``str.splitlines`` does, so an incremental change below a form feed (the standard
+library has them) would land on the wrong line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
+from pygls.workspace import TextDocument
+
+from fim_server.server.connection.answering import AnsweringProtocol
+from fim_server.server.connection.incoming import mend
+from fim_server.server.documents.notebooks import NotebookWorkspace, closed_by, respell
+from fim_server.server.documents.spellings import Spellings
+from fim_server.system.one_thread import OneThread
+from fim_server.text.document import Document, PositionEncoding
+from fim_server.text.notebook import Notebook
+
+logger = logging.getLogger(__name__)
+
+SYNC_KIND = types.TextDocumentSyncKind.Incremental
+
+
+class OpenDocument(TextDocument):
+    """A document with an editor's changes applied to it."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        source: str | None,
+        encoding: PositionEncoding,
+        notebook_at: Callable[[str], Notebook | None] = lambda uri: None,
+        **rest: Any,
+    ) -> None:
+        """Take the document; ``notebook_at`` returns the current notebook of a cell."""
+        super().__init__(uri, source=source, **rest)
+        self._encoding = encoding
+        self._notebook_at = notebook_at
+        self._document = Document.from_text(source or "")
+
+    @property
+    def document(self) -> Document:
+        """The text as it is now. Immutable, so it stays what it was when a later change arrives."""
+        return replace(self._document, version=self.version or 0)
+
+    @property
+    def notebook(self) -> Notebook | None:
+        """Notebook of this cell at this moment; None for other documents."""
+        return self._notebook_at(self.uri)
+
+    @property
+    def source(self) -> str:
+        """The text with normalised line breaks."""
+        return self._document.text
+
+    def frozen(self) -> OpenDocument:
+        """The document as it is now, which later changes leave alone."""
+        notebook = self.notebook
+        copy = OpenDocument(
+            self.uri,
+            source="",
+            encoding=self._encoding,
+            notebook_at=lambda uri: notebook,
+            version=self.version,
+            language_id=self.language_id,
+        )
+        copy._document = self.document
+        return copy
+
+    def offset_of(self, position: types.Position) -> int:
+        """Offset of a position in the client's units."""
+        return self._document.offset_at_position(position.line, position.character, self._encoding)
+
+    def offsets_of(self, stretch: types.Range) -> tuple[int, int]:
+        """Offsets of a range in the client's units; of one that ends before it begins, as if it were the other way."""
+        start, end = self.offset_of(stretch.start), self.offset_of(stretch.end)
+        return min(start, end), max(start, end)
+
+    def clamped(self, position: types.Position) -> types.Position:
+        """Return a position inside of the text: past a line's end that end, past the last line the end of the text."""
+        line, character = self._document.clamped(position.line, position.character, self._encoding)
+        return types.Position(line, character)
+
+    def clamped_range(self, stretch: types.Range) -> types.Range:
+        """Return a range inside of the text, from its first position to its last."""
+        first, last = sorted((self.clamped(stretch.start), self.clamped(stretch.end)))
+        return types.Range(first, last)
+
+    def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
+        """Apply one change, of a range or of the whole text."""
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            start, end = change.range.start, change.range.end
+            places = ((start.line, start.character), (end.line, end.character))
+            self._document = self._document.replace_between(*places, change.text, self._encoding)
+        else:
+            self._document = Document.from_text(change.text)
+
+
+class OpenDocuments(NotebookWorkspace):
+    """A pygls workspace of :class:`OpenDocument`."""
+
+    def opened(self, uri: str) -> OpenDocument | None:
+        """The document an editor has open under that name, if any. pygls keeps names without percent escapes."""
+        document = self.text_documents.get(unquote(uri))
+        return document if isinstance(document, OpenDocument) and document.version is not None else None
+
+    def _create_text_document(
+        self,
+        doc_uri: str,
+        source: str | None = None,
+        version: int | None = None,
+        language_id: str | None = None,
+    ) -> OpenDocument:
+        return OpenDocument(
+            doc_uri,
+            source=source,
+            encoding=PositionEncoding(self.position_encoding or PositionEncoding.UTF16),
+            notebook_at=self.notebook_at,
+            version=version,
+            language_id=language_id,
+            sync_kind=self._sync_kind,
+            position_codec=self.position_codec,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The moment a request arrived, and its document as it was then."""
+
+    at: float
+    """Seconds of ``time.perf_counter``."""
+    document: OpenDocument | None
+    version: int | None
+
+
+MOST_ARRIVALS = 64
+
+NOTEBOOK_METHODS = frozenset(
+    {
+        types.NOTEBOOK_DOCUMENT_DID_OPEN,
+        types.NOTEBOOK_DOCUMENT_DID_CHANGE,
+        types.NOTEBOOK_DOCUMENT_DID_SAVE,
+        types.NOTEBOOK_DOCUMENT_DID_CLOSE,
+    }
+)
+
+COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUMENT_COMPLETION})
+
+
+class DocumentProtocol(AnsweringProtocol):
+    """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
+
+    A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client
+    sent right after its request would be in the document by then. One thread handles all messages, and changes all
+    documents.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._thread = OneThread()
+        self._arrivals: dict[int, Arrival] = {}
+        self._changes: dict[str, tuple[float, float]] = {}
+        self.spellings = Spellings()
+        """Spellings of the open documents' names."""
+
+    def opened(self, uri: str) -> OpenDocument | None:
+        """The document an editor has open under that name, if any, however it spells it."""
+        return self._workspace.opened(self.spellings.of(uri)) if isinstance(self._workspace, OpenDocuments) else None
+
+    def owner_of(self, uri: str) -> str:
+        """Return the document that holds a document's program: for a cell its notebook."""
+        uri = self.spellings.of(uri)
+        owner = self._workspace.notebook_uri(uri) if isinstance(self._workspace, OpenDocuments) else None
+        return uri if owner is None else owner
+
+    def closed_with(self, uri: str) -> list[str]:
+        """Return a closed document, and its notebook where this was the last open cell."""
+        return [uri, *(self._workspace.left_empty(uri) if isinstance(self._workspace, OpenDocuments) else ())]
+
+    def arrival_of(self, params: Any) -> Arrival:
+        """When a request for completions arrived; to be asked once, by its handler."""
+        arrival = self._arrivals.pop(id(params), None)
+        return self._arrive(params) if arrival is None else arrival
+
+    def typing_pause_ms(self, uri: str) -> float | None:
+        """Milliseconds between the last two changes of a document; None if there were not two."""
+        last, before = self._changes.get(uri, (0.0, 0.0))
+        return 1000 * (last - before) if before else None
+
+    def since_change_ms(self, uri: str) -> float | None:
+        """Milliseconds since the last change of a document; None if there was none."""
+        changes = self._changes.get(uri)
+        return None if changes is None else 1000 * (time.perf_counter() - changes[0])
+
+    def _arrive(self, params: Any) -> Arrival:
+        opened = self.opened(params.text_document.uri)
+        if opened is None:
+            return Arrival(time.perf_counter(), None, None)
+        return Arrival(time.perf_counter(), opened.frozen(), opened.version)
+
+    def _handle_request(self, msg_id: Any, method_name: str, params: Any) -> None:
+        assert self._thread.is_current()
+        self.spellings.respell(getattr(params, "text_document", None))
+        if method_name in COMPLETIONS and self._workspace is not None:
+            self._arrivals[id(params)] = self._arrive(params)
+            while len(self._arrivals) > MOST_ARRIVALS:  # a handler that was cancelled before it began asks for none
+                del self._arrivals[next(iter(self._arrivals))]
+        super()._handle_request(msg_id, method_name, params)
+
+    def _execute_handler(self, msg_id: Any, handler: Any, callback: Any, args: Any = None, kwargs: Any = None) -> None:
+        """Run a handler, and forget what became of it: pygls keeps that of each notification for ever."""
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        future = self._request_futures.get(msg_id)
+        if future is not None:
+            future.add_done_callback(partial(self._forget, msg_id))
+
+    def _forget(self, msg_id: Any, done: Any) -> None:
+        if self._request_futures.get(msg_id) is done:  # a client may use a number again
+            self._request_futures.pop(msg_id, None)
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A message in the protocol's types; a request that is none of them is answered, which pygls leaves out."""
+        try:
+            if "jsonrpc" in data:
+                mend(data, self._next_version)
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "id" in data and "method" in data:
+                refusal = error if isinstance(error, JsonRpcInvalidParams) else JsonRpcInvalidParams()
+                self.on_loop(lambda: self._send_response(data["id"], None, refusal.to_response_error()))
+            raise
+
+    def _next_version(self, uri: str) -> int:
+        opened = self.opened(uri)
+        return 0 if opened is None else (opened.version or 0) + 1
+
+    def _send_data(self, data: Any) -> None:
+        """Send; an editor that has gone is told nothing, and the end of its messages ends what is done for it."""
+        with contextlib.suppress(OSError):
+            super()._send_data(data)
+
+    def _handle_notification(self, method_name: str, params: Any) -> None:
+        assert self._thread.is_current()
+        if method_name == types.TEXT_DOCUMENT_DID_OPEN:
+            self.spellings.open(params.text_document.uri)
+        self.spellings.respell(getattr(params, "text_document", None))
+        if method_name in NOTEBOOK_METHODS:
+            respell(self.spellings, params)
+        if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
+            uri = params.text_document.uri
+            if (
+                self.opened(uri) is None
+            ):  # vscode-languageclient sends the undoing of changes after it has closed a file
+                logger.warning("a change of a document that is not open was ignored")
+                return
+            self._note_changes(uri)
+        elif method_name == types.NOTEBOOK_DOCUMENT_DID_CHANGE:
+            cells = params.change.cells
+            if not self._knows_notebook(params.notebook_document.uri):
+                logger.warning("a change of a notebook that is not open was ignored")
+                return
+            self._note_changes(*(text.document.uri for text in (cells and cells.text_content) or ()))
+        elif method_name == types.TEXT_DOCUMENT_DID_CLOSE:
+            self._changes.pop(params.text_document.uri, None)
+        super()._handle_notification(method_name, params)
+        if method_name == types.TEXT_DOCUMENT_DID_CLOSE:
+            self.spellings.close(params.text_document.uri)
+        elif method_name in NOTEBOOK_METHODS:
+            for uri in closed_by(params):
+                if self.opened(uri) is None:
+                    self.spellings.close(uri)
+
+    def _knows_notebook(self, uri: str) -> bool:
+        return isinstance(self._workspace, OpenDocuments) and self._workspace.has_notebook(uri)
+
+    def _note_changes(self, *uris: str) -> None:
+        """Note when documents, and the notebooks that they are cells of, were changed."""
+        for uri in {*uris, *map(self.owner_of, uris)}:
+            self._changes[uri] = (time.perf_counter(), self._changes.get(uri, (0.0, 0.0))[0])
+
+    def replace_workspace(self) -> None:
+        """Put :class:`OpenDocuments` in the place of the workspace pygls has made; no document may be open yet."""
+        theirs = self.workspace
+        self._workspace = OpenDocuments(
+            theirs.root_uri, SYNC_KIND, list(theirs.folders.values()), theirs.position_encoding
+        )

@@ -1,0 +1,134 @@
+"""Handlers of the commands (docs/protocol.md): their arguments, read strictly, and their answers.
+
+pygls checks how many arguments there are; what they hold is checked here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
+
+from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
+from fim_server.language import Language
+from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
+from fim_server.server.arguments import member, object_of, position_of, text_member
+from fim_server.server.documents.notebooks import cut_of
+from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.messages import explanation_json
+from fim_server.server.models.fetching import get_model, stop_getting
+from fim_server.server.models.installed import list_models, remove_model
+from fim_server.server.models.loading import reload
+from fim_server.server.status import tell_status
+from fim_server.server.supervisor import look_after
+from fim_server.suggest.job import LANGUAGES, Request
+from fim_server.text.hidden import on_one_line
+
+EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
+SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
+GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "fim-server.removeModel"
+
+
+def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
+    """Count an acceptance."""
+    ls.usage.count_acceptance(text_member(accepted, "id"))
+
+
+async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
+    """Say what may come at a cursor, and why the rest may not."""
+    asked, position = text_member(question, "uri"), position_of(member(question, "position"))
+    uri = ls.protocol.spellings.of(asked)
+    text = member(question, "text", None)
+    if text is not None and not isinstance(text, str):
+        raise JsonRpcInvalidParams.of(ValueError("text: a text expected"))
+    document = ls.open_document(uri)
+    if document is None:
+        raise JsonRpcInvalidParams.of(ValueError(f"{on_one_line(asked)} is not open"))
+    owner = ls.protocol.owner_of(uri)
+    if owner in ls.set_aside:
+        raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[owner]))
+    if len(document.document.text) > ls.settings.max_file_characters:
+        raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
+    try:
+        keeps = keeps_returns(document)
+        cut = cut_of(document, document.document.split(document.offset_of(position), keeps))
+        if isinstance(cut, str):
+            raise DocumentError(cut)
+        language = document.language_id or ""
+        request = Request(cut.uri, cut.split, language, cut.path, True, cut.one_line, ls.settings, cell=cut.cell)
+        told, cancelled = ls.worker.explain(
+            request, lambda explained: explanation_json(asked, position, explained, text)
+        )
+        look_after(ls)
+        ls.protocol.once_cancelled(cancelled.set)
+        try:
+            return await asyncio.wrap_future(told)
+        finally:
+            cancelled.set()  # the server may be about to end
+    except (DocumentError, LanguageError, StoppedError) as error:
+        raise JsonRpcInvalidParams.of(error) from error
+
+
+def keeps_returns(document: OpenDocument) -> bool:
+    """Return whether a lone carriage return is no line break in a document's language. Raises LanguageError."""
+    name = document.language_id or ""
+    return Language.keeps_returns(name if name in LANGUAGES else Language.name_for_path(document.path or ""))
+
+
+def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
+    """Counts and latencies since the server started."""
+    object_of(arguments)
+    return ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
+
+
+def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
+    """Switch completions on or off, until the settings change."""
+    if not isinstance(enabled, bool):
+        raise JsonRpcInvalidParams.of(ValueError("true or false expected"))
+    ls.settings = ls.settings.having("enabled", enabled)
+    ls.worker.use(ls.settings)
+    if not enabled:
+        ls.worker.rest()
+        for at_work in (*ls.running.values(), *ls.left.values(), ls.prefetching):
+            if at_work is not None:
+                at_work.job.cancelled.set()
+    tell_status(ls)
+    return enabled
+
+
+async def on_reload(ls: FimLanguageServer, *arguments: Any) -> None:
+    """Start afresh, without the editor noticing more than a pause."""
+    object_of(arguments)
+    await reload(ls)
+
+
+async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
+    """Get a better model in the background, and load it; or get it no more."""
+    wanted = object_of(arguments)
+    name, cancel = member(wanted, "name", None), member(wanted, "cancel", None)
+    if not isinstance(name, str | None) or not isinstance(cancel, bool | None):
+        raise JsonRpcInvalidParams.of(ValueError("name: a text expected, and cancel: true or false"))
+    try:
+        entry = entry_of(DEFAULT_NAME if name is None else name)
+    except ModelError as error:
+        raise JsonRpcInvalidParams.of(error) from error
+    return stop_getting(ls, entry) if cancel is True else await get_model(ls, entry)
+
+
+async def on_models(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, Any]]:
+    """List the models of this machine."""
+    object_of(arguments)
+    try:
+        return await list_models(ls)
+    except (ModelError, OSError) as error:
+        raise JsonRpcInternalError.of(error) from error
+
+
+async def on_remove_model(ls: FimLanguageServer, wanted: Any) -> dict[str, Any]:
+    """Delete a model that is here and not in use."""
+    name = member(wanted, "name")
+    if not isinstance(name, str) or not name:
+        raise JsonRpcInvalidParams.of(ValueError("name: a model's name expected"))
+    return await remove_model(ls, name)

@@ -1,0 +1,1 @@
+"""Models and the project index, loaded in the background."""

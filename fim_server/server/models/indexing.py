@@ -1,0 +1,49 @@
+"""Reading of the workspace's files into the project's memory, with checks of the process's memory."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from fim_server.language import Language
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.status import tell_status
+from fim_server.workers.budget import MEGABYTE
+
+TOLD_BYTES = 64 * MEGABYTE
+"""Change of the process's memory after which the status is sent again while files are read."""
+
+
+def read_project(ls: FimLanguageServer) -> None:
+    """Read the workspace's files in the background, those that have changed; forget them where they are not wanted."""
+    if not ls.settings.project_memory:
+        if ls.project.is_begun:
+            ls.project.clear()
+        return
+    if ls.settings.enabled:
+        folders = [folder.uri for folder in ls.workspace.folders.values()]
+        if not folders and not ls.folders_changed:
+            folders = [ls.workspace.root_uri or ""]
+        languages = [name for name in Language.names() if ls.settings.remembers(name, ls.learnt)]
+        ls.project.read(folders, {suffix: name for name in languages for suffix in Language.suffixes_of(name)})
+        ls.begin_watch()
+
+
+def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | None) -> None:
+    """Log the files that the project's memory leaves out, report growth, and stop reading at the limit.
+
+    ``resident`` and ``allowed``: bytes of the process's memory, and its limit.
+    """
+    for note in ls.project.take_notes():
+        ls.log_once(types.MessageType.Warning, f"reading the project: {note}")
+    if not ls.project.is_reading or resident is None:
+        return
+    if allowed is not None and resident > allowed and not ls.worker.is_loading:
+        ls.project.stop_reading()
+        had, may = resident // MEGABYTE, allowed // MEGABYTE
+        ls.log_once(
+            types.MessageType.Warning,
+            f"{had:,} MB of memory, {may:,} MB allowed (setting memoryMb): reading files stops until one changes",
+        )
+    if abs(resident - ls.resident_told) >= TOLD_BYTES:
+        ls.resident_told = resident
+        tell_status(ls)

@@ -1,0 +1,138 @@
+"""What the model is shown of the project beyond the file: definitions of names around the cursor, lines like those.
+
+It is chosen for a place, not for a keystroke: while somebody types there the prompt goes on beginning with the same
+bytes, and what the model has read of it is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fim_server.language import Language
+from fim_server.models.project_context import ProjectContext
+from fim_server.suggest.postprocess.identifiers import WORD, OwnNames, own_names
+from fim_server.suggest.sources.project import Project, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.memory.excerpts import Excerpt
+    from fim_server.suggest.job import Request
+
+PLACE_LINES = 8
+"""Lines around the cursor that are one place."""
+
+LOOK_AGAIN_SECONDS = 2.0
+"""After which it is looked again where nothing was found: the project's files may not have been read."""
+
+LIKENED_LINES, NAMED_LINES, NAMED_BELOW = 8, 10, 5
+"""Lines before the cursor's that others are likened to, those whose names are looked up, and those after it."""
+
+FEWEST_WORDS = 3
+"""With fewer, anything is like them."""
+
+SEEN_BEFORE, SEEN_AFTER = 5_000, 1_500
+"""Characters before and after the cursor that a prompt holds anyway, mostly."""
+
+MOST_EXCERPTS, MOST_SIGNATURE = 6, 240
+"""Excerpts that are chosen among, of either kind; characters of a definition's header that is shown."""
+
+FIRST_DEFINITIONS = 2
+"""Files of definitions that come before what is alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What was chosen for a place."""
+
+    uri: str
+    language: str
+    line: int
+    at: float
+    """When, by ``time.monotonic``."""
+    context: ProjectContext | None
+
+
+class BeyondFile:
+    """What is shown of other files at one document's cursor. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._chosen: Chosen | None = None
+
+    def context(self, project: Project, request: Request, language: Language) -> ProjectContext | None:
+        """What to show; the same as before near where it was chosen."""
+        line, now, last = request.split.left.count("\n"), time.monotonic(), self._chosen
+        if last is not None and (last.uri, last.language) == (request.uri, language.name):
+            is_late = last.context is None and now - last.at > LOOK_AGAIN_SECONDS
+            if abs(line - last.line) < PLACE_LINES and not is_late:
+                return last.context
+        context = choose(project, request, language)
+        if last is not None and context == last.context:
+            context = last.context  # with its tokens
+        self._chosen = Chosen(request.uri, language.name, line, now, context)
+        return context
+
+
+def choose(project: Project, request: Request, language: Language) -> ProjectContext | None:
+    """What there is to show at a cursor; None where there is nothing."""
+    left, right = request.split.left, request.split.right
+    own = own_names(language.name) or OwnNames(frozenset())
+    *above, here = left[-SEEN_BEFORE:].split("\n")
+    before = [line for line in above if line.strip()]
+    here = re.sub(r"\w+\Z", "", here)  # a word that is being typed is none yet
+    below = right[:SEEN_AFTER].split("\n")[:NAMED_BELOW]
+    words = set(WORD.findall("\n".join(before[-LIKENED_LINES:]))) - own.known
+    near = reversed(WORD.findall("\n".join((*before[-NAMED_LINES:], here))))
+    names = [name for name in dict.fromkeys((*near, *WORD.findall("\n".join(below)))) if name not in own.known]
+    if len(words) < FEWEST_WORDS:
+        words = set()
+    key = key_of(request.uri)
+    seen = range(left[:-SEEN_BEFORE].count("\n"), (left + right[:SEEN_AFTER]).count("\n") + 1)
+    found = project.memory.related(
+        key, seen, sorted(words), sorted(own.known), names, own.defining_words, MOST_EXCERPTS, language.name
+    )
+    excerpts = [(project.place_of(path)[1], text) for path, text in in_order(found, names, language.spelling.brackets)]
+    if not excerpts:
+        return None
+    repository, path = project.place_of(key)
+    return ProjectContext(repository, path, tuple(excerpts), own.comment)
+
+
+def in_order(
+    found: Sequence[Excerpt], names: Sequence[str], brackets: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Keys and texts, what matters most first: some definitions, those of the nearest names, then what is alike.
+
+    Definitions of a file are one text, each on a line.
+    """
+    defined: dict[str, list[str]] = {}
+    for one in sorted((one for one in found if one.name), key=lambda one: names.index(one.name or "")):
+        signature = joined(one.text, brackets)
+        if len(signature) <= MOST_SIGNATURE:
+            defined.setdefault(one.key, []).append(signature)
+    definitions = [(key, "\n".join(signatures)) for key, signatures in defined.items()]
+    alike = [(one.key, dedented(one.text)) for one in found if one.name is None]
+    return [*definitions[:FIRST_DEFINITIONS], *alike, *definitions[FIRST_DEFINITIONS:]]
+
+
+def joined(header: str, brackets: Sequence[tuple[str, str]]) -> str:
+    """A definition's header on one line. ``brackets``: opening and closing ones, pairwise.
+
+    >>> joined("  def f(\\n    self,\\n    x,\\n  ):", [("(", ")")])
+    'def f(self, x,):'
+    """
+    text = ""
+    for line in map(str.strip, header.split("\n")):
+        touches = text.endswith(tuple(one for one, _ in brackets)) or line.startswith(tuple(two for _, two in brackets))
+        text += line if touches or not text else " " + line
+    return text
+
+
+def dedented(text: str) -> str:
+    """Lines without the indentation that they share."""
+    lines = text.split("\n")
+    shared = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join(line[shared:] for line in lines)

@@ -1,0 +1,443 @@
+"""The sessions of open documents: reused from keystroke to keystroke, recovered where a document is broken.
+
+Where one is too large to be opened while somebody waits, it is opened in part, and as a whole in the background.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fim_server.errors import SearchLimitError, StoppedError
+from fim_server.language import Session, Stop
+from fim_server.language.shapes import SINGLE_LINE
+from fim_server.recovery.budget import Budget, Budgeted
+from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
+from fim_server.suggest.context.background_open import Finisher, Unfinished
+from fim_server.suggest.context.cursor import Place, contains_in_order
+from fim_server.suggest.context.placeholders import (
+    StandIn,
+    block_stand_ins,
+    empty_block,
+    stand_ins_for,
+    without_blank_breaks,
+    without_closers,
+    without_rest,
+)
+from fim_server.system.one_thread import OneThread
+from fim_server.text.reuse import SessionMemory, Sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.language import Language
+    from fim_server.text.document import Split
+
+SESSIONS = 16
+"""Right contexts whose sessions are kept, while there is memory for them."""
+
+MOST_COVERED = 4
+"""Closers that are left to the middle, but for all of them; trying each number costs an opening."""
+
+STAND_IN_SECONDS = 0.1
+"""How long what has to follow may be looked for and opened."""
+
+REOPENS_SECONDS = 0.05
+"""What looking for a shortest completion may take there."""
+
+PATIENCE = 5.0
+"""Factor of those times where the user has asked for a suggestion."""
+
+DOCUMENTS = 64
+"""Documents whose broken lines are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session at a cursor, and what it stands for."""
+
+    session: Session
+    guarantee: str
+    """`exact`; `partial`: lines elsewhere were left out, broken or too far away to be read in time, or what has to
+    follow is stood in for; `none`."""
+    left: str
+    """The left context as the session has it."""
+    right: str
+    """The right one, with a stand-in where there is one."""
+    diagnostics: tuple[str, ...] = ()
+    covered: int = 0
+    """Closers right of the cursor that the middle has to bring itself, because with them the text does not parse."""
+    ignored: tuple[IgnoredLines, ...] = ()
+    """Lines left out, if the guarantee is `partial`."""
+    cursor_line: int = 0
+    """The cursor's line in the document, from 0."""
+    covered_lines: tuple[range, ...] = ()
+    """The lines of the document, from 0, that the guarantee covers as they stand, if it is `partial`."""
+    stood_in: range = range(0)
+    """The lines of the session's contexts, from 0, that stand in for what has to follow."""
+    stand_in: StandIn | None = None
+    """Text that has to follow the cursor's line, and its place. With it, the lines up to there parse, too."""
+    unread: bool = False
+    """Other cells of the notebook are not read yet."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether more may be known soon: lines are left out that are only too far away to be read in time."""
+        return self.unread or any(group.beyond for group in self.ignored)
+
+    def line_in_document(self, line: int) -> int:
+        """The line of the document, from 0, that a line of the session's contexts is."""
+        if self.stood_in and line >= self.stood_in.start:
+            return max(self.stood_in.start, line - len(self.stood_in))
+        for group in self.ignored:
+            # Of the cursor's line only what is right of the cursor is ever left out.
+            kept = 1 if group.stand_in or group.line <= self.cursor_line < group.line + group.count else 0
+            if line >= group.line + kept:
+                line += group.count - kept
+        return line
+
+
+class Contexts:
+    """Opens sessions. Used by one thread: the worker's."""
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        memory: SessionMemory | None = None,
+        unfinished: Unfinished | None = None,
+    ) -> None:
+        """What may be taken.
+
+        ``budget``: what opening may take while somebody waits. ``memory``: what the sessions may hold, with those of
+        other documents. ``unfinished``: looks after what is finished in the background.
+        """
+        self._thread = OneThread()
+        self._memory = memory or SessionMemory()
+        self._unfinished = unfinished or Unfinished()
+        self._budget = budget or Budget()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._sessions = Sessions(SESSIONS, self._memory)
+        self._budgeted = Budgeted(self._sessions, self._budget)
+        self._finisher = Finisher(self._sessions, self._budget.memory, self._unfinished)
+        self._recoveries: OrderedDict[tuple[str, Language], Recovery] = OrderedDict()
+
+    def open(
+        self,
+        uri: str,
+        language: Language,
+        split: Split,
+        floor: str = "off",
+        stands_in: bool = False,
+        patience: float = 1.0,
+    ) -> Opened:
+        """The session of a cursor, whose middles keep a floor where any can.
+
+        Where the text does not fit the budget, it is opened in part and finished in the background. Where it
+        does not parse with the closers right of the cursor, but would without some of them, they are left to
+        the middle: an editor put them there for a bracket that is closed already, or for one or a string after
+        which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
+        parse, the lines that break it are left out.
+
+        ``stands_in``: where no line of the middle completes the text, because of what has to follow and is not there
+        yet, a stand-in takes its place (:mod:`.stand_ins`). So it does below a header whose end is right of the cursor.
+        ``patience``: factor of the usual time for finding a stand-in.
+        """
+        found = self._open_covered(uri, language, split)
+        if found.guarantee == "exact":
+            found = self._open_stood_in(uri, language, split, found, stands_in, patience) or found
+        return found if floor == "off" else replace(found, session=found.session.floored(floor))
+
+    def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
+        found = self._open_whole(uri, language, split)
+        if isinstance(found, Opened):
+            return found
+        if isinstance(found, Session):
+            found = self._recovery(uri, language).open(split.left, split.right)
+        return opened(found, split.left, split.right)
+
+    def _open_whole(self, uri: str, language: Language, split: Split) -> Opened | Session | Recovered:
+        """As :meth:`_open_covered` where nothing near the cursor is broken, else what was found with all closers."""
+        assert self._thread.is_current()
+        left, right = split.left, split.right
+        found = self._open(uri, language, left, right)
+        closers = Place.of(split).closers(language)
+        line = left[left.rfind("\n") + 1 :]
+        best, least = None, Reopening.NO
+        if is_whole(found):
+            best, least = opened(found, left, right), reopening(found, line) if closers else Reopening.NO
+        ends = [end for end, character in enumerate(closers, 1) if not character.isspace()]
+        for covered in sorted({*ends[:MOST_COVERED], *ends[-1:]}):
+            if best is not None and least is Reopening.NO:
+                break
+            without = self._open(uri, language, left, right[covered:])
+            if not is_whole(without):
+                continue
+            needed = Reopening.NO if best is None else reopening(without, line)
+            if best is None or needed < least:
+                best, least = opened(without, left, right[covered:], covered), needed
+        return found if best is None else best
+
+    def _open_stood_in(
+        self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool, patience: float
+    ) -> Opened | None:
+        """Open with a stand-in for the text that has to follow the cursor's line; None where that is of no use.
+
+        ``on_one_line``: one line is wanted, to which more may have to follow. A block below a header whose end is
+        right of the cursor has to follow in any case.
+        """
+        completion = shortest(found.session, patience) or ""
+        hidden = hides_rest(found, completion)
+        if not hidden and not (on_one_line and needs_more(found.session, completion, patience)):
+            return None
+        bare = without_rest(split) if hidden else without_closers(split, language)
+        with suppress(StoppedError), Stop(patience * STAND_IN_SECONDS):
+            session = self._open(uri, language, split.left, bare.right, finishes=False)
+            if not is_whole(session):
+                return None
+            whole = session if isinstance(session, Session) else session.session
+            text = shortest(whole, patience)
+            if not text or unmatched(text, language.spelling.brackets)[1]:
+                return None  # what follows the cursor's line is what it has begun
+            text = without_blank_breaks(text, lambda joined: whole.check(joined).complete)
+            if hidden:
+                stand_ins = block_stand_ins(empty_block(split, language.spelling), text)
+            else:
+                stand_ins = stand_ins_for(split, bare, text)
+            opened = (self._open_with(uri, language, split, stand_in, patience) for stand_in in stand_ins)
+            return next((one for one in opened if one is not None), None)
+        return None
+
+    def _open_with(
+        self, uri: str, language: Language, split: Split, stand_in: StandIn, patience: float
+    ) -> Opened | None:
+        """Open with a stand-in; None where no single line completes the program with it."""
+        right = stand_in.inserted(split.right)
+        found = self._open_whole(uri, language, replace(split, right=right))
+        if not isinstance(found, Opened) or found.guarantee != "exact":
+            return None
+        completion = shortest(found.session, patience)
+        if completion is None or hides_rest(found, completion):
+            return None
+        if unmatched(completion, language.spelling.brackets)[1] or not found.session.start(SINGLE_LINE).is_viable():
+            return None
+        at, lines = split.left.count("\n"), split.right.count("\n")
+        behind = at + stand_in.below + 1
+        others = range(at), range(behind, at + lines + 1)
+        return replace(
+            found,
+            guarantee="partial",
+            covered_lines=tuple(stretch for stretch in others if stretch),
+            diagnostics=(f"line {at + 1}: the text that has to follow is missing",),
+            stood_in=range(behind, behind + right.count("\n") - lines),
+            stand_in=stand_in,
+        )
+
+    def _open(self, uri: str, language: Language, left: str, right: str, finishes: bool = True) -> Session | Recovered:
+        """A session within the budget; if the whole does not fit, it is opened in the background if it ``finishes``."""
+        try:
+            whole = not self._finisher.is_finishing(uri, language, right)
+            found = self._budgeted.open(language, left, right, whole=whole)
+            if found is None:
+                return self._sessions.open(language, left, right)
+        except StoppedError:
+            # Somebody typed on; what was done would be begun afresh with each key.
+            if finishes:
+                self._finisher.finish(uri, language, left, right)
+            raise
+        if isinstance(found, Recovered) and finishes:
+            self._finisher.finish(uri, language, left, right)
+        return found
+
+    def forget(self, uri: str) -> None:
+        """Forget what is known of a document."""
+        assert self._thread.is_current()
+        self._finisher.leave(uri)
+        for key in [key for key in self._recoveries if key[0] == uri]:
+            del self._recoveries[key]
+
+    def rest(self) -> None:
+        """No session is in use any more: those that there is no memory for may be forgotten."""
+        assert self._thread.is_current()
+        self._sessions.rest()
+
+    def clear(self) -> None:
+        """Forget all sessions."""
+        assert self._thread.is_current()
+        self._finisher.close()
+        self._begin()
+
+    def _recovery(self, uri: str, language: Language) -> Recovery:
+        """What is remembered of a document's broken lines."""
+        found = self._recoveries.pop((uri, language), None)
+        if found is None:
+            found = Recovery(partial(self._sessions.open, language))
+        self._recoveries[uri, language] = found
+        while len(self._recoveries) > DOCUMENTS:
+            self._recoveries.popitem(last=False)
+        return found
+
+
+def is_whole(found: Session | Recovered) -> bool:
+    """Whether nothing near the cursor is broken: lines may be missing that are only too far away."""
+    if isinstance(found, Session):
+        return found.guarantee == "exact"
+    return all(group.beyond for group in found.ignored)
+
+
+class Reopening(IntEnum):
+    """What becomes of the closers right of the cursor; the least is what they were put there for."""
+
+    NO = 0
+    """They close what the left side has opened."""
+    OPENS = 1
+    """They close brackets of the middle, which has closed those of the left side."""
+    HIDES = 2
+    """They stand in a comment or a string of the middle's, so that nobody writes that."""
+
+
+def reopening(found: Session | Recovered, line: str) -> Reopening:
+    """Whether a session can only be completed by closing what its left side has opened, and opening or hiding more.
+
+    What is closed are brackets, or the cursor's string. The shortest completion tells; NO where that is not found in
+    time. ``line``: the cursor's, up to it: where nothing is open in it the closers were not put there for it.
+    """
+    session = found if isinstance(found, Session) else found.session
+    text = shortest(session)
+    if not text:
+        return Reopening.NO
+    state = session.start()
+    if state.inside == "string":
+        return Reopening.HIDES if leaves_string(session, text) else Reopening.NO
+    closed, opened_again = unmatched(text, session.spelling.brackets)
+    state.advance(text)
+    if state.inside == "comment":
+        return Reopening.HIDES if closed or unmatched(line, session.spelling.brackets)[1] else Reopening.NO
+    return Reopening.OPENS if closed and opened_again else Reopening.NO
+
+
+def shortest(session: Session, patience: float = 1.0) -> str | None:
+    """Return the shortest completion of a session; None where none is found in time."""
+    state = session.start()
+    if state.is_complete():
+        return ""
+    try:
+        with Stop(patience * REOPENS_SECONDS):
+            return state.shortest_completion()
+    except (SearchLimitError, StoppedError):
+        return None
+
+
+def needs_more(session: Session, text: str, patience: float) -> bool:
+    """Return whether no single line completes a session's program, or only one that opens a bracket for lines below.
+
+    A line break in the shortest completion, ``text``, says little: inside brackets it is white space. False where the
+    answer is not found in time.
+    """
+    if "\n" in text:
+        with suppress(StoppedError), Stop(patience * REOPENS_SECONDS):
+            return not session.start(SINGLE_LINE).is_viable()
+        return False
+    return unmatched(text, session.spelling.brackets)[1] > 0
+
+
+def hides_rest(found: Opened, text: str) -> bool:
+    """Return whether the shortest completion, ``text``, takes the rest of the cursor's line into a comment.
+
+    So it is before the end of a header that no block follows: only a line that brings its own block completes that.
+    """
+    session, rest = found.session, found.right.partition("\n")[0]
+    if not text or not rest.strip() or session.inside is not None:
+        return False
+    state = session.start()
+    state.advance(text)
+    return state.inside == "comment"
+
+
+def leaves_string(session: Session, text: str) -> bool:
+    """Whether a text at a cursor in a string ends that string, and ends itself in another one or in a comment."""
+    state = session.start()
+    outside = False
+    for character in text:
+        state.advance(character)
+        outside = outside or state.inside != "string"
+    return outside and state.inside in ("string", "comment")
+
+
+def unmatched(text: str, brackets: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """How many brackets a text closes that it has not opened, and opens that it does not close.
+
+    >>> unmatched("a) + (b", [("(", ")")])
+    (1, 1)
+    """
+    closed, expected = 0, list[str]()
+    closed_by = dict(brackets)
+    texts = {one for pair in brackets for one in pair}
+    for found in re.finditer("|".join(map(re.escape, texts)), text) if texts else ():
+        if found[0] in closed_by:
+            expected.append(closed_by[found[0]])
+        elif expected and expected[-1] == found[0]:
+            expected.pop()
+        else:
+            closed += 1
+    return closed, len(expected)
+
+
+def opened(found: Session | Recovered, left: str, right: str, covered: int = 0) -> Opened:
+    """What was found on two contexts, the right one without the closers that the middle has to bring."""
+    if isinstance(found, Session):
+        return Opened(found, found.guarantee, left, right, () if covered else tuple(found.diagnostics), covered)
+    return Opened(
+        found.session,
+        found.guarantee,
+        found.left,
+        found.right,
+        tuple(found.diagnostics),
+        covered,
+        found.ignored,
+        left.count("\n"),
+        found.covered,
+    )
+
+
+def fits(text: str, split: Split, opened: Opened) -> str | None:
+    """Why an editor could not show a text, or None: it has to bring the closers that it stands for."""
+    closers = split.right[: opened.covered]
+    return None if contains_in_order(text, closers) else f"it lacks the {closers} right of the cursor"
+
+
+def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
+    """A text up to the first bracket that closes what it has not opened.
+
+    For where no grammar watches: what it closes is mostly closed right of the cursor, and would be twice. ``brackets``:
+    opening and closing ones, pairwise.
+    """
+    texts = sorted({text for pair in brackets for text in pair}, key=len, reverse=True)
+    if not texts:
+        return text
+    closed_by = dict(brackets)
+    expected: list[str] = []
+    for found in re.finditer("|".join(map(re.escape, texts)), text):
+        if found[0] in closed_by:
+            expected.append(closed_by[found[0]])
+        elif not expected or expected.pop() != found[0]:
+            return text[: found.start()]
+    return text
+
+
+def refusal(opened: Opened, text: str) -> str:
+    """Why a token is refused, in words; the empty text is an end token."""
+    if opened.guarantee == "none":
+        return "nothing is known of what may come here"
+    if text == "":
+        return "the text cannot end here"
+    explanation = opened.session.start().explain(text)
+    rest = text[len(explanation.accepted) :]
+    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
+    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"

@@ -1,0 +1,1 @@
+"""Third stage: changes to the texts that the model has written."""

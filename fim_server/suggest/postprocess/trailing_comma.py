@@ -1,0 +1,76 @@
+"""Commas at the ends of lists that have a line for each entry, where the document writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fim_server.suggest.context.cursor import is_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fim_server.language.spelling import Spelling
+    from fim_server.text.document import Split
+
+COMMA = ","
+
+LEAST_LISTS, LEAST_SHARE = 2, 0.9
+"""How many lists of a document have to end so for it to be its habit, and what share of all of them."""
+
+LOOKED_AT = 1 << 16
+"""Characters on either side of the cursor in which they are counted."""
+
+
+def with_last_comma(text: str, split: Split, spelling: Spelling, is_complete: Callable[[str], bool]) -> str:
+    """A suggestion for the last line of a list, with a comma behind it if that is what the document does.
+
+    ``is_complete``: whether the program is complete with a suggestion.
+    """
+    rest, _, below = split.right[:LOOKED_AT].partition("\n")
+    if not spelling.brackets or "\n" in text or rest.strip():
+        return text
+    opening, closing = zip(*spelling.brackets, strict=True)
+    after = below.split("\n")
+    last = text[-1:]
+    if not after[0].lstrip().startswith(closing):
+        return text
+    if not (is_word(last) or last in closing or last in spelling.closers):
+        return text
+    before = split.left[-LOOKED_AT:].split("\n")
+    if not is_list([*before, after[0]], len(before), opening, closing):
+        return text
+    ends = [*ends_of_lists(before[:-1], opening, closing), *ends_of_lists(after[1:], opening, closing)]
+    if ends.count(COMMA) < max(LEAST_LISTS, LEAST_SHARE * len(ends)) or not is_complete(text + COMMA):
+        return text
+    return text + COMMA
+
+
+def ends_of_lists(lines: Sequence[str], opening: Sequence[str], closing: Sequence[str]) -> list[str]:
+    """The last characters of the lists that have lines of their own between their brackets."""
+    return [
+        lines[number - 1].rstrip()[-1:]
+        for number, line in enumerate(lines)
+        if number and line.lstrip().startswith(tuple(closing)) and is_list(lines, number, opening, closing)
+    ]
+
+
+def is_list(lines: Sequence[str], end: int, opening: Sequence[str], closing: Sequence[str]) -> bool:
+    """Whether the line that begins with a closing bracket ends what may have a comma before it.
+
+    That is what begins with the bracket of a call or a definition, or of a list that is written out, and has several
+    entries, and not the brackets around a value, of an index, or of a block: in those a comma says something else, or
+    nothing.
+    """
+    has_several = False
+    column = len(lines[end]) - len(lines[end].lstrip())
+    for number in range(end - 1, -1, -1):
+        line = lines[number].rstrip()
+        if not line or len(line) - len(line.lstrip()) > column:
+            has_several |= number < end - 1 and line.endswith(COMMA)
+            continue
+        if not has_several or not line.endswith(tuple(opening)):
+            return False
+        before = line[:-1]
+        is_behind_value = is_word(before[-1:]) or before.endswith(tuple(closing))
+        return is_behind_value == line.endswith(opening[0])  # languages name that of calls first
+    return False

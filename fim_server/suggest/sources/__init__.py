@@ -1,0 +1,1 @@
+"""Second stage: sources of suggestions and advice beside the model."""

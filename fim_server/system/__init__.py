@@ -1,0 +1,1 @@
+"""The process and its threads: memory, deadlines of threads, blocking work."""

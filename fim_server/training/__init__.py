@@ -1,5 +1,0 @@
-"""The recipe of the embedded model: collect, tokenizer, train, export, evaluate; it learns Python, by purpose.
-
-Run `python -m fim_server.training --help` in a checkout: nothing else of the package imports it, and what is installed
-need not have it.
-"""

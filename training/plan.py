@@ -1,0 +1,53 @@
+"""What a training run is given: the model's size, and how long and on what it is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from training.cutting import Mixture
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The model's size. `context`: the longest sequence served, in tokens."""
+
+    width: int = 256
+    layers: int = 4
+    heads: int = 4
+    key_heads: int = 2
+    inner: int = 704
+    context: int = 1024
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train.
+
+    `seconds`: wall clock, all steps and the decay included. `batch_tokens`: tokens a step.
+    `length`: tokens a window; from `long_from` of the time on, every second step uses windows
+    of the whole context instead. `candidates`: the rarer tokens that the loss is estimated
+    with until `full_from` of the time; 0 computes the whole softmax throughout. `hold`: share of
+    the time before the rates begin to decay to zero; 1 for a part that another goes on from.
+    `resumed_tokens`: what the weights that training goes on from had seen. `half`: multiply
+    matrices in bfloat16, which a processor with instructions for it does three times as fast;
+    weights, norms and losses stay in float32.
+    """
+
+    seconds: float = 4200.0
+    batch_tokens: int = 4096
+    length: int = 512
+    long_from: float = 0.6
+    matrix_rate: float = 0.02
+    other_rate: float = 0.003
+    candidates: int = 1024
+    common: int = 2048
+    full_from: float = 0.7
+    checkpoint_seconds: float = 180.0
+    seed: int = 0
+    compiled: bool = True
+    report_steps: int = 20
+    steps: int | None = None
+    hold: float = 0.35
+    resumed_tokens: int = 0
+    half: bool = False
+    mixture: Mixture = field(default_factory=Mixture)
