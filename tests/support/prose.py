@@ -1,0 +1,122 @@
+"""Linter of prose in docstrings and doc comments: ``python tests/support/prose.py [PATH...]``.
+
+The rules are CONTRIBUTING.md's. Each finding is ``FILE:LINE: RULE: EXCERPT``; the exit status is 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve()
+while not (ROOT / "pyproject.toml").is_file():
+    ROOT = ROOT.parent
+
+BEGINNINGS = re.compile(r"(What|Of|That|How|Whether|From where|As|The same)\b")
+"""Words with which no docstring begins: a docstring begins with an imperative or a noun phrase."""
+PERSONS = re.compile(r"\b(some|no|any)body\b", re.IGNORECASE)
+MOST_WORDS = 30
+"""Most words of a sentence in a docstring."""
+
+SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]`]*\s+|\n\s*\n|\n\s*(?:[-*|>]|\d+\.)\s|\n\s+(?=\w+:)")
+CODE = re.compile(r"``[^`]*``|`[^`\n]*`|https?://\S+")
+WORD = re.compile(r"\w[\w'’./-]*")
+FOLDERS = ("benchmarks", "docs", "fim_server", "rust_core", "tests", "training", "vscode-extension")
+LEFT_OUT = ("tests/data/", "tests/cases/", "vscode-extension/e2e/situations/", "rust_core/benches/data/")
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A docstring or doc comment, and the line that it begins in."""
+
+    path: Path
+    line: int
+    text: str
+
+
+def docstrings(path: Path) -> Iterator[Comment]:
+    """Yield docstrings of modules, classes and functions, and strings that stand below a constant or a field."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            for statement in node.body:
+                match statement:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        yield Comment(path, statement.lineno, text)
+
+
+def doc_comments(path: Path) -> Iterator[Comment]:
+    """Yield the ``///`` and ``//!`` comments of a Rust file, and the ``/** */`` comments of a TypeScript file."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".rs":
+        for found in re.finditer(r"(?:^[ \t]*//[/!](?!/).*\n?)+", text, re.MULTILINE):
+            lines = [re.sub(r"^\s*//[/!] ?", "", line) for line in found[0].splitlines()]
+            yield Comment(path, text.count("\n", 0, found.start()) + 1, "\n".join(lines))
+    else:
+        for found in re.finditer(r"/\*\*(.*?)\*/", text, re.DOTALL):
+            lines = [re.sub(r"^\s*\* ?", "", line) for line in found[1].splitlines()]
+            yield Comment(path, text.count("\n", 0, found.start()) + 1, "\n".join(lines))
+
+
+def comments(path: Path) -> Iterator[Comment]:
+    """Yield all docstrings or doc comments of a source file."""
+    try:
+        yield from docstrings(path) if path.suffix == ".py" else doc_comments(path)
+    except SyntaxError:
+        return
+
+
+def without_code(text: str) -> str:
+    """Return a text without its blocks of code, with one word for each inline code span."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"(?:^|(?<=\n\n))(?: {4,}|\t).*(?:\n(?: {4,}|\t).*)*", "", text) if "::" in text else text
+    return CODE.sub("code", text)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, its list items and its paragraphs."""
+    yield from (part for part in SENTENCE_END.split(without_code(text)) if part.strip())
+
+
+def findings(comment: Comment) -> Iterator[str]:
+    """Yield one line for each rule that a comment breaks."""
+    place = f"{comment.path.relative_to(ROOT)}:{comment.line}"
+    start = comment.text.strip()
+    if BEGINNINGS.match(start):
+        yield f"{place}: beginning: {start[:70].splitlines()[0]}"
+    if (person := PERSONS.search(without_code(comment.text))) is not None:
+        yield f"{place}: {person[0].lower()}: {comment.text[max(0, person.start() - 30) : person.end() + 30]!r}"
+    for sentence in sentences(comment.text):
+        if len(WORD.findall(sentence)) > MOST_WORDS and "|" not in sentence:
+            yield f"{place}: {len(WORD.findall(sentence))} words: {' '.join(sentence.split())[:90]}"
+
+
+def sources(arguments: list[str]) -> list[Path]:
+    """Return the tracked source files below the paths that are given, or of the whole repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "--", *(arguments or FOLDERS)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    kinds = (".py", ".rs", ".ts", ".mjs")
+    return [ROOT / name for name in listed if name.endswith(kinds) and not name.startswith(LEFT_OUT)]
+
+
+def main(arguments: list[str]) -> int:
+    """Print all findings, and return the exit status."""
+    found = [
+        line for path in sources(arguments) if path.is_file() for each in comments(path) for line in findings(each)
+    ]
+    print("\n".join(found) if found else "no findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
