@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_corpus import write_corpus
 from benchmarks import acceptance
 from benchmarks.acceptance import Texts, at_most, count, lark_grammar
+from support.bench_corpus import write_corpus
 
 WORDS = """
 start: line*

@@ -26,7 +26,7 @@ from benchmarks.suggestions.lines import Task, draw_lines, open_folder
 from fim_server.memory.belief import Belief
 from fim_server.models.load import load_model
 from fim_server.text.document import Split
-from tiny_models import write_tiny_model
+from support.models.tiny_models import write_tiny_model
 
 
 def step(right: float, foretold: tuple[Foretold, ...], **others: object) -> Step:

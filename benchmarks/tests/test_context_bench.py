@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.suggestions.context import Filled, main, table
-from small_projects import write_shop
-from tiny_models import write_tiny_model
+from support.editors.small_projects import write_shop
+from support.models.tiny_models import write_tiny_model
 
 
 def test_changes_are_told_against_the_first_share() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bench_corpus import SOURCE, write_corpus
 from benchmarks import json_documents
 from benchmarks.corpus import Document, documents
 from benchmarks.cursors import cursors, first_tokens
@@ -15,6 +14,7 @@ from benchmarks.vocabularies import EMBEDDED_TOKENIZER
 from fim_server.errors import BenchError
 from fim_server.language import Language
 from fim_server.tokens.vocabulary import Vocabulary
+from support.bench_corpus import SOURCE, write_corpus
 
 
 @pytest.fixture(scope="module")

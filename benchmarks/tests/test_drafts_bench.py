@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.suggestions.drafts import KINDS, Written, main, table
-from small_projects import write_shop
-from tiny_models import write_tiny_model
+from support.editors.small_projects import write_shop
+from support.models.tiny_models import write_tiny_model
 
 
 def test_texts_are_told_against_those_without_drafts() -> None:

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bench_corpus import write_corpus
 from benchmarks import masks as masks_bench
 from benchmarks import masks_report
 from benchmarks.peers.engines import PEERS
@@ -24,6 +23,7 @@ from benchmarks.peers.jobs import Peer
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER, read_tokens
 from fim_server.cli import program as cli
 from fim_server.language import Matcher
+from support.bench_corpus import write_corpus
 
 TOKENIZER = str(EMBEDDED_TOKENIZER)
 LANGUAGES = {"python": True, "json": None, "go": None}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench_corpus import TYPED_SOURCE as SOURCE
 from benchmarks.__main__ import run as main
 from benchmarks.memory import Asked, Report, Several, judged
 from benchmarks.memory_cursors import Cursor
 from fim_server._core import ProjectMemory
 from fim_server.memory.continuations import ranked
 from fim_server.memory.weights import fitted_weights
+from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 
 @pytest.mark.parametrize(

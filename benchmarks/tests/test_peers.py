@@ -11,13 +11,13 @@ import lark
 import numpy as np
 import pytest
 
-from bench_corpus import SOURCE
 from benchmarks.peers import grammars, running
 from benchmarks.peers.engines import PEERS
 from benchmarks.peers.jobs import Engine, Job, Peer, Work
 from benchmarks.processes import in_limited_process
 from fim_server.language import Language
 from fim_server.language import compile as grammar
+from support.bench_corpus import SOURCE
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["longest match", "any split"])

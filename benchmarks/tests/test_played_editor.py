@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_corpus import TYPED_SOURCE as SOURCE
 from benchmarks import played_editor, processes
 from benchmarks.played_editor import BACKSPACE, DELETE, Edit, Editor, next_key
+from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 
 def typed(editor: Editor, keys: str) -> list[Edit]:

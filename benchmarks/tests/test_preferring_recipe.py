@@ -11,7 +11,7 @@ import pytest
 from benchmarks.suggestions.lines import draw_lines, open_folder
 from benchmarks.suggestions.preferring import ALONE, Candidate, Examples, Step, fit, main, report, steps
 from fim_server.models.load import load_model
-from tiny_models import write_tiny_model
+from support.models.tiny_models import write_tiny_model
 
 MODULE = """
 def price(book, rate):

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from bench_corpus import TYPED_SOURCE as SOURCE
 from benchmarks import report as reports
 from benchmarks import server as server_bench
 from benchmarks import server_report
 from benchmarks.lsp_client import Asked
 from benchmarks.scenarios import SCENARIOS, Counts, Item, Played, Request, note
 from benchmarks.server_report import KINDS, Report, Row
+from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 
 @pytest.fixture(scope="module")

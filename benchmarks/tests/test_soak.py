@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench_corpus import TYPED_SOURCE as SOURCE
 from benchmarks import soak
 from benchmarks.__main__ import run as main
 from benchmarks.soak import Reading, Report
+from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 
 def report(*megabytes: float) -> Report:

@@ -12,7 +12,6 @@ from typing import cast
 
 import pytest
 
-from bench_corpus import TYPED_SOURCE as SOURCE
 from benchmarks.__main__ import run as main
 from benchmarks.compare import figures_of
 from benchmarks.lsp_client import Asked, Client
@@ -38,6 +37,7 @@ from benchmarks.suggestions.playing import (
 )
 from benchmarks.suggestions.suggesting import Answer, Copying, Served, copied, covered_by, told
 from fim_server.errors import BenchError
+from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 # --- what an offer is worth ---------------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench_corpus import TYPED_SOURCE as SOURCE
 from benchmarks import played_editor
 from benchmarks.lsp_client import Asked
 from benchmarks.scenarios import SCENARIOS, Played, Scenario
 from benchmarks.typist import Typist
+from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 
 class Scripted:

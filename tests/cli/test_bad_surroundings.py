@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from command_line import run_command
-from evaluation_samples import sample_of
 from fim_server.datasets import read_samples, write_samples
 from fim_server.datasets.python import sandbox
-from odd_files import KINDS, posix, put, worst
+from support.command_line import run_command
+from support.engine.odd_files import KINDS, posix, put, worst
+from support.evaluation.evaluation_samples import sample_of
 
 COMMAND = [sys.executable, "-m", "fim_server"]
 EMBEDDED = Path(__file__).parents[2] / "fim_server/models/embedded"

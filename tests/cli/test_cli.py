@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from command_line import run_command
 from fim_server import Language
 from fim_server.cli import program as cli
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion, StopReason, Won
 from fim_server.tokens import formats
+from support.command_line import run_command
 
 COMMAND = [sys.executable, "-m", "fim_server"]
 

@@ -12,13 +12,13 @@ from collections import Counter
 import pytest
 import torch
 
-from corpus import cause_of, causes, cuts, python, reference
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading, Readings
 from fim_server.text.document import Split
+from support.engine.corpus import cause_of, causes, cuts, python, reference
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 HOLES = 400 if LONG else 12

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from command_line import run_command
 from fim_server.decoding import complete as decoding
 from fim_server.decoding.results import Completion, StopReason, Won
 from fim_server.text.hidden import HIDDEN
 from fim_server.text.terminal import Progress, Table, paint, plain_lines
+from support.command_line import run_command
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07"
 REVERSED = "\u202e\u2066\u200b\U000e0041"

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-import judge
 from fim_server.datasets import holes as shared
 from fim_server.datasets.holes import BLOCK_LINES, LONGEST_FILE, Cut, Refused
 from fim_server.datasets.python.constructions import CONSTRUCTIONS, cuts
 from fim_server.datasets.python.fields import replacement_fields
 from fim_server.datasets.python.text import PythonText
+from support.engine import judge
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 STDLIB = Path(sysconfig.get_paths()["stdlib"])

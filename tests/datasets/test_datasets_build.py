@@ -21,8 +21,6 @@ from typing import Any
 
 import pytest
 
-from command_line import run_command
-from dataset_files import GOOD, STDLIB, built, run_cli, write_lines, write_tree
 from fim_server.cli import program as cli
 from fim_server.datasets import SET_NAMES, Origin, Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets import build as building
@@ -32,6 +30,8 @@ from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python.constructions import CONSTRUCTIONS
 from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.errors import DatasetError
+from support.command_line import run_command
+from support.evaluation.dataset_files import GOOD, STDLIB, built, run_cli, write_lines, write_tree
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
-from dataset_files import built, write_tree
 from fim_server.datasets import cutters
 from fim_server.datasets.build import Request
 from fim_server.datasets.defined import constructions
@@ -21,6 +19,8 @@ from fim_server.datasets.holes import BLOCK_LINES, LONGEST_FILE, Cut, Refused
 from fim_server.datasets.judging import programs
 from fim_server.errors import JudgeError, LanguageError
 from fim_server.language import Language
+from support.command_line import run_command
+from support.evaluation.dataset_files import built, write_tree
 
 DOCUMENTS = {
     "object": '{\n  "a": [1, 2, {"b": null}],\n  "ü😀": "}\\"[",\n  "c": [\n    true,\n    -1.5e3\n  ]\n}\n',

@@ -18,8 +18,6 @@ from threading import Thread
 
 import pytest
 
-from command_line import run_command
-from dataset_files import write_tree
 from fim_server.datasets import read_samples
 from fim_server.datasets.licences import licence_of_folder, licence_of_text
 from fim_server.datasets.sources import crates, go_modules, maven
@@ -27,6 +25,8 @@ from fim_server.datasets.sources.named import language_of, open_source, read_lis
 from fim_server.datasets.sources.source import SourceText
 from fim_server.errors import DatasetError
 from fim_server.language import Language
+from support.command_line import run_command
+from support.evaluation.dataset_files import write_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,7 +20,7 @@ from fim_server.datasets.python import bubblewrap, sandbox
 from fim_server.datasets.python.human_eval import build_human_eval
 from fim_server.datasets.python.sandbox import Verdict, run_sample, run_test
 from fim_server.errors import DatasetError
-from sandbox_programs import GOOD, LIMITS, SHORT, SQUARE, needs_sandbox, run, said
+from support.evaluation.sandbox_programs import GOOD, LIMITS, SHORT, SQUARE, needs_sandbox, run, said
 
 HUMAN_EVAL = os.environ.get("FIM_SERVER_HUMAN_EVAL")
 MODES = [pytest.param(True, id="sandbox", marks=needs_sandbox), pytest.param(False, id="unsafe")]

@@ -15,7 +15,7 @@ import pytest
 from fim_server.datasets.python import bubblewrap, sandbox
 from fim_server.datasets.python.sandbox import Verdict, run_test, unavailable
 from fim_server.errors import DatasetError
-from sandbox_programs import GOOD, SQUARE, needs_sandbox, run, said
+from support.evaluation.sandbox_programs import GOOD, SQUARE, needs_sandbox, run, said
 
 CHILD = Path("/package/child.py")
 

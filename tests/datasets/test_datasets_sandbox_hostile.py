@@ -14,7 +14,7 @@ from fim_server.datasets import UnitTest
 from fim_server.datasets.python import bubblewrap, sandbox, sandbox_child
 from fim_server.datasets.python.sandbox import DEFAULT_LIMITS, Limits, Verdict, run_test, unavailable
 from fim_server.errors import DatasetError
-from sandbox_programs import GOOD, LIMITS, SHORT, SQUARE, needs_sandbox, run, said
+from support.evaluation.sandbox_programs import GOOD, LIMITS, SHORT, SQUARE, needs_sandbox, run, said
 
 pytestmark = needs_sandbox
 

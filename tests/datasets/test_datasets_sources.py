@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from dataset_files import GOOD, built, run_cli, write_lines, write_tree
 from fim_server.datasets import Origin, read_samples
 from fim_server.datasets.build import Request, build
 from fim_server.datasets.licences import spdx, spdx_of_all
@@ -23,6 +22,7 @@ from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python.text import decode
 from fim_server.datasets.sources.named import open_source
 from fim_server.errors import DatasetError
+from support.evaluation.dataset_files import GOOD, built, run_cli, write_lines, write_tree
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,19 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from markdown_pages import ROOT, Block, anchors, blocks, command_lines, links, pages, prose, spans, text_of, tracked
+from support.markdown_pages import (
+    ROOT,
+    Block,
+    anchors,
+    blocks,
+    command_lines,
+    links,
+    pages,
+    prose,
+    spans,
+    text_of,
+    tracked,
+)
 
 WRITTEN = {"compare.md", "corpus/", "out/", "summary.md"}
 """What commands write."""

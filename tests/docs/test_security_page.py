@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from markdown_pages import ROOT, text_of
+from support.markdown_pages import ROOT, text_of
 
 PAGE = "docs/security.md"
 NAME = re.compile(r"`((?:tests|rust_core)/[\w/.]+\.(?:py|rs))::(\w+)`")

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from fim_server.integrations.meter import SUMS
-from markdown_pages import ROOT, text_of, tracked
+from support.markdown_pages import ROOT, text_of, tracked
 
 TEAM = ROOT / "docs" / "team"
 

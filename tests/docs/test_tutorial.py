@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from markdown_pages import blocks
+from support.markdown_pages import blocks
 
 PAGE = "docs/tutorial.md"
 TOOLS = {"fim-server": [sys.executable, "-m", "fim_server"], "python": [sys.executable], "sed": ["sed"]}

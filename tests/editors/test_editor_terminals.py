@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from terminal import Terminal
+from support.editors.terminal import Terminal
 
 EDITORS = Path(__file__).parents[2] / "docs/editors"
-SCRIPTED = Path(__file__).parents[1] / "support" / "scripted_server.py"
+SCRIPTED = Path(__file__).parents[1] / "support" / "servers" / "scripted_server.py"
 TARGETS = ["print(first,\n    second)\n", "print(third)\n"]
 STARTING = 60
 """Seconds that an editor and its libraries may take to start."""

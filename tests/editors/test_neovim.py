@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from terminal import Terminal
+from support.editors.terminal import Terminal
 
 PLUGIN = Path(__file__).parents[2] / "docs/editors/neovim/lua/fim_server"
-SCRIPTED = Path(__file__).parents[1] / "support" / "scripted_server.py"
+SCRIPTED = Path(__file__).parents[1] / "support" / "servers" / "scripted_server.py"
 SERVE = [sys.executable, "-m", "fim_server", "serve"]
 GHOST = "red"
 """The colour of ghost text in the tests' configuration."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from corpus import python
 from fim_server import Language, Session
 from fim_server.errors import SearchLimitError
 from fim_server.language import compile as grammar
+from support.engine.corpus import python
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from corpus import Source, python, sources
 from fim_server import Language, LanguageError
+from support.engine.corpus import Source, python, sources
 
 
 @pytest.mark.parametrize(

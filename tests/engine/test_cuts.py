@@ -13,9 +13,21 @@ from itertools import islice
 
 import pytest
 
-from corpus import MUTATIONS, Cut, Reproduction, cause_of, causes, cuts, mutated, python, reference, shrunk, walk
 from fim_server import Verdict
 from fim_server.errors import SearchLimitError
+from support.engine.corpus import (
+    MUTATIONS,
+    Cut,
+    Reproduction,
+    cause_of,
+    causes,
+    cuts,
+    mutated,
+    python,
+    reference,
+    shrunk,
+    walk,
+)
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from exactness import Totals, documented, finished, main, run, summary
-from judge import Judge, Running, unavailable
-from windows import KINDS, LIBRARY, Drawer, Folder
+from support.engine.exactness import Totals, documented, finished, main, run, summary
+from support.engine.judge import Judge, Running, unavailable
+from support.engine.windows import KINDS, LIBRARY, Drawer, Folder
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 

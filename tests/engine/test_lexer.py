@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import regex
 
-from corpus import sources
 from fim_server import Language
 from fim_server.language import compile as grammar
+from support.engine.corpus import sources
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -1,6 +1,6 @@
 """Random small grammars with random lexers, against brute force.
 
-The languages and the oracle are `tests/support/toys.py`'s. Where the engine says viable, its own shortest completion is
+The languages and the oracle are in `support.engine.toys`. Where the engine says viable, its own shortest completion is
 the witness that the oracle checks; where it says not viable, the oracle looks for a completion among all short texts.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import regex
 
-from definitions import compiled_or_none
-from toys import SEPARATOR, Oracle, Toy, check_contexts, contexts, random_toy
+from support.engine.definitions import compiled_or_none
+from support.engine.toys import SEPARATOR, Oracle, Toy, check_contexts, contexts, random_toy
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 GRAMMARS = 4000 if LONG else 250

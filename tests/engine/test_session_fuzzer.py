@@ -1,7 +1,7 @@
 """The fuzzer of sessions in its short form, what it has found before, and that it finds what is planted.
 
 The long form (FIM_SERVER_LONG=1) takes FIM_SERVER_MINUTES (60); FIM_SERVER_SEED draws others. Alone:
-`python tests/support/session_fuzzer.py --minutes 60`.
+`python -m support.engine.session_fuzzer --minutes 60`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import session_fuzzer
 from fim_server import Matcher, Session, State
-from session_fuzzer import Finding, Fuzzer, kept, problem_of, summary, without_parts
+from support.engine import session_fuzzer
+from support.engine.session_fuzzer import Finding, Fuzzer, kept, problem_of, summary, without_parts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -32,12 +32,12 @@ import pytest
 import regex
 from numpy.typing import NDArray
 
-from corpus import cuts, python
 from fim_server import Language, LanguageError, Matcher, Session, Vocabulary, _core
 from fim_server.errors import SearchLimitError
 from fim_server.language import compile as grammar
 from fim_server.language.shapes import SINGLE_LINE, Shape
-from toys import SEPARATOR, Oracle, Toy, random_toy
+from support.engine.corpus import cuts, python
+from support.engine.toys import SEPARATOR, Oracle, Toy, random_toy
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = 11

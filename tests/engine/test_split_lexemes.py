@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from definitions import compiled_or_none
 from fim_server import Language
 from fim_server.errors import LanguageError
 from fim_server.language.splitting import split
-from toys import Oracle, Toy, check_contexts, contexts
+from support.engine.definitions import compiled_or_none
+from support.engine.toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 LANGUAGES = 1000 if LONG else 45

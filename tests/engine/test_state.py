@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from corpus import Cut, cuts, python
 from fim_server import Language, LanguageError, Matcher, Session, State, Vocabulary, VocabularyError
 from fim_server.language.stop import Stop
+from support.engine.corpus import Cut, cuts, python
 
 SEED = 1
 LIMIT = 6_000  # bytes of a file

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
 from fim_server import Language
 from fim_server.errors import ModelError
 from fim_server.evaluation.model_check.findings import Aspect, findings
@@ -22,6 +21,7 @@ from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.tokens.formats import Slot
+from support.command_line import run_command
 
 needs_onnx = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime is not installed")
 pytestmark = needs_onnx

@@ -11,11 +11,11 @@ pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `eval` is not installed")
 pytest.importorskip("jinja2", reason="the extra `eval` is not installed")
 
-from evaluation_records import BUDGET, ODD_TEXTS, odd_records, record, records, run_info, write_run
-from evaluation_reports import Page, run_compare
 from fim_server.errors import RecordError
 from fim_server.evaluation.reporting import compare, page
 from fim_server.evaluation.reporting.joined import join
+from support.evaluation.evaluation_records import BUDGET, ODD_TEXTS, odd_records, record, records, run_info, write_run
+from support.evaluation.evaluation_reports import Page, run_compare
 
 
 @pytest.fixture

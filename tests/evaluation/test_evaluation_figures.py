@@ -13,12 +13,12 @@ pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `eval` is not installed")
 pytest.importorskip("jinja2", reason="the extra `eval` is not installed")
 
-from evaluation_records import record, records, run_info
 from fim_server.evaluation.records import MODES, Record
 from fim_server.evaluation.reporting.figures import plots
 from fim_server.evaluation.reporting.figures.plot import Plot
 from fim_server.evaluation.reporting.figures.style import COLOURS
 from fim_server.evaluation.reporting.measured import measured
+from support.evaluation.evaluation_records import record, records, run_info
 
 
 def plain_valid_within(mode: str, found: Sequence[Record], budget: int) -> float:

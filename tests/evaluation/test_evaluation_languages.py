@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 
-from command_line import run_command
-from evaluation_records import records, run_info
-from evaluation_reports import rows_of
-from evaluation_samples import sample_of
 from fim_server import Language
 from fim_server.datasets import Sample, read_samples, write_samples
 from fim_server.datasets.judging import programs
@@ -25,7 +21,11 @@ from fim_server.evaluation.reporting.tables import slices, success
 from fim_server.evaluation.running.judges import Judges
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from tiny_models import write_tiny_model
+from support.command_line import run_command
+from support.evaluation.evaluation_records import records, run_info
+from support.evaluation.evaluation_reports import rows_of
+from support.evaluation.evaluation_samples import sample_of
+from support.models.tiny_models import write_tiny_model
 
 DOCUMENT = '{\n  "a": [1, 2, {"b": null}],\n  "c": [true, -1.5e3]\n}\n'
 

@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 
-from command_line import run_command
-from evaluation_records import record, records, run_info, write_run
-from evaluation_reports import rows_of
 from fim_server.errors import RecordError
 from fim_server.evaluation.reporting.measured import measured
 from fim_server.evaluation.reporting.models import as_text, read_rows, tables
 from fim_server.evaluation.reporting.tables.table import Table
+from support.command_line import run_command
+from support.evaluation.evaluation_records import record, records, run_info, write_run
+from support.evaluation.evaluation_reports import rows_of
 
 
 def table_of(made: list[Table], title: str) -> Table:

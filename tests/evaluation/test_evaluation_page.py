@@ -16,12 +16,12 @@ pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `eval` is not installed")
 pytest.importorskip("jinja2", reason="the extra `eval` is not installed")
 
-from evaluation_records import odd_records, record, records, run_info
-from evaluation_reports import Page, page_of
 from fim_server.evaluation.records import MODES
 from fim_server.evaluation.reporting import page, report
 from fim_server.evaluation.reporting.content import Report
 from fim_server.evaluation.reporting.measured import measured
+from support.evaluation.evaluation_records import odd_records, record, records, run_info
+from support.evaluation.evaluation_reports import Page, page_of
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from evaluation_samples import record_of, sample_of
 from fim_server.datasets.samples import Origin
 from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import (
@@ -30,6 +29,7 @@ from fim_server.evaluation.running import measures, shards
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.shards import Shard, form_batches
 from fim_server.evaluation.running.worker import described
+from support.evaluation.evaluation_samples import record_of, sample_of
 
 
 @pytest.mark.parametrize(

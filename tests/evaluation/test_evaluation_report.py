@@ -15,8 +15,6 @@ pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `eval` is not installed")
 pytest.importorskip("jinja2", reason="the extra `eval` is not installed")
 
-from evaluation_records import odd_records, record, records, run_info, write_run
-from evaluation_reports import Page, page_of, rows_of, run_report
 from fim_server.errors import MissingLibrary, RecordError
 from fim_server.evaluation.records import MODES, Data, Record
 from fim_server.evaluation.reporting import report
@@ -24,6 +22,8 @@ from fim_server.evaluation.reporting.commands import eval_extra
 from fim_server.evaluation.reporting.files import REPORT_PAGE, REPORT_SUMMARY
 from fim_server.evaluation.reporting.measured import measured, read_measured
 from fim_server.evaluation.reporting.tables.sections import sections
+from support.evaluation.evaluation_records import odd_records, record, records, run_info, write_run
+from support.evaluation.evaluation_reports import Page, page_of, rows_of, run_report
 
 
 def test_report_writes_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

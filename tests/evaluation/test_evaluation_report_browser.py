@@ -23,8 +23,6 @@ pytest.importorskip("jinja2", reason="the extra `eval` is not installed")
 
 from matplotlib.image import imread
 
-from browser import NAMES, Browser, find_browser
-from evaluation_records import ODD_TEXTS, odd_records, record, records, run_info, write_run
 from fim_server.evaluation.records import MODES
 from fim_server.evaluation.reporting import compare, page, report
 from fim_server.evaluation.reporting.content import Report
@@ -32,6 +30,8 @@ from fim_server.evaluation.reporting.figures.style import COLOURS
 from fim_server.evaluation.reporting.files import COMPARE_PAGE, REPORT_PAGE
 from fim_server.evaluation.reporting.joined import join
 from fim_server.evaluation.reporting.measured import measured
+from support.editors.browser import NAMES, Browser, find_browser
+from support.evaluation.evaluation_records import ODD_TEXTS, odd_records, record, records, run_info, write_run
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the browser is driven over inherited pipes"),

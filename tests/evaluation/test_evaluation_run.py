@@ -20,8 +20,6 @@ from typing import Any
 import pytest
 import torch
 
-from command_line import run_command
-from evaluation_samples import FILE, record_of, sample_of
 from fim_server import Language
 from fim_server.datasets import Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets.python import sandbox
@@ -46,7 +44,9 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.source import locate
 from fim_server.text.document import Split
-from tiny_models import write_tiny_model
+from support.command_line import run_command
+from support.evaluation.evaluation_samples import FILE, record_of, sample_of
+from support.models.tiny_models import write_tiny_model
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 

@@ -15,8 +15,6 @@ pytest.importorskip("scipy", reason="the extra `eval` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `eval` is not installed")
 pytest.importorskip("jinja2", reason="the extra `eval` is not installed")
 
-from evaluation_records import record, records, run_info, write_data, write_run
-from evaluation_reports import rows_of
 from fim_server.errors import RecordError
 from fim_server.evaluation.records import MODES, Record
 from fim_server.evaluation.reporting import report
@@ -26,6 +24,8 @@ from fim_server.evaluation.reporting.tables import text as cells
 from fim_server.evaluation.reporting.tables.failures import failures
 from fim_server.evaluation.reporting.tables.passes import passes
 from fim_server.evaluation.reporting.tables.table import Table, markdown
+from support.evaluation.evaluation_records import record, records, run_info, write_data, write_run
+from support.evaluation.evaluation_reports import rows_of
 
 
 def test_modes_are_paired_on_what_both_have() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from killed_evaluation import NotTheSame, compare, killed_and_compared
+from support.evaluation.killed_evaluation import NotTheSame, compare, killed_and_compared
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.models import onnx_backend
-from tiny_base import tiny_weights, write_tiny_base
+from support.models.tiny_base import tiny_weights, write_tiny_base
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements-run.lock"

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 
-from engine_stand_ins import sglang_or_stand_in, sglang_stand_in
 from fim_server import Vocabulary
 from fim_server.errors import VersionError
 from fim_server.integrations.holes import PREFIX, Hole
@@ -23,6 +22,7 @@ from fim_server.integrations.middles import Middle, begin
 from fim_server.models.load import load_model
 from fim_server.models.source import locate
 from fim_server.models.tokenizer import read_tokenizer
+from support.models.engine_stand_ins import sglang_or_stand_in, sglang_stand_in
 
 HOLES = [("def f(x):\n    return ", "\n"), ("value = call(a, [1, ", "\nprint(value)\n")]
 

@@ -18,7 +18,14 @@ import pytest
 import torch
 from prometheus_client import CollectorRegistry, generate_latest
 
-from engine_stand_ins import (
+from fim_server import Language, Vocabulary
+from fim_server.errors import HoleError, VersionError
+from fim_server.integrations import meter
+from fim_server.integrations.holes import PREFIX
+from fim_server.models.load import load_model
+from fim_server.models.source import locate
+from fim_server.models.tokenizer import read_tokenizer
+from support.models.engine_stand_ins import (
     AnythingGrammar,
     BatchUpdate,
     MoveDirectionality,
@@ -28,13 +35,6 @@ from engine_stand_ins import (
     vllm_config,
     vllm_stand_in,
 )
-from fim_server import Language, Vocabulary
-from fim_server.errors import HoleError, VersionError
-from fim_server.integrations import meter
-from fim_server.integrations.holes import PREFIX
-from fim_server.models.load import load_model
-from fim_server.models.source import locate
-from fim_server.models.tokenizer import read_tokenizer
 
 HOLES: list[dict[str, Any]] = [
     {"left": "def f(x):\n    return ", "right": "\n"},

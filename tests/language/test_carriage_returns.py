@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
 from fim_server import Language
 from fim_server.text.document import Document
+from support.command_line import run_command
 
 # The bracket is in the comment where a carriage return is no line break.
 IN_COMMENT = {

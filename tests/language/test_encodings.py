@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
 from fim_server import Language
 from fim_server.errors import LanguageError
 from fim_server.language.encodings import Declaration, EncodingError
+from support.command_line import run_command
 
 WORDS = "caf\u00e9 \u00fc"
 CODECS = ("latin-1", "iso-8859-15", "cp1252", "koi8-r", "shift_jis", "gb18030", "euc-jp", "big5", "utf-7", "mac-roman")

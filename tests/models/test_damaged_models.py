@@ -28,8 +28,8 @@ from fim_server.models.store.manifest import MANIFEST, STAMPS, damage_of, hub_da
 from fim_server.models.store.state import State, state_of, to_be_got
 from fim_server.suggest.settings import ServerSettings
 from fim_server.workers.shared_models import SharedModels
-from model_store import Told
-from tiny_base import tiny_weights, write_tiny_base
+from support.models.model_store import Told
+from support.models.tiny_base import tiny_weights, write_tiny_base
 
 HOW = "run `fim-server models get smollm2`"
 
@@ -264,7 +264,7 @@ from pathlib import Path
 sys.path[:0] = [sys.argv[1]]
 from fim_server.models.smollm2 import build as smollm2
 from fim_server.models.store import get as getting, manifest
-from model_store import Told
+from support.models.model_store import Told
 whole = smollm2.build
 smollm2.build = lambda source, made, say: whole(source, made, say, made / "none")
 smollm2.is_current = manifest.has_manifest

@@ -17,7 +17,6 @@ import gguf
 import numpy as np
 import pytest
 
-from corpus import cuts, python, sources
 from fim_server.cli import program as cli
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
@@ -35,6 +34,7 @@ from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import PLAIN
 from fim_server.models.source import locate
 from fim_server.text.document import Split
+from support.engine.corpus import cuts, python, sources
 
 EMBEDDED = Path(locate("embedded"))
 

@@ -17,8 +17,8 @@ from fim_server.models.gguf import library, trial
 from fim_server.models.gguf.header import check_header
 from fim_server.models.gguf.trial import Tried, require_sound
 from fim_server.models.load import load_model
-from gguf_mutations import mutated, sound_file
-from tiny_base import tiny_weights, write_tiny_base
+from support.models.gguf_mutations import mutated, sound_file
+from support.models.tiny_base import tiny_weights, write_tiny_base
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

@@ -28,7 +28,7 @@ from fim_server.models.remote.tokens import in_model_folders
 from fim_server.models.source import locate
 from fim_server.tokens.tokenizer_file import MOST_TEXT_BYTES, MOST_TOKEN_BYTES
 from fim_server.tokens.vocabulary import Vocabulary
-from hostile_endpoint import SIZE, Answer, answering, byte_characters, probabilities, shown, whole
+from support.models.hostile_endpoint import SIZE, Answer, answering, byte_characters, probabilities, shown, whole
 
 EMBEDDED = locate("embedded")
 KINDS = ("llama.cpp", "vllm", "ollama", "openai")

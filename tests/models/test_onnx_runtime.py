@@ -20,7 +20,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from corpus import cuts, python
 from fim_server.cli import program as cli
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
@@ -36,7 +35,8 @@ from fim_server.models.reading import Reading, Readings
 from fim_server.models.source import locate
 from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
-from tiny_models import write_tiny_model
+from support.engine.corpus import cuts, python
+from support.models.tiny_models import write_tiny_model
 from training.__main__ import main as train
 
 EMBEDDED = Path(locate(None))

@@ -7,11 +7,11 @@ import weakref
 from itertools import pairwise
 
 import pytest
-from test_prompt import FAMILIES, layout, tokenizer_with
 
 from fim_server.models.project_context import ProjectContext
 from fim_server.models.prompt import BoundFormat, find_format
 from fim_server.tokens.formats import Format, known_formats
+from support.models.prompt_families import FAMILIES, layout, tokenizer_with
 
 CONTEXT = ProjectContext("shop", "a/here.py", (("a/one.py", "def one(): ..."), ("two.py", "x = 1\ny = 2")), "# ")
 LINES = "".join(f"value_{n} = compute({n})\n" for n in range(40))

@@ -12,35 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from tokenizers import Tokenizer, models
 
 from fim_server.errors import ModelError
-from fim_server.models.prompt import CHARACTERS_PER_STEP, BoundFormat, find_format, share
+from fim_server.models.prompt import CHARACTERS_PER_STEP, find_format, share
 from fim_server.models.source import EMBEDDED_NAME, locate
 from fim_server.models.tokenizer import read_tokenizer
 from fim_server.tokens.formats import Format, Slot, known_formats
-
-FAMILIES = {row.family: row for row in known_formats()}
-
-
-def wrap(backend: Tokenizer, **settings: str) -> Any:
-    make: Any = PreTrainedTokenizerFast
-    return make(tokenizer_object=backend, **settings)
-
-
-def tokenizer_with(tokens: list[str]) -> Any:
-    """A byte-level tokenizer of 256 bytes and the given special tokens."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE(vocab={character: i for i, character in enumerate(alphabet)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in dict.fromkeys(tokens)])
-    return wrap(backend)
-
-
-def layout(bound: BoundFormat, prompt: list[int]) -> str:
-    return bound.tokenizer.decode(prompt)  # type: ignore[attr-defined,no-any-return]
+from support.models.prompt_families import FAMILIES, layout, tokenizer_with, wrap
 
 
 @pytest.mark.parametrize("row", known_formats(), ids=lambda row: row.family)

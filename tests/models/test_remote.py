@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 
 from benchmarks.remote import llama_cpp_server
-from corpus import cuts, python
-from endpoints import Endpoint, serving
 from fim_server.cli import program as cli
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
@@ -38,6 +36,8 @@ from fim_server.models.remote.load import load_openai
 from fim_server.models.remote.rows import MOST_EXACT_STEPS, RemoteArithmetic, RemoteRow
 from fim_server.models.source import locate
 from fim_server.text.document import Split
+from support.engine.corpus import cuts, python
+from support.models.endpoints import Endpoint, serving
 
 EMBEDDED = locate("embedded")
 LEFT = "import os\n\n\ndef load(path):\n    with open(path) as file:\n        "

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import endpoints
-from corpus import cuts, python
-from endpoints import Endpoint, serving
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
@@ -28,6 +25,9 @@ from fim_server.models.remote.ollama import told_tokens
 from fim_server.models.remote.texts import Pieces, Sides, Whole
 from fim_server.models.source import locate
 from fim_server.text.document import Split
+from support.engine.corpus import cuts, python
+from support.models import endpoints
+from support.models.endpoints import Endpoint, serving
 
 EMBEDDED = locate("embedded")
 KNOWN = {"ollama": LoadOptions(), "openai": LoadOptions(tokenizer=EMBEDDED)}

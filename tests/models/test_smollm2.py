@@ -30,7 +30,7 @@ from fim_server.models.smollm2.quantizing import CHANNEL_LEVELS, Precision, by_c
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, shape_of
 from fim_server.models.smollm2.smoothing import smooth
 from fim_server.models.source import locate
-from tiny_base import SHAPE, tiny_weights, write_tiny_base
+from support.models.tiny_base import SHAPE, tiny_weights, write_tiny_base
 
 pytest.importorskip("onnx", reason="onnx, which the export is made with, is not installed")
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from command_line import run_command
 from fim_server.errors import ModelError
 from fim_server.models.source import locate, name_of
 from fim_server.models.store import catalogue, registry, state, transfer
@@ -25,7 +24,8 @@ from fim_server.models.store.catalogue import Entry
 from fim_server.models.store.get import get, is_removable, remove
 from fim_server.models.store.manifest import MANIFEST, STAMPS
 from fim_server.models.store.state import State, state_of, to_be_got
-from model_store import WEIGHTS, Habits, StandIn, Told, serving, small_entry
+from support.command_line import run_command
+from support.models.model_store import WEIGHTS, Habits, StandIn, Told, serving, small_entry
 
 
 @dataclass

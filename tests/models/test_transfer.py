@@ -10,7 +10,7 @@ import pytest
 from fim_server.errors import ModelError
 from fim_server.models.store import transfer
 from fim_server.models.store.transfer import TransferError, download, partial_of
-from model_store import Habits, pinned, serving
+from support.models.model_store import Habits, pinned, serving
 
 CONTENT = random.Random(3).randbytes(1_000_000)
 WANTED = pinned("file.whl", CONTENT)

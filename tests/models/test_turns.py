@@ -19,7 +19,7 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
-from watched import PATIENCE, Gated, model_on
+from support.editors.watched import PATIENCE, Gated, model_on
 
 
 @pytest.fixture(scope="module")

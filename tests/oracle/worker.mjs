@@ -1,10 +1,10 @@
-// CPython 3.14 that answers questions about texts: one line of JSON in, one out (tests/support/verdicts.py has the questions).
+// CPython 3.14 that answers questions about texts: one line of JSON in, one out (tests/support/engine/verdicts.py has the questions).
 // Its first line says which version it is. A fault of the WebAssembly ends the process; judge.py starts another one.
 import fs from "node:fs";
 import { loadPyodide } from "pyodide";
 
 const python = await loadPyodide();
-python.FS.writeFile("/home/pyodide/verdicts.py", fs.readFileSync(new URL("../support/verdicts.py", import.meta.url)));
+python.FS.writeFile("/home/pyodide/verdicts.py", fs.readFileSync(new URL("../support/engine/verdicts.py", import.meta.url)));
 // Syntax trees have no cycles: the collector would look through them for nothing.
 const answer = python.runPython("import gc, verdicts; gc.disable(); verdicts.answer");
 write(python.runPython("import json, platform; json.dumps(platform.python_version())"));

@@ -17,7 +17,6 @@ from dataclasses import replace
 
 import pytest
 
-from corpus import cuts, python, reference
 from fim_server import Language, Session, Stop, StoppedError
 from fim_server.recovery import budget as budgets
 from fim_server.recovery.budget import Budget, Budgeted, open_within
@@ -25,7 +24,8 @@ from fim_server.recovery.documents import Document
 from fim_server.recovery.near import above, closing_candidates
 from fim_server.recovery.recovery import IgnoredLines, Recovered, covered
 from fim_server.text.reuse import Sessions
-from recovered import whole_of
+from support.engine.corpus import cuts, python, reference
+from support.engine.recovered import whole_of
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

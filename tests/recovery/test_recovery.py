@@ -21,11 +21,11 @@ from functools import cache
 
 import pytest
 
-from corpus import python, reference, sources
 from fim_server import Language, Session
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery, recover
 from fim_server.recovery.texts import insertions
-from recovered import whole_of
+from support.engine.corpus import python, reference, sources
+from support.engine.recovered import whole_of
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -9,8 +9,6 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from answers import answered, offer
-from connected import URI, Connected
 from fim_server.decoding.results import Written
 from fim_server.language import Stop
 from fim_server.server.requests import confirmed
@@ -18,7 +16,9 @@ from fim_server.suggest.answer_cache import Offer
 from fim_server.suggest.job import Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.suggest.ranking.rank import others_of, together
-from watched import SETTINGS, Blocked, request
+from support.editors.answers import answered, offer
+from support.editors.connected import URI, Connected
+from support.editors.watched import SETTINGS, Blocked, request
 
 LINE = "call(first)"
 OTHER = "file:///b.py"

@@ -1,6 +1,6 @@
 """The items that a server sends, applied as an editor applies them, keep the server's promises.
 
-`tests/support/served_items.py` has the invariants and the long form: FIM_SERVER_LONG=1 asks for 20,000 items here as
+`support.servers.served_items` has the invariants and the long form: FIM_SERVER_LONG=1 asks for 20,000 items here as
 well, and FIM_SERVER_SEED draws others.
 """
 
@@ -13,11 +13,11 @@ from dataclasses import replace
 import pytest
 
 from fim_server.models.prompt import find_format
-from served_cells import notebook
-from served_checks import EXACT, PARTIAL, Document, Item, Seen, applied, court, examine, list_item
-from served_items import accepted, available, fuzz
-from served_places import LANGUAGES, Cutter, Place
-from text_models import Written, rest_of, text_model
+from support.models.text_models import Written, rest_of, text_model
+from support.servers.served_cells import notebook
+from support.servers.served_checks import EXACT, PARTIAL, Document, Item, Seen, applied, court, examine, list_item
+from support.servers.served_items import accepted, available, fuzz
+from support.servers.served_places import LANGUAGES, Cutter, Place
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "0"))

@@ -14,7 +14,9 @@ import pytest_asyncio
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from editor import (
+from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.text.document import Document, PositionEncoding
+from support.editors.editor import (
     AUTOMATIC,
     INVOKED,
     PATIENCE,
@@ -26,8 +28,6 @@ from editor import (
     serving,
     written,
 )
-from fim_server.server.documents.open_documents import OpenDocument
-from fim_server.text.document import Document, PositionEncoding
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

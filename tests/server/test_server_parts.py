@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from answers import answered, offer
 from fim_server.language import Language
 from fim_server.models.pace import Pace
 from fim_server.server.documents.open_documents import OpenDocument
@@ -30,6 +29,7 @@ from fim_server.suggest.postprocess.blocks import is_header
 from fim_server.suggest.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
+from support.editors.answers import answered, offer
 
 # --- places ------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Texts that load no unbound name, on cuts of real files: `python tests/support/naming.py --cuts 10000 --seed 1`.
+"""Texts that load no unbound name, on cuts of real files: `python -m support.naming --cuts 10000 --seed 1`.
 
 A scripted model writes at random, mostly names: some of the file's own, some of nobody's. What it writes is judged by
 `symtable`, scope by scope, and by pyflakes, where that is installed; neither knows anything of the package.
@@ -26,14 +26,14 @@ from typing import Any
 
 import torch
 
-import corpus
-from corpus import Cut
 from fim_server import Language, Vocabulary
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
 from fim_server.text.document import Split
-from scripted_models import network
+from support.engine import corpus
+from support.engine.corpus import Cut
+from support.models.scripted_models import network
 
 try:
     from pyflakes.checker import Checker

@@ -1,4 +1,4 @@
-"""Linter of prose in docstrings and doc comments: ``python tests/support/prose.py [PATH...]``.
+"""Linter of prose in docstrings and doc comments: ``python -m support.prose [PATH...]``.
 
 The rules are CONTRIBUTING.md's. Each finding is ``FILE:LINE: RULE: EXCERPT``; the exit status is 1 if there is one.
 """

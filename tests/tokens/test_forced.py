@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from corpus import sources
 from fim_server.tokens.forced import ForcedMatcher, _whole_characters, forced_tokens
 from fim_server.tokens.vocabulary import Vocabulary
+from support.engine.corpus import sources
 
 SEED = 5
 EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"

@@ -20,8 +20,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.positions import F_STRING_PREFIX, f_string_parts
-from corpus import Source, python, sources
 from fim_server import Matcher, State, Vocabulary
+from support.engine.corpus import Source, python, sources
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

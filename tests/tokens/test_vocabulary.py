@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from corpus import python, sources
 from fim_server import Vocabulary, VocabularyError
 from fim_server.tokens.tokenizer_file import MAX_TOKENS
+from support.engine.corpus import python, sources
 
 SEED = 11
 EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from fim_server.errors import TrainingError
 from fim_server.models.prompt import bind
 from fim_server.tokens.formats import known_formats
-from small_llama import SOURCE, small_tokenizer
+from support.models.small_llama import SOURCE, small_tokenizer
 from training.cutting import line_end
 from training.fim.cuts import Kinds, block_end, first_token, in_docstring, region
 from training.fim.examples import (

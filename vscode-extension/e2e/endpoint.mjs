@@ -1,4 +1,4 @@
-// llama.cpp's server, played by tests/support/endpoint_program.py in a process of its own.
+// llama.cpp's server, played by tests/support/models/endpoint_program.py in a process of its own.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,8 @@ import { VENV } from "./editor.mjs";
 
 /** @typedef {import("node:child_process").ChildProcessByStdio<import("node:stream").Writable, import("node:stream").Readable, null>} Program */
 
-const PROGRAM = fileURLToPath(new URL("../../tests/support/endpoint_program.py", import.meta.url));
+/** The folder of the package `support`. */
+export const TESTS = fileURLToPath(new URL("../../tests", import.meta.url));
 
 /** What is written where, when the editor is tested: `before` stands left of the cursor. */
 const TEXTS = fileURLToPath(new URL("texts.json", import.meta.url));
@@ -18,7 +19,10 @@ const TEXTS = fileURLToPath(new URL("texts.json", import.meta.url));
  * @returns {Promise<{ address: string, program: Program }>}
  */
 export async function startEndpoint(args, tell = () => {}) {
-  const program = spawn(`${VENV}python`, [PROGRAM, ...args], { stdio: ["pipe", "pipe", "inherit"] });
+  const program = spawn(`${VENV}python`, ["-m", "support.models.endpoint_program", ...args], {
+    cwd: TESTS,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   try {
     return { address: await firstLine(program, tell), program };
   } catch (error) {

@@ -12,7 +12,7 @@ import { STACK, START_TIMEOUT, startEditor, until, VENV } from "./editor.mjs";
 import { firstLine, startEndpoint } from "./endpoint.mjs";
 
 const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", import.meta.url));
-const HUB = fileURLToPath(new URL("../../tests/support/hub.py", import.meta.url));
+const HUB = fileURLToPath(new URL("../../tests/support/models/hub.py", import.meta.url));
 const HUB_MODEL = "somebody/small-model";
 
 /** Those that *Look for Endpoints on This Machine…* asks. */

@@ -1,0 +1,174 @@
+"""The definition of Go: texts that go/parser is known to take and to refuse, cut wherever they can be.
+
+Where a `go` program is installed, go/parser itself is asked about each of them as well, and about cuts of Go files.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fim_server import Language
+from fim_server.datasets.judging import programs
+from fim_server.datasets.judging.judge import Judge
+from support.engine.cut_texts import write_again
+
+WHOLE = [
+    "package p",
+    "package p // at the end",
+    "package p; import \"fmt\"; import (\n\tf \"os\"\n\t. \"io\"\n)\n",
+    "package p\n/* over\n lines */ var x = 1 /* between */ + 2\n",
+    "package p\n/***\n ***/\nvar x int\n",
+    "package p\ntype T[K comparable, V ~int | ~string] struct {\n\tk K `tag`\n\t*E\n\tm map[K][]V\n}\n",
+    "package p\ntype A = []int\ntype B [2 * n]int\ntype C[P *Q] struct{}\n",
+    "package p\ntype I interface {\n\tF(a, b int) (c string, err error)\n\t~int | T[int]\n}\n",
+    "package p\nconst (\n\ta = iota\n\tb\n)\nvar x, y int = 1, 2\n",
+    "package p\nfunc (r *T[K]) f(a int, b ...string) (int, error) { return }\n",
+    "package p\nfunc f[T any](x T) func(T) <-chan T\n",
+    "package p\nfunc f() {\n\tif x := g(); x == (T{1}) {\n\t} else if y {\n\t}\n}\n",
+    "package p\nfunc f() {\n\tfor i := 0; i < 3; i++ {\n\t}\n\tfor range 3 {\n\t}\n}\n",
+    "package p\nfunc f() {\n\tfor k, v := range m {\n\t}\n\tfor {\n\t}\n}\n",
+    "package p\nfunc f() {\n\tfor x \n; {}\n\tfor ; ; {}\n}\n",
+    "package p\nfunc f() {\n\tswitch x := y.(type) {\n\tcase int, []string:\n\t\tg()\n\tdefault:\n\t}\n}\n",
+    "package p\nfunc f() {\n\tselect {\n\tcase v, ok := <-c:\n\tcase c <- 1:\n\tdefault:\n\t}\n}\n",
+    "package p\nfunc f() {\nL:\n\tfor {\n\t\tbreak L\n\t}\nM:\n}\n",
+    "package p\nfunc f() { go func() { <-c }(); defer m.Unlock() }\n",
+    "package p\nvar x = []T{{1}, 2: {a: b}, f(x...): a[1:2:3], m[k].(T), <-c}\n",
+    "package p\nvar x = [...]int{1,\n2,\n}\n",
+    "package p\nvar n = 0x1p-2 + 0b1_0 + 08i + 1_0.5e3 + .5 + 0o17 + 'a' + '\\'' + '\\u00e9'\n",
+    "package p\nvar s = \"\\\\\\\"\\x00\\377\" + `raw\n\\`\n",
+    "package p\nfunc f() { if x == [2]int{1, 2} { } }\n",
+    "package p\nvar f = <-chan<- chan int(nil)\n",
+    "package p\nvar x = []a.T.(int) + []T.y.z + chan a.B.c{} + func().y + []func() a.T.y\n",
+    "package p\ntype T struct { a, b [...]int }\nfunc f[P ~[...]T, Q int | [...]T](a, b ([...]T)) {}\n",
+]  # fmt: skip
+
+REFUSED = [
+    "",
+    "package",
+    "package p import \"fmt\"",
+    "package p\n;",
+    "package p\nvar x int\nimport \"fmt\"\n",
+    "package p\nvar x = f(\n1\n)\n",
+    "package p\nfunc f()\n{\n}\n",
+    "package p\nfunc f() { if x == T{1} { } }\n",
+    "package p\nfunc f() { if { } }\n",
+    "package p\nfunc f() { if x; { } }\n",
+    "package p\nfunc f() { for a, b, c = range x { } }\n",
+    "package p\nfunc f() { for x\n\n{ } }\n",
+    "package p\nfunc f() { go f }\n",
+    "package p\nfunc f() { defer (f()) }\n",
+    "package p\nfunc f() { defer func()() }\n",
+    "package p\nfunc f(a int, string) {}\n",
+    "package p\nfunc f(a ...int, b int) {}\n",
+    "package p\nfunc (T) f[P any]() {}\n",
+    "package p\nvar x = a[1::3]\n",
+    "package p\nvar x = (T){1}\n",
+    "package p\nfunc f() { ~x }\n",
+    "package p\nfunc f() { switch { case 1: L: case 2: } }\n",
+    "package p\nfunc f() { a, b }\n",
+    "package p\nvar x = 08 + 1__0\n",
+    "package p\nvar x = 0x1.8\n",
+    "package p\nvar x = '\\\"'\n",
+    "package p\nvar x = \"\\'\"\n",
+    "package p\nvar x = /* open\n",
+    "package p\ntype T struct { a, b }\n",
+    "package p\nvar x = <-chan<- int(nil) + <-chan<- int\n",
+    "package p\nvar x = []T.(int)\n",
+    "package p\nvar x = chan a.B{}\n",
+    "package p\nfunc f(a, b [...]T) {}\n",
+    "package p\nfunc f[P, Q [...]T]() {}\n",
+]  # fmt: skip
+
+
+def go() -> Language:
+    return Language.load("go")
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_what_go_takes_can_be_written_from_any_cut(text: str) -> None:
+    assert go().open("", "").check(text).complete
+    write_again(go(), text, 12)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_go_refuses_is_refused(text: str) -> None:
+    assert not go().open("", "").check(text).complete
+    middle = len(text) // 2
+    assert not go().open(text[:middle], "").check(text[middle:]).complete
+
+
+def examples() -> list[tuple[str, bool, bool]]:
+    """The texts of docs/go.md, whether they are taken here, and whether go/parser is said to take them."""
+    page = (Path(__file__).parents[2] / "docs" / "go.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| (taken|refused) \| (taken|refused)", page, re.MULTILINE)
+    return [
+        (text.replace("⏎", "\n").replace(r"\ufeff", "\ufeff"), here == "taken", there == "taken")
+        for text, here, there in rows
+    ]
+
+
+def test_what_differs_is_as_the_page_says() -> None:
+    assert len(examples()) == 7
+    assert all(go().open("", "").check(text).complete == here for text, here, _ in examples())
+
+
+def test_a_byte_order_mark_may_begin_a_file() -> None:
+    assert go().open("\ufeff", "\nvar x int\n").check("package p").complete
+    assert not go().open("package ", "\n").check("\ufeffp").viable
+
+
+@pytest.mark.parametrize(
+    ("left", "inside"),
+    [
+        ("package a\nvar x = 1 // b ", "comment"),
+        ("package a\nvar x = 1 // b\n", None),
+        ("package a\n/* b\n c", "comment"),
+        ("package a\nvar x = 1 /* b", "comment"),
+        ("package a\nvar x = 1 /* b */", None),
+        ('package a\nvar x = "b', "string"),
+        ("package a\nvar x = `b\n", "string"),
+        ("package a\nvar x = 1 /", None),
+    ],
+)
+def test_inside_of_comments_and_strings(left: str, inside: str | None) -> None:
+    assert go().open(left, "\nvar y = 2\n").inside == inside
+
+
+def test_what_is_open_is_told_by_name() -> None:
+    session = go().open("package a\nfunc f() {\n\tif x {\n\t\tg(1, ", "\nvar y = 2\n")
+    assert [each.name for each in session.open_constructs()] == ["arguments", "block", "if", "block", "function"]
+
+
+def test_masks_of_go_files_do_not_depend_on_the_right_side() -> None:
+    text = next(text for text in WHOLE if "for k, v" in text)
+    loose = [go().open(text[:at], text[at:])._core.is_loose() for at in range(text.index("func"), len(text))]
+    assert all(loose)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    reason = programs.unavailable("go")
+    if reason is not None:
+        pytest.skip(reason)
+    with Judge(programs.command("go")) as judge:
+        yield judge
+
+
+def test_go_itself_agrees(judge: Judge) -> None:
+    assert [text for text in WHOLE if judge.verdict(text) is not True] == []
+    assert [text for text in REFUSED if judge.verdict(text) is not False] == []
+    assert [text for text, _, there in examples() if judge.verdict(text) is not there] == []
+
+
+def test_shortest_completions_are_taken_by_go(judge: Judge) -> None:
+    rng = random.Random(1)
+    for text in WHOLE:
+        start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
+        found = go().open(text[:start], text[end:]).start().shortest_completion()
+        assert found is not None
+        assert judge.verdict(text[:start] + found + text[end:]), (text[:start], found, text[end:])

@@ -1,0 +1,177 @@
+"""Another text where the first one is doubted: the probabilities that its tokens have then, and when it is written."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+from math import exp, isclose
+from typing import Any
+
+import pytest
+
+from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.decoding.strategies import alternatives
+from fim_server.errors import StoppedError
+from fim_server.models.backend import LostError
+from fim_server.suggest import pipeline
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.job import Work
+from fim_server.suggest.ranking.display import shown
+from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_DOUBT, Doubt
+from fim_server.suggest.ranking.regenerate import Unlike, second_thought, without_repeats
+from fim_server.suggest.settings import ServerSettings
+from fim_server.workers.worker import CompletionWorker
+from support.editors.watched import request
+
+TOKENS = ("a", "b", "c")
+PATIENCE = 60.0
+
+
+def tree(draw: random.Random, depth: int) -> dict[str, list[float]]:
+    """The probabilities of the next token after each text."""
+    found = {}
+    for length in range(depth):
+        for path in product(TOKENS, repeat=length):
+            weights = [draw.random() for _ in TOKENS]
+            found["".join(path)] = [weight / sum(weights) for weight in weights]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tokens_are_as_likely_as_where_the_doubted_beginning_is_ruled_out(seed: int) -> None:
+    """Against all texts of five tokens: those that begin so are as much less likely as they are doubted."""
+    draw = random.Random(seed)
+    first = "".join(draw.choice(TOKENS) for _ in range(3))
+    chances, doubt = tree(draw, 5), draw.choice([0.5, 0.95])
+    steps = (chances[first[:at]][TOKENS.index(first[at])] for at in range(3))
+    written = tuple(Written(at, chance) for at, chance in enumerate(steps, 1))
+    unlike = Unlike(first, written, doubt, None)
+
+    def chance_of(text: str, changed: bool) -> float:
+        found = 1.0
+        for at, token in enumerate(text):
+            changes = unlike(text[:at], "", TOKENS) if changed else [0.0] * len(TOKENS)
+            weights = [one * exp(change) for one, change in zip(chances[text[:at]], changes, strict=True)]
+            found *= weights[TOKENS.index(token)] / sum(weights)
+        return found
+
+    texts = ["".join(path) for path in product(TOKENS, repeat=5)]
+    kept = {text: chance_of(text, False) * (1 - doubt if text.startswith(first) else 1) for text in texts}
+    total = sum(kept.values())
+    assert all(isclose(chance_of(text, True), kept[text] / total, rel_tol=1e-9) for text in texts)
+    for text in (first, first + "a"):  # it is decided: no token that is not asked about gets ahead
+        assert unlike(text, "", TOKENS) == [0.0] * len(TOKENS)
+
+
+def test_what_is_written_again_first_counts_for_nothing() -> None:
+    def others(middle: str, healing: str, texts: Any) -> list[float]:
+        return [float(text == "abx") for text in texts]
+
+    written = (Written(1, 0.9), Written(2, 0.5))
+    unlike = Unlike("xy", written, 0.8, others)
+    assert unlike._change("xyz") == unlike._change("xy")
+    texts = ["a", "ab", "abx", "abxyz", "abz", None]
+    expected = [0, 0, 1 + unlike._change("x"), unlike._change("xy"), 0, 0]
+    assert unlike("", "ab", texts) == pytest.approx(expected)
+    assert exp(unlike._change("x")) == pytest.approx(1 - 0.8 * 0.5)
+    assert exp(unlike._change("xy")) == exp(unlike._change("xyz")) == pytest.approx(0.2)
+    assert unlike("q", "", ["x"]) == [0.0]
+    assert exp(Unlike("x", (), 1.0, None)._change("x")) == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize("error", [StoppedError("too long"), LostError("no answer")])
+def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, deadline_ms=None)
+    worker, calls, write = CompletionWorker(settings), [], alternatives.alternatives
+    worker.load().result(PATIENCE)  # which writes a text of its own
+
+    def failing(*arguments: Any, **more: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise error
+        return write(*arguments, **more)
+
+    monkeypatch.setattr(alternatives, "alternatives", failing)
+    monkeypatch.setattr(pipeline, "doubt_of", lambda *about: Doubt(1, 0.0))
+    work = worker.submit(replace(request("file:///a.py"), settings=settings)).future.result(PATIENCE)
+    worker.close()
+    assert work is not None
+    assert (len(calls), len(work.completions), len(work.answer.offers)) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("invoked", "interrupted"), [(False, False), (False, True), (True, False)])
+def test_where_the_first_text_is_doubted_another_one_is_written(
+    monkeypatch: pytest.MonkeyPatch, invoked: bool, interrupted: bool
+) -> None:
+    """On request, too, where there is no other; not where the first had to end."""
+    settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, alternatives=1, deadline_ms=None)
+    worker = CompletionWorker(settings)
+
+    def asked() -> Work:
+        one = replace(request("file:///a.py"), invoked=invoked, settings=settings)
+        work = worker.submit(one).future.result(PATIENCE)
+        assert work is not None
+        return work
+
+    sure = asked()
+    assert len(sure.completions) == len(sure.answer.offers) == 1
+    first = sure.answer.offers[0]
+
+    def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> Doubt:
+        return Doubt(1, 0.0, len(text), is_repeat=True) if text == first.text else NO_DOUBT
+
+    monkeypatch.setattr(pipeline, "doubt_of", doubted)
+    monkeypatch.setattr(StopReason, "is_interruption", property(lambda reason: interrupted))
+    work = asked()
+    worker.close()
+    texts = [one.text for one in work.answer.offers]
+    assert (first.text in texts) == (not invoked or interrupted)  # on request repeats give way
+    assert len(work.completions) == (1 if interrupted else 2)
+    if not invoked and not interrupted:
+        assert len(texts) == 2
+        assert shown(next(one for one in work.answer.offers if one.text == first.text), "", 0.45) is None
+
+
+def offer_of(text: str, doubt: Doubt = NO_DOUBT) -> Offer:
+    return Offer(text, text, 0, "exact", Completion(text, "exact", StopReason.END_TOKEN, None), doubt=doubt)
+
+
+def test_what_is_there_already_comes_after_all_else_on_request() -> None:
+    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    near, unknown = offer_of("a = b", Doubt(1, 0.05, is_repeat=True)), offer_of("c = d", Doubt(1, 0.05, of_name=True))
+    assert without_repeats([first, near, unknown]) == [unknown, near]
+    assert without_repeats([first, near]) == [first, near]  # something is shown
+    assert without_repeats([]) == []
+
+
+def test_a_second_text_is_written_on_request_where_all_others_are_there_already() -> None:
+    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    unknown = offer_of("c = d", Doubt(1, 0.05, of_name=True))
+    unlike = second_thought([first], [], None, True)
+    assert unlike is not None
+    assert unlike.beginning == "def pop"
+    assert second_thought([first, unknown], [], None, True) is None
+    assert second_thought([unknown], [], None, True) is None
+    assert second_thought([unknown], [], None, False) is not None
+    assert second_thought([offer_of("a")], [], None, False) is None
+
+
+def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
+    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    below = offer_of("async def pop(self):").completion
+    unlike = second_thought([first], [below], None, True)
+    assert unlike is not None
+    assert unlike.beginning == "async def pop(self):"
+    assert isinstance(unlike.others, Unlike)
+    assert unlike.others.beginning == "def pop"
+
+
+def test_a_second_text_is_written_where_the_first_one_stands_below() -> None:
+    below = replace(offer_of("\n    return result\n").completion, written=(Written(11, 0.5), Written(19, 0.5)))
+    for invoked in (False, True):
+        unlike = second_thought([], [below], None, invoked)
+        assert unlike is not None
+        assert unlike.beginning == "\n    return result"
+        assert exp(unlike._change(unlike.beginning)) == pytest.approx(0.001)
+    assert second_thought([], [], None, True) is None

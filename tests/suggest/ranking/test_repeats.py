@@ -1,0 +1,132 @@
+"""Suggestions that repeat nothing: the worker with the embedded model, and with one that writes given texts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fim_server.decoding.ending.trimming.loops import start_of_loop
+from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.decoding.strategies import alternatives
+from fim_server.language import Language
+from fim_server.server.requests import as_shown
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.settings import ServerSettings
+from fim_server.text.document import Split
+from fim_server.workers.worker import CompletionWorker
+from support.editors.watched import request
+
+PATIENCE = 120.0
+SETTINGS = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, deadline_ms=None)
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[CompletionWorker]:
+    made = CompletionWorker(SETTINGS)
+    made.load().result(PATIENCE)
+    yield made
+    made.close()
+
+
+def asked(worker: CompletionWorker, split: Split, invoked: bool, **settings: Any) -> tuple[Offer, ...]:
+    one = replace(request("file:///a.py"), split=split, invoked=invoked, settings=replace(SETTINGS, **settings))
+    work = worker.submit(one).future.result(PATIENCE)
+    assert work is not None
+    return as_shown(work.answer, one).offers
+
+
+def told(monkeypatch: pytest.MonkeyPatch, *texts: str) -> list[str]:
+    """Have the model write texts, one after the other; return those that it has written."""
+    written: list[str] = []
+
+    def write(*about: Any, **more: Any) -> Iterator[Completion]:
+        for text in texts[len(written) :][: about[3] if len(about) > 3 else 1]:
+            written.append(text)
+            healed = more["healing"] + text
+            tokens = (Written(len(healed), 0.9),)
+            yield Completion(healed, "exact", StopReason.END_TOKEN, None, written=tokens)
+
+    monkeypatch.setattr(alternatives, "alternatives", write)
+    return written
+
+
+STACK = (
+    "class Stack:\n    def __init__(self):\n        self.items = []\n\n    ",
+    "\n\n    def pop(self):\n        pass\n",
+)
+LOOP = "def evens(xs):\n    result = []\n    for x in xs:\n        ", "\n    return result\n"
+TABS = "for x in xs:\n\tif x:\n\t\t", "\n"
+
+
+@pytest.mark.parametrize("invoked", [False, True])
+@pytest.mark.parametrize(
+    ("place", "texts", "expected"),
+    [
+        (LOOP, ("return result", "result.append(x)"), "result.append(x)"),
+        (
+            STACK,
+            ("def pop(self):\n        return 1", "def push(self, x):\n        return 2"),
+            "def push(self, x):\n        return 2",
+        ),
+        (TABS, ("\ttotal += x",), "total += x"),
+        (TABS, ("total = a + a + a + a + a",), "total = a"),
+    ],
+)
+def test_what_is_there_already_is_not_suggested(
+    monkeypatch: pytest.MonkeyPatch,
+    worker: CompletionWorker,
+    invoked: bool,
+    place: tuple[str, str],
+    texts: tuple[str, ...],
+    expected: str,
+) -> None:
+    written = told(monkeypatch, *texts)
+    offers = asked(worker, Split(*place), invoked, alternatives=1, names="off")
+    assert [offer.text for offer in offers] == [expected]
+    assert written == list(texts)
+    ast.parse(place[0] + expected + place[1])
+
+
+def test_the_engine_ends_a_loop_that_can_end_nowhere(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:
+    loops = ("not not not not not y",) * 9
+    told(monkeypatch, *loops)
+    assert not asked(worker, Split("x = ", "\n"), False, alternatives=1, names="off", min_confidence=0.45)
+    for invoked in (False, True):
+        told(monkeypatch, *loops)
+        (offer,) = asked(worker, Split("x = ", "\n"), invoked, alternatives=1, names="off")
+        assert offer.text.startswith("not ")
+        assert offer.text.count("not") == 1
+        ast.parse("x = " + offer.text)
+
+
+def test_a_rest_that_only_a_comment_takes_gets_one(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:
+    told(monkeypatch, *("",) * 9)
+    (offer,) = asked(worker, Split("# The first line.\n", " and the second one.\nx = 1\n"), True, alternatives=1)
+    assert offer.text.startswith("#")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ('def mean(xs):\n    """', "\n    return sum(xs)\n"),
+        ("for x in xs:\n\t", "\n"),
+        ("import os\nprint(os.", "sep)\n"),
+        STACK,
+        LOOP,
+    ],
+)
+def test_the_embedded_models_suggestions_repeat_nothing(worker: CompletionWorker, place: tuple[str, str]) -> None:
+    spelling = Language.load("python").spelling
+    before = place[0].rpartition("\n")[2]
+    for invoked in (False, True):
+        offers = asked(worker, Split(*place), invoked, inside_strings=True)
+        assert offers or not invoked
+        for offer in offers:
+            ast.parse(place[0] + offer.text + place[1][offer.covered :])
+            assert start_of_loop(offer.text, before, spelling) is None
+            assert before.strip() or not before or offer.text[0] not in " \t"
+            assert not offer.text.startswith(("return result", "def pop"))

@@ -1,0 +1,136 @@
+"""What the project's memory is sure of, looked for while the model reads the prompt: an answer of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from threading import Event
+
+import pytest
+
+from fim_server.decoding.concurrent_prefill import Beside
+from fim_server.decoding.results import Written
+from fim_server.errors import StoppedError
+from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.ranking.display import first_confidence
+from fim_server.suggest.ranking.rescore import given_written
+from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.sources.project_suggestions import Recalls
+from fim_server.workers.worker import CompletionWorker
+from support.editors.answers import offer
+from support.editors.watched import request, until
+
+SETTINGS = ServerSettings(model="embedded", prefetch=False)
+LINE = "call(first)"
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[Beside]:
+    """The readings that were ended, whoever still wanted them."""
+    ended: list[Beside] = []
+    close = Beside.close
+
+    def noted(self: Beside) -> None:
+        ended.append(self)
+        close(self)
+
+    monkeypatch.setattr(Beside, "close", noted)
+    return ended
+
+
+@pytest.fixture
+def worker() -> Iterator[CompletionWorker]:
+    worker = CompletionWorker(SETTINGS)
+    yield worker
+    worker.close()
+
+
+def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[Recalls]:
+    """Have the memory recall that; returns who asked it."""
+    asked: list[Recalls] = []
+
+    def recall(self: Recalls, *_: object) -> tuple[Offer, ...]:
+        asked.append(self)
+        return found
+
+    monkeypatch.setattr(Recalls, "surest", recall)
+    return asked
+
+
+def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[Beside]
+) -> None:
+    recalled(monkeypatch, (offer(LINE),))
+    work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
+    assert work is not None
+    assert (work.origin, [one.text for one in work.answer.offers], work.completions) == ("memory", [LINE], [])
+    until(lambda: closed and closed[0]._future is None)
+
+
+def test_what_is_sure_does_not_wait_for_the_models_pass(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[Beside]
+) -> None:
+    gate, begun, read = Event(), Event(), Beside._read
+
+    def slow(self: Beside) -> object:
+        begun.set()
+        assert gate.wait(PATIENCE)
+        return read(self)
+
+    monkeypatch.setattr(Beside, "_read", slow)
+    recalled(monkeypatch, (offer(LINE),))
+    worker.load().result(PATIENCE)
+    asked = request("file:///a.py")
+    work = worker.submit(asked, recalls=True).future.result(PATIENCE)
+    assert work is not None
+    assert work.origin == "memory"
+    assert begun.wait(PATIENCE)
+    lane = worker._lanes[asked.uri]
+    assert lane.is_busy, "its reading is waited for before it is used again"
+    again = worker.submit(asked).future
+    gate.set()
+    written = again.result(PATIENCE)
+    assert written is not None
+    assert written.origin == "model"
+    assert closed
+
+
+@pytest.mark.parametrize("recalls", [True, False])
+def test_what_is_not_sure_leaves_the_answer_to_the_model(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, recalls: bool
+) -> None:
+    asked = recalled(monkeypatch, () if recalls else (offer(LINE),))
+    work = worker.submit(request("file:///a.py"), recalls=recalls).future.result(PATIENCE)
+    assert work is not None
+    assert (work.origin, len(work.completions), len(asked)) == ("model", 1, int(recalls))
+
+
+def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(self: Recalls, *_: object) -> tuple[Offer, ...]:
+        raise StoppedError("too long")
+
+    monkeypatch.setattr(Recalls, "surest", stopped)
+    work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
+    assert work is not None
+    assert (work.origin, len(work.completions)) == ("model", 1)
+
+
+def test_what_is_recalled_is_as_likely_as_the_model_has_it(
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But where somebody has asked, who is shown both."""
+    said = replace(offer("zebra"), lexemes=(5,), cuts=(5,), written=(Written(5, 0.9),), recalled=True, calibrated=True)
+    recalled(monkeypatch, ())
+    monkeypatch.setattr(Recalls, "likeliest", lambda *_: [said])
+    for invoked in (False, True):
+        asked = replace(request("file:///a.py"), invoked=invoked)
+        work = worker.submit(asked, recalls=True).future.result(PATIENCE)
+        assert work is not None
+        written = [one for one in work.answer.offers if not one.recalled]
+        assert written
+        (found,) = (one for one in work.answer.offers if one.recalled)
+        assert found == (said if invoked else given_written(said, written))
+        assert invoked or first_confidence(found) < 0.9

@@ -1,0 +1,1 @@
+"""Parts that tests and benchmarks share: oracles, fuzzers, played editors, stand-ins."""

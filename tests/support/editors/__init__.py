@@ -1,0 +1,1 @@
+"""Played editors, terminals and browsers."""

@@ -1,0 +1,1 @@
+"""Oracles, small languages and fuzzers of the engine."""

@@ -1,0 +1,1 @@
+"""Samples, records and reports of evaluations."""

@@ -1,0 +1,1 @@
+"""Small models, scripted models, and stand-ins for endpoints and hubs."""

@@ -1,0 +1,1 @@
+"""Servers that tests start, and the fuzzer of served items."""
