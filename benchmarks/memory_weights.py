@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.memory_cursors import Cursor
 from benchmarks.memory_trial import asked
 from fim_server._core import Continuation
+from fim_server.language.texts import is_word
 from fim_server.memory.features import FURTHER_NAMES, NAMES, features, further_features
 
 Array = NDArray[np.float64]
@@ -59,11 +60,6 @@ def further_lines(cursor: Cursor, one: Continuation) -> Iterator[tuple[list[floa
             yield further_features(one), right
         if not right:
             return
-
-
-def is_word(character: str) -> bool:
-    """Whether a character may be part of a word."""
-    return character.isalnum() or character == "_"
 
 
 def examples(folders: Sequence[Path], cursors: int, seed: int) -> Iterator[tuple[str, Sequence[str], Array, Array]]:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from fim_server.language.texts import is_word
+
 HOLE_CHARACTERS = (6, 120)
 HOLES_PER_KIND = 12
 BLOCK_LINES = 8
@@ -83,11 +85,6 @@ def is_constant(node: ast.expr) -> bool:
 def is_docstring(node: ast.stmt) -> bool:
     """Whether a statement is nothing but a constant."""
     return isinstance(node, ast.Expr) and is_constant(node.value)
-
-
-def is_word(character: str) -> bool:
-    """Whether a character can be inside a name."""
-    return character == "_" or character.isalnum()
 
 
 # --- the editor ---------------------------------------------------------------------------------------------------

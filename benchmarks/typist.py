@@ -18,12 +18,12 @@ from benchmarks.played_editor import (
     Editor,
     Hole,
     first_word,
-    is_word,
     next_key,
     position,
     span,
 )
 from benchmarks.scenarios import Item, Played, Request, note
+from fim_server.language.texts import is_word
 
 EDITOR_DELAY = 0.05
 """Seconds that VS Code waits after a keystroke before it asks (its `InlineCompletionsDebounce`)."""

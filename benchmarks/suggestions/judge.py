@@ -9,8 +9,9 @@ import re
 import tokenize
 from dataclasses import dataclass
 
-from benchmarks.played_editor import PAIRS, QUOTES, Editor, first_word, is_inside_a_string_or_comment, is_word
+from benchmarks.played_editor import PAIRS, QUOTES, Editor, first_word, is_inside_a_string_or_comment
 from benchmarks.scenarios import Item
+from fim_server.language.texts import is_word
 
 BELOW_LINES = 3
 """How far below the cursor a line counts as standing just below."""

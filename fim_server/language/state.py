@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fim_server import _core
 from fim_server.errors import SearchLimitError
 from fim_server.language.argument_types import expect, expect_count, expect_size, expect_text
-from fim_server.language.texts import encodable
+from fim_server.language.texts import encodable, is_word
 
 
 @dataclass(frozen=True)
@@ -163,11 +163,6 @@ def beginning_of(before: str, text: str, expected: list[str]) -> str | None:
     if best is None and (not text or rest.startswith("\n")):
         return next((entry for entry in expected if entry.strip("_") == "NEWLINE"), None)
     return best[2] if best is not None else None
-
-
-def is_word(character: str) -> bool:
-    """Whether a character, if there is one, may stand in a word."""
-    return character == "_" or character.isalnum()
 
 
 def message_of(

@@ -21,3 +21,8 @@ def encodable(text: str, name: str) -> str:
 def characters(encoded: bytes, offset: int) -> int:
     """An offset in bytes as an offset in characters; a character that it cuts does not count."""
     return len(encoded[:offset].decode("utf-8", "ignore"))
+
+
+def is_word(character: str) -> bool:
+    """Return whether a character can be inside a name; False for an empty text."""
+    return character == "_" or character.isalnum()

@@ -15,6 +15,7 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError, MissingLibrary, ModelError, StoppedError
 from fim_server.language import Language
+from fim_server.language.texts import is_word
 from fim_server.models.backend import LostError
 from fim_server.server.documents.cell_check import kept_in_cell
 from fim_server.server.documents.notebooks import cut_of
@@ -25,7 +26,7 @@ from fim_server.server.status import tell_answered, tell_declined, tell_state_so
 from fim_server.server.supervisor import look_after
 from fim_server.server.type_through import end_left, follow, leader_of, leave, remember
 from fim_server.suggest.answer_cache import Answer, Offer
-from fim_server.suggest.context.cursor import Place, is_word, silent, wants_single_line
+from fim_server.suggest.context.cursor import Place, silent, wants_single_line
 from fim_server.suggest.job import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.suggest.postprocess.blocks import owes_block
 from fim_server.suggest.ranking.display import asked_for, shown

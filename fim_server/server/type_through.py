@@ -11,8 +11,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from fim_server.language.texts import is_word
 from fim_server.server.language_server import UnderWay
-from fim_server.suggest.context.cursor import MOST_CLOSERS, is_word
+from fim_server.suggest.context.cursor import MOST_CLOSERS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

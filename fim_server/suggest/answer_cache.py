@@ -11,7 +11,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.suggest.context.cursor import MOST_CLOSERS, contains_in_order, is_word
+from fim_server.language.texts import is_word
+from fim_server.suggest.context.cursor import MOST_CLOSERS, contains_in_order
 from fim_server.suggest.context.placeholders import StandIn
 from fim_server.suggest.ranking.red_flags import NO_DOUBT, Doubt
 from fim_server.system.one_thread import OneThread

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category
 
 from fim_server.decoding.results import Completion, StopReason, Won, Written
-from fim_server.language.state import is_word
+from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fim_server.language.texts import is_word
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -135,11 +137,6 @@ def wants_single_line(place: Place, settings: ServerSettings, owes_block: bool =
         return False
     # After a letter the word may go on, and nobody has come to the line's end yet.
     return not place.is_at_line_end or is_word(place.before[-1:])
-
-
-def is_word(character: str) -> bool:
-    """Whether a character can be inside a name."""
-    return character == "_" or character.isalnum()
 
 
 def contains_in_order(text: str, part: str) -> bool:

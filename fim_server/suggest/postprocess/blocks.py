@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason, Won, Written
-from fim_server.suggest.context.cursor import MOST_BLANK, Place, indentation, is_word
+from fim_server.language.texts import is_word
+from fim_server.suggest.context.cursor import MOST_BLANK, Place, indentation
 from fim_server.suggest.context.placeholders import empty_block
 from fim_server.suggest.postprocess.identifiers import own_names
 from fim_server.suggest.ranking.display import likelihood

@@ -14,7 +14,8 @@ from fim_server.decoding.results import StopReason, Won, Written
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
 from fim_server.language.shapes import Shape
-from fim_server.suggest.context.cursor import PROSE, is_word
+from fim_server.language.texts import is_word
+from fim_server.suggest.context.cursor import PROSE
 from fim_server.suggest.context.sessions import unmatched
 from fim_server.suggest.postprocess.blocks import with_empty_block
 from fim_server.suggest.ranking.display import boundaries, likelihood

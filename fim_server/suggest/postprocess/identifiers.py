@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fim_server.languages
-from fim_server.suggest.context.cursor import PROSE, is_word
+from fim_server.language.texts import is_word
+from fim_server.suggest.context.cursor import PROSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fim_server.suggest.context.cursor import is_word
+from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,7 +15,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.ending.trimming.below import without_line_below
-from fim_server.suggest.context.cursor import PROSE, contains_in_order, is_word
+from fim_server.language.texts import is_word
+from fim_server.suggest.context.cursor import PROSE, contains_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fim_server.language.texts import is_word
 from fim_server.suggest.answer_cache import Offer
-from fim_server.suggest.context.cursor import is_fresh, is_word
+from fim_server.suggest.context.cursor import is_fresh
 from fim_server.suggest.context.sessions import Opened, fits
 from fim_server.suggest.ranking.display import least_first, shown, worth
 from fim_server.suggest.ranking.rank import best_of, cuts_of_lines

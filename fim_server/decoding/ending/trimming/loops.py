@@ -14,7 +14,7 @@ from itertools import islice
 from operator import eq
 from typing import TYPE_CHECKING
 
-from fim_server.language.state import is_word
+from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

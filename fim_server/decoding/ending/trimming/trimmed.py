@@ -16,7 +16,7 @@ from fim_server.decoding.ending.trimming.loops import first_complete, last_compl
 from fim_server.decoding.results import Won
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
-from fim_server.language.state import is_word
+from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
