@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.suggestions.holes import Hole, holes
 from benchmarks.suggestions.recipes import add_prompt_tokens, command_line, drawn_of, end_with
-from benchmarks.suggestions.searching import Hole, holes
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import BenchError

@@ -24,23 +24,6 @@ def lay_out(hole: Hole, order: Order) -> str:
     return f"{PREFIX}{hole.left}{SUFFIX}{hole.right}{MIDDLE}{hole.middle}{END}"
 
 
-def read_back(text: str) -> Hole:
-    """The inverse of `lay_out` for both FIM orders. Raises ValueError on any other text."""
-    body, separator, middle = text.partition(MIDDLE)
-    if not separator or not middle.endswith(END):
-        raise ValueError("no middle, or no end")
-    middle = middle.removesuffix(END)
-    if body.startswith(SUFFIX):
-        right, separator, left = body.removeprefix(SUFFIX).partition(PREFIX)
-    elif body.startswith(PREFIX):
-        left, separator, right = body.removeprefix(PREFIX).partition(SUFFIX)
-    else:
-        raise ValueError("no marker at the start")
-    if not separator:
-        raise ValueError("only one context")
-    return Hole(left, middle, right)
-
-
 class Example(NamedTuple):
     """Token ids, and for each id the weight of its loss: both [length]."""
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.suggestions.context import LEXEME
+from benchmarks.suggestions.holes import LEXEME
 from benchmarks.suggestions.lines import Project as Sources
 from benchmarks.suggestions.lines import Task
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -297,12 +297,3 @@ class RunInfo:
             part.replace(path)
         except OSError as error:
             raise RecordError(f"{path}: {error.strerror or error}") from None
-
-
-def write_records(path: str | Path, records: Iterable[Record]) -> None:
-    """Append results to a file. Raises RecordError if that cannot be done. A run itself uses ``running.journal``."""
-    try:
-        with Path(path).open("ab") as output:
-            output.write(b"".join(map(encode_record, records)))
-    except OSError as error:
-        raise RecordError(f"{path}: {error.strerror or error}") from None

@@ -22,7 +22,6 @@ from fim_server.evaluation.records import (
     encode_record,
     read_records,
     read_run,
-    write_records,
 )
 from fim_server.evaluation.running import judge as judge_module
 from fim_server.evaluation.running import measures, shards
@@ -130,8 +129,7 @@ def test_a_missing_library_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     file = tmp_path / "samples.jsonl"
     records = [record_of(n, complete_at=((1, 2), (5, 5)), model_ms=1.25, error=None if n else "no") for n in range(3)]
-    write_records(file, records[:1])
-    write_records(file, records[1:])
+    file.write_bytes(b"".join(map(encode_record, records)))
     assert list(read_records(file)) == records
     assert file.read_bytes().count(b"\n") == 3
 

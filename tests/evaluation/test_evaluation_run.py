@@ -28,9 +28,9 @@ from fim_server.evaluation.records import (
     MODES,
     Record,
     RunInfo,
+    encode_record,
     read_records,
     read_run,
-    write_records,
 )
 from fim_server.evaluation.running import measures, provenance, run, unit_tests, worker
 from fim_server.evaluation.running.journal import Journal
@@ -299,7 +299,7 @@ def test_bad_input_is_one_line(evaluate: Eval, data: Path, tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     (tmp_path / "torn.jsonl").write_text('{"id": 1\n')
     (tmp_path / "results").mkdir()
-    write_records(tmp_path / "results" / "samples.jsonl", [record_of()])
+    (tmp_path / "results" / "samples.jsonl").write_bytes(encode_record(record_of()))
     cases: list[tuple[Path, list[str], Path]] = [
         (tmp_path / "run", [], tmp_path / "nowhere.jsonl"),
         (tmp_path / "run", [], tmp_path / "torn.jsonl"),

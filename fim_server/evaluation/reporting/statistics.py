@@ -45,11 +45,6 @@ class Estimate:
     method: str
     """How the interval was made: ``wilson``, ``bootstrap of samples``, ``bootstrap of files``, ``none``."""
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval lies on one side of 0."""
-        return self.low > 0 or self.high < 0
-
 
 @dataclass(frozen=True, slots=True)
 class McNemar:

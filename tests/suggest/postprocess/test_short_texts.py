@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.suggestions.reachable import SureBackend
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.language import Language, Stop
@@ -31,6 +30,7 @@ from fim_server.suggest.postprocess.blocks import owes_block
 from fim_server.suggest.postprocess.short_texts import FIRST_END_SHARE, WRITING_SHARE, of_a_short_text, with_time_to_end
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
+from support.models.sure_backend import SureBackend
 
 SETTINGS = ServerSettings(
     languages={}, names="off", alternatives=1, max_tokens=40, max_line_tokens=40, invoked_deadline_ms=None
