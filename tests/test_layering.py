@@ -152,6 +152,24 @@ def test_programs_start_without_torch(module: str) -> None:
     assert done.stdout == "\n"
 
 
+def test_support_of_a_language_is_reached_through_the_registry_alone() -> None:
+    """So mypy checks every use of it against the protocol."""
+    users = {
+        (path.relative_to(PACKAGE).as_posix(), name)
+        for module, path in python_sources()
+        for name in imported_names(path)
+        if name.startswith("fim_server.language_support.")
+        and name.split(".")[2] not in ("protocol", "registry", "token_texts")
+        and module != "language_support"
+    }
+    assert users == set()
+    registry = PACKAGE / "language_support" / "registry.py"
+    assert {name for name in imported_names(registry) if ".python." in name} == {
+        "fim_server.language_support.python.support.PythonSupport"
+    }
+    assert not [name for name in names_imported_at_once(registry) if name.startswith("fim_server.")]
+
+
 def test_the_package_imports_neither_benchmarks_nor_training() -> None:
     """The wheel contains neither."""
     names = {name.split(".")[0] for _, path in python_sources() for name in imported_names(path)}

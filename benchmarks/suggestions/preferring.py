@@ -1,4 +1,4 @@
-"""How much likelier names that exist are than the model says: the recipe of `languages/python/preferring.toml`.
+"""How much likelier names that exist are than the model says: the recipe of `language_support/python/preferring.toml`.
 
     python -m benchmarks.suggestions.preferring FOLDER... --lines 70 --output FILE
 

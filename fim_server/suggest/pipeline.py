@@ -16,6 +16,7 @@ from fim_server.decoding.ending.trimming.trimmed import THERE_ALREADY, roughly_t
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
+from fim_server.language_support.registry import support_of
 from fim_server.models.backend import LostError
 from fim_server.suggest.answer_cache import Offer
 from fim_server.suggest.context.cross_file import BeyondFile
@@ -32,7 +33,7 @@ from fim_server.suggest.postprocess.blocks import (
     without_unsure_block,
 )
 from fim_server.suggest.postprocess.endings import with_any_ending, with_shortest_ending
-from fim_server.suggest.postprocess.identifiers import Names, load_modules, own_names
+from fim_server.suggest.postprocess.identifiers import Names, own_names
 from fim_server.suggest.postprocess.short_texts import beginning_of, of_a_short_text, with_time_to_end
 from fim_server.suggest.postprocess.trailing_comma import with_last_comma
 from fim_server.suggest.ranking.display import Ends, ends_of, least_likelihood, without_lines_below, worth
@@ -684,7 +685,8 @@ def _naming(language: str, left: str, right: str, guarantee: str) -> Naming | No
 def prepared(request: Request, loaded: Loaded | None) -> Language:
     """A request's language, with what is known of its names and the table of the tokens, which may take seconds."""
     language = request.language()
-    load_modules(language.name)
+    own_names(language.name)
+    support_of(language.name)
     if loaded is not None:
         masks.prepare(language, loaded.model.vocabulary)
     return language

@@ -9,6 +9,7 @@ import pytest
 from fim_server.language_support.python.lacking import MOST_NAMES, bound_at, code_of, lacking_of
 from fim_server.language_support.python.preferring import Preference
 from fim_server.language_support.python.scopes import scope_at
+from fim_server.language_support.python.support import PythonSupport
 from fim_server.suggest.job import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.missing_names import LACKING_SHARE, LineAdvice, with_imports
@@ -215,7 +216,7 @@ class Others:
 
 
 def advice(others: Others | None, left: str = LEFT, right: str = RIGHT) -> LineAdvice:
-    found = with_imports(others, "python", request(left, right), None, scope=scope_at(left, right))
+    found = with_imports(others, "python", request(left, right), None, scope=PythonSupport().scope_at(left, right))
     assert isinstance(found, LineAdvice)
     return found
 

@@ -17,7 +17,7 @@ from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.language import Language
-from fim_server.language_support.python import preferring
+from fim_server.language_support.python import preferring, scopes
 from fim_server.language_support.python.preferring import Preference, callee, fitted_weights, is_text, parameters_of
 from fim_server.language_support.python.scopes import MOST_CHARACTERS, Scope, Words, bound_in, parameters, scope_at
 from fim_server.models.load import load_model
@@ -476,7 +476,7 @@ def test_a_scope_is_read_once_for_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
         read.append(left)
         return scope_at(left, right)
 
-    monkeypatch.setattr(preferring, "scope_at", counted)
+    monkeypatch.setattr(scopes, "scope_at", counted)
     preferences = Preferences()
     for left in ("a = 1\nb", "a = 1\nbc", "a = 1\nbc = a"):
         assert preferences.at(request(left, "\nc = 2\n"), "python", None) is not None

@@ -141,7 +141,7 @@ def test_sources_of_users_are_parsed_at_one_place() -> None:
     calls = re.compile(
         r"(?<!def )(?<![.\w])(?:ast\.(?:parse|literal_eval)|compile|tokenize\.(?!detect)\w+|symtable\.\w+)\("
     )
-    folders = ("languages", "language", "server", "text", "memory", "recovery", "decoding", "models")
+    folders = ("language_support", "language", "server", "text", "memory", "recovery", "decoding", "models")
     found = {
         (path.relative_to(PACKAGE).as_posix(), call[0])
         for folder in folders

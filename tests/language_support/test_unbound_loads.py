@@ -19,6 +19,7 @@ from fim_server.language import Language
 from fim_server.language_support.python import unbound
 from fim_server.language_support.python.binding import unbound as exactly_unbound
 from fim_server.language_support.python.scopes import WORD, indentation, scope_at
+from fim_server.language_support.python.support import PythonSupport
 from fim_server.language_support.python.unbound import unbound_load
 from fim_server.suggest.ranking.red_flags import LOADS_UNKNOWN, NO_DOUBT, Doubt
 from fim_server.suggest.sources.missing_names import doubt_of
@@ -157,7 +158,7 @@ def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
 
 def test_such_a_suggestion_is_doubted() -> None:
     spelling = Language.load("python").open(LEFT, RIGHT).spelling
-    split, scope = Split(LEFT, RIGHT), scope_at(LEFT, RIGHT)
+    split, scope = Split(LEFT, RIGHT), PythonSupport().scope_at(LEFT, RIGHT)
     assert doubt_of("python", spelling, split, "local = elsewhere + 1", (), scope) == Doubt(
         17, LOADS_UNKNOWN, of_name=True
     )

@@ -1,18 +1,20 @@
-"""Texts that load no name which nothing binds: ``DecodeOptions.names`` as ``require``.
+"""Texts that load no unbound name: ``DecodeOptions.names`` as ``require``.
 
-Two parts, both the language's own (``fim_server.languages.<language>.required``). The *judge* says of a whole text
-which names of the middle nothing binds; it decides, wherever a text may end. The *tracker* follows the middle and
-refuses tokens after which no text that obeys can come, so that what is judged at the end seldom fails. The loop asks it
-about the tokens that are drawn; :meth:`Followed.mask` is the same for all tokens at once.
+The rules are those of :class:`~fim_server.language_support.protocol.NameRules`. Their *judge* returns the unbound names
+of a middle and decides wherever a text may end. Their *tracker* follows the middle and refuses tokens that no valid
+text continues, so that the judge seldom refuses an ending. The loop asks the tracker about each drawn token;
+:meth:`Followed.mask` asks it about all tokens at once.
 """
 
 from __future__ import annotations
 
 import time
-from functools import cache, lru_cache
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from fim_server.language_support.protocol import UndefinedNameError
+from fim_server.language_support.registry import support_of
+from fim_server.language_support.token_texts import TokenTexts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,78 +22,72 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from fim_server.language_support.protocol import NameRules, NameTracker
     from fim_server.tokens.vocabulary import Vocabulary
 
 NAMES = ("off", "require")
-"""What ``DecodeOptions.names`` may be."""
+"""Values of ``DecodeOptions.names``."""
 
 DRAWS_BEFORE_MASK = 16
-"""Tokens that names may rule out at a step before all tokens are asked about at once."""
+"""Tokens that the rules refuse at a step before the loop asks for the mask of all tokens."""
 
 
 class Naming:
-    """What the texts at one cursor may load."""
+    """Names that the texts at one cursor may load."""
 
-    def __init__(self, module: Any, left: str, right: str, is_whole: bool) -> None:
-        """``module``: the language's; ``is_whole``: whether the texts parse with some middle."""
+    def __init__(self, rules: NameRules, left: str, right: str, is_whole: bool) -> None:
+        """Apply rules between two texts. ``is_whole``: whether the texts parse with some middle."""
         self.left = left
         self.right = right
-        self.module = module
+        self.rules = rules
         self.is_whole = is_whole
         self.judged_seconds = 0.0
-        """Time that judging took."""
+        """Time that the judge took."""
         self._judged: dict[str, tuple[str, ...]] = {}
 
     @classmethod
     def of(cls, language: str, left: str, right: str, guarantee: str = "exact") -> Naming | None:
-        """That of a cursor between two texts; None where nothing is known of the language's names.
+        """Return the names of a cursor between two texts; None if the language has no rules for names.
 
-        ``guarantee``: the session's. Where that is not `exact`, names count as bound that stand anywhere in the texts.
+        ``guarantee``: the session's. If it is not `exact`, every name in the texts counts as bound.
         """
-        module = module_of(language)
-        return None if module is None else cls(module, left, right, guarantee == "exact")
+        rules = support_of(language)
+        return None if rules is None else cls(rules, left, right, guarantee == "exact")
 
     def unbound(self, middle: str) -> tuple[str, ...]:
-        """Names that a middle loads and nothing binds: none where it obeys."""
+        """Return names that a middle loads and nothing binds: none if the middle obeys."""
         found = self._judged.get(middle)
         if found is None:
             started = time.perf_counter()
-            found = self._judged[middle] = self.module.unbound(self.left, middle, self.right, self.is_whole)
+            found = self._judged[middle] = self.rules.unbound(self.left, middle, self.right, self.is_whole)
             self.judged_seconds += time.perf_counter() - started
         return found
 
 
-@cache
-def module_of(language: str) -> Any:
-    """What a language knows of its names: a module with ``begin`` and ``unbound``; None where it has none."""
-    name = f"fim_server.languages.{language}.required"
-    return import_module(name) if find_spec(name) is not None else None
-
-
 class Followed:
-    """The names along the tokens of one run."""
+    """Names along the tokens of one run."""
 
     def __init__(self, naming: Naming, vocabulary: Vocabulary, healing: str) -> None:
-        """``healing``: what the run writes again before the middle."""
+        """Follow a run. ``healing``: the text that the run writes again before the middle."""
         self._naming = naming
         self._vocabulary = vocabulary
         self._healed = len(healing.encode())
-        self._refusal: type[Exception] = naming.module.RefusedError
         self._tokens: list[int] = []
-        self._trackers = [naming.module.begin(naming.left, naming.right, healing, naming.is_whole)]
+        tracker = naming.rules.track(naming.left, naming.right, healing, naming.is_whole)
+        self._trackers: list[NameTracker | None] = [tracker]
 
     def refuses(self, tokens: Sequence[int], token: int) -> bool:
-        """Whether no text that obeys goes on with a token after others, which were allowed."""
+        """Return whether no valid text continues some allowed tokens with another."""
         tracker = self._follow(tokens)
         return tracker is None or self._step(tracker, token) is None
 
     def unbound(self, tokens: Sequence[int]) -> tuple[str, ...]:
-        """Names that the middle would load and nothing binds if it ended after some tokens."""
+        """Return the unbound names that the middle loads if it ends after some tokens."""
         text = b"".join(map(self._vocabulary.token_bytes, tokens))[self._healed :]
         return self._naming.unbound(text.decode(errors="replace"))
 
     def allowed_of(self, tokens: Sequence[int], forced: Sequence[int]) -> list[int]:
-        """The first of some tokens that may come after others one after another."""
+        """Return the first of some forced tokens, up to one that the rules refuse."""
         written = list(tokens)
         for token in forced:
             if self.refuses(written, token):
@@ -100,7 +96,7 @@ class Followed:
         return written[len(tokens) :]
 
     def mask(self, tokens: Sequence[int]) -> NDArray[np.uint32]:
-        """The mask of the tokens that may come after others, packed as the engine's; end tokens where it may end."""
+        """Return the mask of the next tokens, packed as the engine's; end tokens where the middle may end."""
         import numpy as np  # the command line reads this module's names alone
 
         from fim_server.models.masking import WORD_BITS, word_count
@@ -108,14 +104,13 @@ class Followed:
         allowed = np.zeros(word_count(self._vocabulary.size) * WORD_BITS, dtype=np.bool_)
         tracker = self._follow(tokens)
         if tracker is not None:
-            texts = texts_of(self._vocabulary, self._naming.module)
-            self._naming.module.allow(tracker, texts, allowed[: self._vocabulary.size])
+            tracker.allow(texts_of(self._vocabulary), allowed[: self._vocabulary.size])
         if not self.unbound(tokens):
             allowed[self._vocabulary.end_token_ids] = True
         return np.packbits(allowed, bitorder="little").view(np.uint32)
 
-    def _follow(self, tokens: Sequence[int]) -> Any:
-        """A tracker after some tokens; None where one of them was refused, as forced ones may be."""
+    def _follow(self, tokens: Sequence[int]) -> NameTracker | None:
+        """Return a tracker after some tokens; None if the rules refuse one of them, such as a forced one."""
         kept, most = 0, min(len(tokens), len(self._tokens))
         while kept < most and tokens[kept] == self._tokens[kept]:
             kept += 1
@@ -126,16 +121,16 @@ class Followed:
             self._tokens.append(token)
         return self._trackers[-1]
 
-    def _step(self, tracker: Any, token: int) -> Any:
+    def _step(self, tracker: NameTracker, token: int) -> NameTracker | None:
         copy = tracker.copy()
         try:
             copy.feed(self._vocabulary.token_bytes(token).decode("latin-1"))
-        except self._refusal:
+        except UndefinedNameError:
             return None
         return copy
 
 
 @lru_cache(maxsize=2)
-def texts_of(vocabulary: Vocabulary, module: Any) -> Any:
-    """A vocabulary's tokens, as a language's module sorts them for its masks."""
-    return module.Texts([vocabulary.token_bytes(token) for token in range(vocabulary.size)])
+def texts_of(vocabulary: Vocabulary) -> TokenTexts:
+    """Return a vocabulary's tokens, grouped by their texts."""
+    return TokenTexts([vocabulary.token_bytes(token) for token in range(vocabulary.size)])

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from fim_server.language_support.python import binding, tracking
+from fim_server.language_support.protocol import UndefinedNameError
+from fim_server.language_support.python import binding
 from fim_server.language_support.python.scanning import NOWHERE
-from fim_server.language_support.python.tracking import RefusedError, Tracker, as_bytes
+from fim_server.language_support.python.tracking import Tracker, as_bytes
 from fim_server.language_support.python.visible import Beyond
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-__all__ = ["RefusedError", "Texts", "Tracker", "allow", "begin", "unbound"]
-
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*")
-WORD_TOKEN = re.compile(rb"( ?)([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def begin(left: str, right: str, healing: str, is_whole: bool) -> Tracker:
@@ -31,9 +23,9 @@ def begin(left: str, right: str, healing: str, is_whole: bool) -> Tracker:
         healing: The end of the left text, which the tracker is told once more, before the middle.
         is_whole: Whether the texts parse with some middle; where not, a name is known that stands anywhere in them.
     """
-    tracker = tracking.at_end(left.removesuffix(healing)).copy()
+    tracker = at_end(left.removesuffix(healing)).copy()
     tracker.checked_from = len(as_bytes(left))
-    tracker.beyond = tracking.beyond(left, right) if is_whole else by_words(left, right)
+    tracker.beyond = beyond(left, right) if is_whole else by_words(left, right)
     return tracker
 
 
@@ -60,64 +52,44 @@ def unbound(left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ..
         tracker.feed(as_bytes(middle))
         tracker.checked_from = NOWHERE
         tracker.feed(as_bytes(line) + "\n")
-    except RefusedError as error:
+    except UndefinedNameError as error:
         return (str(error),)
     return ()
 
 
-class Texts:
-    """A vocabulary's tokens, sorted by what is asked about them: most are a word, or a blank and a word."""
-
-    def __init__(self, tokens: Sequence[bytes]) -> None:
-        self.size = len(tokens)
-        self.words: dict[str, dict[str, list[int]]] = {"": {}, " ": {}}
-        """By what stands before the word, and by the word."""
-        self.others: list[tuple[int, str]] = []
-        for token, text in enumerate(tokens):
-            found = WORD_TOKEN.fullmatch(text)
-            if found is not None:
-                blank, word = (part.decode() for part in found.groups())
-                self.words[blank].setdefault(word, []).append(token)
-            elif text:
-                self.others.append((token, text.decode("latin-1")))
-        self.numbers = {
-            blank: [token for tokens in words.values() for token in tokens] for blank, words in self.words.items()
-        }
+@lru_cache(maxsize=4)
+def at_end(left: str) -> Tracker:
+    """A tracker at a text's end; to be copied, not to be moved."""
+    start = left.rfind("\n") + 1
+    tracker = Tracker() if not start else at_line(left[:start]).copy()
+    tracker.feed(as_bytes(left[start:]))
+    return tracker
 
 
-def allow(tracker: Tracker, texts: Texts, mask: NDArray[np.bool_]) -> None:
-    """Set in a mask, of zeros, which tokens may come after what a tracker has read: as feeding each to a copy says.
-
-    ``mask``: [tokens].
-    """
-    if tracker.position < tracker.checked_from:  # what is written again depends on how long tokens are
-        for blank, words in texts.words.items():
-            for word, tokens in words.items():
-                mask[tokens] = takes(tracker, blank + word)
-    for token, text in texts.others:
-        mask[token] = takes(tracker, text)
-    if tracker.position < tracker.checked_from:
-        return
-    for blank, words in texts.words.items():
-        begun = tracker.copy()
-        try:
-            begun.feed(blank)
-        except RefusedError:
-            continue
-        beginnings = begun.words_to_come()
-        if beginnings is None:
-            mask[texts.numbers[blank]] = True
-            continue
-        for beginning in beginnings:
-            for token in words.get(beginning, ()):
-                mask[token] = True
+@lru_cache(maxsize=4)
+def at_line(left: str) -> Tracker:
+    """The same for a line's beginning, which stays the same while it is typed in."""
+    tracker = Tracker()
+    tracker.feed(as_bytes(left))
+    return tracker
 
 
-def takes(tracker: Tracker, text: str) -> bool:
-    """Whether a text may come after what a tracker has read."""
-    copy = tracker.copy()
-    try:
-        copy.feed(text)
-    except RefusedError:
-        return False
-    return True
+@lru_cache(maxsize=4)
+def beyond(left: str, right: str) -> Beyond:
+    """What a text binds right of a cursor: read on from the left of it, and by itself as long as that is another."""
+    found: dict[str, set[int | None]] = {}
+    whole, alone = at_end(left).copy(), Tracker()
+    alone.leave_margin()
+    whole.record()
+    alone.record()
+    differ = True
+    for line in as_bytes(right).split("\n"):
+        whole.feed(line + "\n")
+        if differ:
+            alone.feed(line + "\n")
+            differ = not len(whole.frames) == len(alone.frames) == 1
+    for tracker in (whole, alone):
+        for name, places in tracker.recorded.items():
+            found.setdefault(name, set()).update(places)
+    names = {name: frozenset(places) for name, places in found.items()}
+    return Beyond(names, None, whole.takes_all or alone.takes_all)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from fim_server.language_support.protocol import UndefinedNameError
 from fim_server.language_support.python.scanning import (
     ANY_CASE,
     AUGMENTED,
@@ -31,13 +32,15 @@ from fim_server.language_support.python.scanning import (
     STRING_PREFIXES,
     Frame,
 )
-from fim_server.language_support.python.visible import VISIBLE, Beyond, Scope, Visible, begins
+from fim_server.language_support.python.visible import VISIBLE, Scope, Visible, begins
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fim_server.language_support.token_texts import TokenTexts
 
 WORDS_IN_ORDER = sorted(EXPRESSION_WORDS)
-
-
-class RefusedError(Exception):
-    """A name that nothing binds cannot stand where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,39 @@ class Tracker(Visible):
         if self.recording:
             self._lowest = self.column if self._lowest is None else min(self._lowest, self.column)
 
+    def takes(self, text: str) -> bool:
+        """Return whether a text may come next."""
+        copy = self.copy()
+        try:
+            copy.feed(text)
+        except UndefinedNameError:
+            return False
+        return True
+
+    def allow(self, texts: TokenTexts, mask: NDArray[np.bool_]) -> None:
+        """Set in a mask of zeros which tokens may come next."""
+        if self.position < self.checked_from:  # what is written again depends on how long tokens are
+            for blank, words in texts.words.items():
+                for word, tokens in words.items():
+                    mask[tokens] = self.takes(blank + word)
+        for token, text in texts.others:
+            mask[token] = self.takes(text)
+        if self.position < self.checked_from:
+            return
+        for blank, words in texts.words.items():
+            begun = self.copy()
+            try:
+                begun.feed(blank)
+            except UndefinedNameError:
+                continue
+            beginnings = begun.words_to_come()
+            if beginnings is None:
+                mask[texts.numbers[blank]] = True
+                continue
+            for beginning in beginnings:
+                for token in words.get(beginning, ()):
+                    mask[token] = True
+
     # --- what may still come -------------------------------------------------------------------------------------
 
     def check_tail(self) -> None:
@@ -131,11 +167,11 @@ class Tracker(Visible):
 
     def _try(self, kind: str, texts: Iterable[str]) -> None:
         """Refuse what none of some lexemes of a kind would be taken as."""
-        refused = RefusedError(self._last.name if self._last is not None else self._waiting[-1].name)
+        refused = UndefinedNameError(self._last.name if self._last is not None else self._waiting[-1].name)
         for text in texts:
             try:
                 self.copy().meet(kind, text)
-            except RefusedError as error:
+            except UndefinedNameError as error:
                 refused = error
                 continue
             return
@@ -149,7 +185,7 @@ class Tracker(Visible):
         if self._is_free() or text.lower() in STRING_PREFIXES or begins(WORDS_IN_ORDER, text):
             return
         if not self.has_name(text) and not FURTHER_WORDS.get(self.previous, "").startswith(text):
-            raise RefusedError(text)
+            raise UndefinedNameError(text)
 
     def _is_free(self) -> bool:
         """Whether a word at this place may be a name that nothing binds yet."""
@@ -186,7 +222,7 @@ class Tracker(Visible):
             copy.checked_from = NOWHERE
             try:
                 copy.feed("_")
-            except RefusedError:
+            except UndefinedNameError:
                 return set()
             if copy.tail != "_":
                 return None  # in a string or a number
@@ -221,7 +257,7 @@ class Tracker(Visible):
     def _takes_word(self, word: str) -> bool:
         try:
             self.copy().meet("word", word)
-        except RefusedError:
+        except UndefinedNameError:
             return False
         return True
 
@@ -261,7 +297,7 @@ class Tracker(Visible):
     def _refuse_waiting(self) -> None:
         """The statement has ended, and what was to be bound in it was not."""
         if self._waiting:
-            raise RefusedError(self._waiting[0].name)
+            raise UndefinedNameError(self._waiting[0].name)
 
     def word(self, word: str, is_checked: bool) -> None:
         if self._fresh_line and len(self.frames) > 1 and word in STATEMENT_WORDS:
@@ -569,7 +605,7 @@ class Tracker(Visible):
                 continue
             around = range(1, waiting.level + 1)
             if not any(self.frames[at].comprehension and at not in waiting.barred for at in around):
-                raise RefusedError(waiting.name)
+                raise UndefinedNameError(waiting.name)
 
     def _bind_target(self, name: str) -> None:
         at = len(self.frames) - 1
@@ -622,41 +658,3 @@ def may_be_keyword(top: Frame) -> bool:
 def as_bytes(text: str) -> str:
     """A text as trackers read it: a character for each byte."""
     return text.encode(errors="surrogatepass").decode("latin-1")
-
-
-@lru_cache(maxsize=4)
-def at_end(left: str) -> Tracker:
-    """A tracker at a text's end; to be copied, not to be moved."""
-    start = left.rfind("\n") + 1
-    tracker = Tracker() if not start else at_line(left[:start]).copy()
-    tracker.feed(as_bytes(left[start:]))
-    return tracker
-
-
-@lru_cache(maxsize=4)
-def at_line(left: str) -> Tracker:
-    """The same for a line's beginning, which stays the same while it is typed in."""
-    tracker = Tracker()
-    tracker.feed(as_bytes(left))
-    return tracker
-
-
-@lru_cache(maxsize=4)
-def beyond(left: str, right: str) -> Beyond:
-    """What a text binds right of a cursor: read on from the left of it, and by itself as long as that is another."""
-    found: dict[str, set[int | None]] = {}
-    whole, alone = at_end(left).copy(), Tracker()
-    alone.leave_margin()
-    whole.record()
-    alone.record()
-    differ = True
-    for line in as_bytes(right).split("\n"):
-        whole.feed(line + "\n")
-        if differ:
-            alone.feed(line + "\n")
-            differ = not len(whole.frames) == len(alone.frames) == 1
-    for tracker in (whole, alone):
-        for name, places in tracker.recorded.items():
-            found.setdefault(name, set()).update(places)
-    names = {name: frozenset(places) for name, places in found.items()}
-    return Beyond(names, None, whole.takes_all or alone.takes_all)

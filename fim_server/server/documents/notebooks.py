@@ -19,8 +19,8 @@ from pygls.uris import to_fs_path
 from pygls.workspace import Workspace
 
 from fim_server.language import Language
+from fim_server.language_support.registry import support_of
 from fim_server.server.documents.spellings import Spellings
-from fim_server.suggest.postprocess.identifiers import module_of
 from fim_server.text import notebook as program
 from fim_server.text.notebook import Cell, CellContexts, Notebook
 
@@ -298,8 +298,8 @@ def text_of(document: TextOpened) -> str:
 
 def reader_of(language: str) -> Reader | None:
     """Return a language's reader of cells; None where it has none."""
-    reader: Reader | None = module_of(language, "cells") if language in LANGUAGES else None
-    return reader
+    support = support_of(language)
+    return None if support is None else support.cells
 
 
 def path_of(uri: str) -> str:

@@ -11,10 +11,8 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import fim_server.languages
 from fim_server.language.texts import is_word
@@ -97,21 +95,6 @@ def own_names(language: str) -> OwnNames | None:
         frozenset(data.get("instance_words", ())),
         data.get("header_end", ""),
     )
-
-
-@cache
-def module_of(language: str, name: str) -> Any:
-    """A module of what a language knows of its names, in its folder; None where it has none of that name."""
-    path = f"fim_server.languages.{language}.{name}"
-    return import_module(path) if find_spec(path) is not None else None
-
-
-def load_modules(language: str) -> None:
-    """Import what a language knows of its names, so that no request waits for that: 20 to 35 ms for Python's."""
-    own_names(language)
-    folder = Path(fim_server.languages.__path__[0]) / language
-    for path in folder.glob("*.py"):
-        module_of(language, path.stem)
 
 
 class Names:

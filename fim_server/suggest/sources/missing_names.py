@@ -1,15 +1,12 @@
-"""Names that a file lacks, where something that may bring them is being written: it is written for them, mostly.
-
-Imports and definitions, and what these bring, are the language's own: the module ``imports`` in its folder, where it
-has one; so is what a function or a class lacks that a line may bind: the module ``lacking``.
-"""
+"""Undefined names of a document, preferred where the user writes an import, a definition or an assignment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fim_server.suggest.postprocess.identifiers import module_of, own_names, word_start
+from fim_server.language_support.registry import support_of
+from fim_server.suggest.postprocess.identifiers import own_names, word_start
 from fim_server.suggest.ranking.red_flags import (
     DEFINED_AGAIN,
     LOADS_UNKNOWN,
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.protocols import Advice
     from fim_server.language.spelling import Spelling
+    from fim_server.language_support.protocol import Importable, NameScope
     from fim_server.suggest.job import Request
     from fim_server.suggest.sources.project import Project
     from fim_server.suggest.sources.scope_cache import Preferences
@@ -83,14 +81,13 @@ class LineAdvice:
 
     Attributes:
         line: The cursor's, up to it.
-        brought: For a line's beginning that ends before a name, names with weights in a pair's second place; None where
-            nothing has begun that brings names.
+        brought: Returns names with weights for a line's beginning that ends before a name.
         others: What else is known.
         bound: For such a beginning, names that the line is likely to bind there.
     """
 
     line: str
-    brought: Callable[[str], tuple[str, Sequence[tuple[str, float]]] | None]
+    brought: Callable[[str], Sequence[tuple[str, float]]]
     others: Advice | None
     bound: Callable[[str], Sequence[str]] = lambda line: ()
     _mine: bool = field(default=False, init=False)
@@ -122,8 +119,7 @@ class LineAdvice:
         start = word_start(line, len(line))
         stem, typed = line[:start], line[start:]
         if stem not in self._known:
-            found = self.brought(stem)
-            self._known[stem] = () if found is None else found[1]
+            self._known[stem] = self.brought(stem)
         names = [(name, weight) for name, weight in self._known[stem] if name.startswith(typed)]
         total = sum(weight for _, weight in names)
         return [(name[len(typed) :], IMPORT_SHARE * weight / total) for name, weight in names if name != typed]
@@ -142,16 +138,21 @@ def with_imports(
     language: str,
     request: Request,
     project: Project | None,
-    modules: Any = None,
-    scope: Any = None,
+    modules: Importable | None = None,
+    scope: NameScope | None = None,
 ) -> Advice | None:
-    """Advice that knows of imports and definitions that have begun, or begin in what is written, as well.
+    """Return advice that adds undefined names to other advice, where an import, definition or assignment begins.
 
-    The other one alone where the language has none. ``modules``: what can be imported, as the language's module has it;
-    ``scope``: the names around the cursor, with which it is known what a line may bind.
+    Args:
+        others: The other advice, returned alone if the language has no support code.
+        language: The language's name.
+        request: The request.
+        project: The project, whose other files define names.
+        modules: The modules that can be imported.
+        scope: The names around the cursor.
     """
-    module = module_of(language, "imports")
-    if module is None:
+    support = support_of(language)
+    if support is None:
         return others
     start, source, above = around(request.named)
     own, known = own_names(language), project
@@ -163,18 +164,11 @@ def with_imports(
         found = known.memory.related(key_of(request.uri), range(0), [], [], names, words, most, language)
         return [(one.name, one.key) for one in found if one.name is not None]
 
-    def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
-        if module.begun(line) is None:
-            defined: tuple[str, Sequence[tuple[str, float]]] | None = module.definable(line, source, above)
-            return defined
-        imported: tuple[str, Sequence[tuple[str, float]]] | None = module.importable(line, source, definitions, modules)
-        return imported
-
-    lacking = module_of(language, "lacking")
+    def brought(line: str) -> Sequence[tuple[str, float]]:
+        return support.completions(line, source, above, definitions, modules)
 
     def bound(line: str) -> Sequence[str]:
-        names: Sequence[str] = () if lacking is None or scope is None else lacking.bound_at(line, scope)
-        return names
+        return () if scope is None else scope.bound_at(line)
 
     return LineAdvice(request.split.left[start:], brought, others, bound)
 
@@ -182,44 +176,50 @@ def with_imports(
 def is_needless_import(
     text: str, language: str, request: Request, project: Project | None, preferences: Preferences | None = None
 ) -> bool:
-    """Whether a suggestion's first line imports none of the modules that the file lacks, while it might.
+    """Return whether a suggestion's first line imports only modules that the file does not need, while it needs others.
 
-    ``preferences``: tells what can be imported.
+    ``preferences``: tells which modules can be imported.
     """
-    module = module_of(language, "imports")
-    line = first_line(request.split, text)
-    if module is None or module.import_of(line.strip()) is None:
+    support, line = support_of(language), first_line(request.split, text)
+    if support is None or not support.is_import(line.strip()):
         return False
     modules = None if preferences is None else preferences.modules(request, language, project)
-    needless: bool = module.is_needless(line, around(request.named)[1], modules)
-    return needless
+    return support.is_needless(line, around(request.named)[1], modules)
 
 
 def doubt_of(
-    language: str, spelling: Spelling, split: Split, text: str, unknown: Sequence[int] = (), scope: Any = None
+    language: str,
+    spelling: Spelling,
+    split: Split,
+    text: str,
+    unknown: Sequence[int] = (),
+    scope: NameScope | None = None,
 ) -> Doubt:
-    """From where on a suggestion says once more what is there, or loads a name that is not.
+    """Return the part of a suggestion that repeats text of the file or loads an undefined name.
 
-    ``unknown``: the ends of its names that nobody knows. ``scope``: the names around the cursor, as the language's
-    module has them, with which it is known what is bound.
+    Args:
+        language: The language's name.
+        spelling: The language's spelling.
+        split: The document, cut at the cursor.
+        text: The suggestion.
+        unknown: The ends of its unknown names.
+        scope: The names around the cursor.
     """
-    own, module = own_names(language), module_of(language, "imports")
+    own, support = own_names(language), support_of(language)
     end = defined_again(own, spelling.defining, split, text)
     if end is not None:
         return Doubt(end, DEFINED_AGAIN, is_repeat=True)
     line, end = first_line(split, text), len(text.partition("\n")[0])
-    imports = module is not None and module.import_of(line) is not None
-    if imports and module.imports_again(line, around(split)[1]):
+    imports = support is not None and support.is_import(line)
+    if imports and support is not None and support.imports_again(line, around(split)[1]):
         return Doubt(end, DEFINED_AGAIN, is_repeat=True)
     loaded = 0 if own is None else loads_unknown(own, spelling, line[: len(line) - end], text, unknown)
     if loaded:
         return Doubt(loaded, LOADS_UNKNOWN, of_name=True)
-    bindings = None if scope is None else module_of(language, "unbound")
-    unbound = None if bindings is None else bindings.unbound_load(split.left, split.right, text, scope)
+    unbound = None if scope is None else scope.unbound_load(split.left, split.right, text)
     if unbound is not None:
         return Doubt(unbound, LOADS_UNKNOWN, of_name=True)
-    members = module_of(language, "members")
-    member = None if members is None else members.unknown_member(split.left, split.right, text)
+    member = None if support is None else support.unknown_member(split.left, split.right, text)
     if member is not None:
         return Doubt(member[0] + 1, LOADS_UNKNOWN, member[1])
     if not text.partition("\n")[0].strip():

@@ -16,9 +16,11 @@ from fim_server.decoding.bias.undefined_names import Followed, Naming
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import alternatives
+from fim_server.language_support.protocol import UndefinedNameError
 from fim_server.language_support.python import binding, required
 from fim_server.language_support.python.scanning import LEXEME
-from fim_server.language_support.python.tracking import RefusedError, as_bytes
+from fim_server.language_support.python.support import PythonSupport
+from fim_server.language_support.python.tracking import as_bytes
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from support import naming as decoding
@@ -119,7 +121,7 @@ def refused_at(left: str, middle: str, right: str, rng: random.Random) -> int | 
         tracker = tracker.copy()
         try:
             tracker.feed(data[at : at + size])
-        except RefusedError:
+        except UndefinedNameError:
             return at
         at += size
     return None
@@ -211,7 +213,7 @@ TAKEN = [
 def test_a_name_that_can_no_longer_be_bound_is_refused(left: str, taken: str, refused: str, right: str) -> None:
     tracker = required.begin(left, right, "", True)
     tracker.feed(as_bytes(taken))
-    with pytest.raises(RefusedError):
+    with pytest.raises(UndefinedNameError):
         tracker.feed(as_bytes(refused))
 
 
@@ -230,7 +232,7 @@ def test_what_is_before_the_middle_is_not_looked_at() -> None:
 def test_what_is_written_again_is_not_looked_at() -> None:
     tracker = required.begin("nobody = nothing", "\n", " nothing", True)
     tracker.feed(" nothing")
-    with pytest.raises(RefusedError):
+    with pytest.raises(UndefinedNameError):
         tracker.feed("_at_all")
 
 
@@ -251,7 +253,7 @@ def test_a_mask_is_the_check_of_every_token() -> None:
     for _ in range(STATES):
         cut = next(drawn)
         left, middle, right = (part.replace("\r\n", "\n") for part in (cut.left, cut.middle, cut.right))
-        followed = Followed(Naming(required, left, right, True), vocabulary, "")
+        followed = Followed(Naming(PythonSupport(), left, right, True), vocabulary, "")
         tokens = vocabulary.encode(middle)[: rng.randrange(20)]
         bits = np.unpackbits(followed.mask(tokens).view(np.uint8), bitorder="little")[: vocabulary.size]
         plain = [False, not followed.unbound(tokens)]
@@ -263,7 +265,7 @@ def test_a_mask_is_the_check_of_every_token() -> None:
 
 def test_a_mask_of_what_is_written_again() -> None:
     vocabulary = Vocabulary([b"", *(text.encode() for text in ("no", "nobody", "x", " x", "\n", "_", "body"))], [0])
-    followed = Followed(Naming(required, "y = no", "\n", True), vocabulary, "no")
+    followed = Followed(Naming(PythonSupport(), "y = no", "\n", True), vocabulary, "no")
     bits = np.unpackbits(followed.mask([]).view(np.uint8), bitorder="little")[: vocabulary.size]
     assert bits.tolist()[1:] == [not followed.refuses([], token) for token in range(1, vocabulary.size)]
     assert not followed.refuses([], 1)
@@ -364,19 +366,16 @@ def test_other_values_are_refused() -> None:
 class NothingObeys:
     """Rules of names that no text obeys."""
 
-    RefusedError = RefusedError
-    Texts = required.Texts
-
-    def begin(self, left: str, right: str, healing: str, is_whole: bool) -> NothingObeys:
+    def track(self, left: str, right: str, healing: str, is_whole: bool) -> NothingObeys:
         return self
 
     def copy(self) -> NothingObeys:
         return self
 
     def feed(self, text: str) -> None:
-        raise RefusedError("zebra")
+        raise UndefinedNameError("zebra")
 
-    def allow(self, tracker: object, texts: object, mask: object) -> None:
+    def allow(self, texts: object, mask: object) -> None:
         pass
 
     def unbound(self, left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ...]:

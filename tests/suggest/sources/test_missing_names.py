@@ -22,8 +22,8 @@ from fim_server.language_support.python.imports import (
     missing,
     public_names,
 )
+from fim_server.language_support.registry import support_of
 from fim_server.suggest.job import Request
-from fim_server.suggest.postprocess.identifiers import module_of
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.missing_names import (
     IMPORT_SHARE,
@@ -161,7 +161,7 @@ def test_where_an_import_is_being_written() -> None:
     assert isinstance(begun, LineAdvice)
     assert begun("") == begun("import ") == []
     assert asked("import ", "\n" + SOURCE, "json") is None
-    assert module_of("json", "imports") is None
+    assert support_of("json") is None
 
 
 @pytest.mark.parametrize("typed", ["", "i", "imp", "import", "import ", "import l", "import loggin"])
@@ -190,7 +190,12 @@ def test_an_import_that_begins_in_what_is_written_has_the_same_advice(typed: str
 
 def test_a_line_that_is_too_long_is_not_looked_at() -> None:
     asked: list[str] = []
-    advice = LineAdvice("import " + "a, " * MOST_LINE, lambda line: asked.append(line), Others())
+
+    def brought(line: str) -> Sequence[tuple[str, float]]:
+        asked.append(line)
+        return []
+
+    advice = LineAdvice("import " + "a, " * MOST_LINE, brought, Others())
     assert advice("b") == [("other", 0.5)]
     assert asked == []
 
@@ -198,9 +203,9 @@ def test_a_line_that_is_too_long_is_not_looked_at() -> None:
 def test_a_name_is_looked_for_once_for_all_its_letters() -> None:
     asked: list[str] = []
 
-    def brought(line: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
+    def brought(line: str) -> Sequence[tuple[str, float]]:
         asked.append(line)
-        return ("", [("total", 1.0)]) if line == "def " else None
+        return [("total", 1.0)] if line == "def " else []
 
     advice = LineAdvice("", brought, None)
     found = [advice("def total"[:end]) for end in range(10)]

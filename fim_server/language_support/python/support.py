@@ -1,0 +1,82 @@
+"""Support of Python: the operations of :mod:`fim_server.language_support.protocol`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fim_server.language_support.python import cells, imports, marks, members, preferring, required, scopes
+from fim_server.language_support.python.lacking import bound_at
+from fim_server.language_support.python.modules import Modules
+from fim_server.language_support.python.tracking import Tracker
+from fim_server.language_support.python.unbound import unbound_load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fim_server.language_support.protocol import Definitions, Importable, Parameters, ReadFile, Weighted
+    from fim_server.text.notebook import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class PythonScope:
+    """Names around a cursor in Python code."""
+
+    scope: scopes.Scope
+
+    def preference(self, left: str, parameters: Parameters, modules: Importable | None) -> preferring.Preference:
+        return preferring.Preference(left, self.scope, parameters, modules)
+
+    def bound_at(self, line: str) -> Sequence[str]:
+        return bound_at(line, self.scope)
+
+    def unbound_load(self, left: str, right: str, text: str) -> int | None:
+        return unbound_load(left, right, text, self.scope)
+
+
+class PythonSupport:
+    """Names and notebooks of Python."""
+
+    @property
+    def cells(self) -> Reader:
+        return cells
+
+    def scope_at(self, left: str, right: str) -> PythonScope:
+        return PythonScope(scopes.scope_at(left, right))
+
+    def modules(self, folders: Sequence[Path], read: ReadFile) -> Modules:
+        return Modules(folders, read)
+
+    def parameters_of(self, header: str) -> Sequence[str]:
+        return preferring.parameters_of(header)
+
+    def completions(
+        self, line: str, source: str, above: int, definitions: Definitions, modules: Importable | None
+    ) -> Weighted:
+        if imports.begun(line) is None:
+            found = imports.definable(line, source, above)
+        else:
+            found = imports.importable(line, source, definitions, modules)
+        return () if found is None else found[1]
+
+    def is_import(self, line: str) -> bool:
+        return imports.import_of(line) is not None
+
+    def imports_again(self, line: str, source: str) -> bool:
+        return imports.imports_again(line, source)
+
+    def is_needless(self, line: str, source: str, modules: Importable | None) -> bool:
+        return imports.is_needless(line, source, modules)
+
+    def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:
+        return members.unknown_member(left, right, text)
+
+    def decorators(self, above: str, line: str, below: str) -> tuple[str, Weighted] | None:
+        return marks.likely(above, line, below)
+
+    def track(self, left: str, right: str, healing: str, is_whole: bool) -> Tracker:
+        return required.begin(left, right, healing, is_whole)
+
+    def unbound(self, left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ...]:
+        return required.unbound(left, middle, right, is_whole)

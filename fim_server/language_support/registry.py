@@ -1,0 +1,28 @@
+"""Registry of the languages with support code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fim_server.language_support.protocol import LanguageSupport
+
+
+def _python() -> LanguageSupport:
+    from fim_server.language_support.python.support import PythonSupport
+
+    return PythonSupport()
+
+
+REGISTRY: Mapping[str, Callable[[], LanguageSupport]] = {"python": _python}
+"""Constructors of the support of each language, by the language's name. Each imports its modules when called."""
+
+
+@cache
+def support_of(language: str) -> LanguageSupport | None:
+    """Return the support of a language; None if there is none."""
+    constructor = REGISTRY.get(language)
+    return None if constructor is None else constructor()
