@@ -24,6 +24,7 @@ LAYERS = (
     "errors",  # the lowest: the native module raises what it defines
     "_core",
     "language",
+    "system",
     "tokens",
     "text",
     "recovery",
@@ -35,7 +36,6 @@ LAYERS = (
     "datasets",
     "integrations",
     "evaluation",
-    "system",
     "suggest",
     "workers",
     "server",

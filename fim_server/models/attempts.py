@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,8 @@ from pathlib import Path
 
 from fim_server.errors import ModelError
 from fim_server.language.cache import cache_folder
+from fim_server.system.files import stamp_of
+from fim_server.system.other_processes import is_alive
 
 MOST_CRASHES = 2
 """Crashes after which a model is blocked."""
@@ -39,7 +40,7 @@ def attempt(name: str, place: Path) -> Iterator[None]:
     if cache is None:
         yield
         return
-    key = hashlib.sha256(f"{place.absolute()} {stamp_of(place)}".encode(errors="surrogateescape")).hexdigest()[:32]
+    key = hashlib.sha256(f"{place.absolute()} {stamps_of(place)}".encode(errors="surrogateescape")).hexdigest()[:32]
     if crashes(cache, key) >= MOST_CRASHES:
         minutes = round(FORGOTTEN_SECONDS / 60)
         raise ModelError(
@@ -83,26 +84,7 @@ def crashes(cache: Path, key: str) -> int:
     return found
 
 
-def stamp_of(place: Path) -> str:
-    """Return a stamp that changes with the files."""
+def stamps_of(place: Path) -> str:
+    """Return stamps of a file, or of a folder's files."""
     files = [place] if place.is_file() else sorted([*place.glob("*"), *place.glob("onnx/*")])
-    found = [path.stat() for path in files[:MOST_FILES] if path.is_file()]
-    return " ".join(f"{one.st_size}:{one.st_mtime_ns}" for one in found)
-
-
-def is_alive(process: int) -> bool:
-    """Return whether a process with that number runs."""
-    if sys.platform == "win32":
-        import ctypes
-
-        handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, process)  # to ask, not to end it
-        if handle:
-            ctypes.windll.kernel32.CloseHandle(handle)
-        return bool(handle)
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        return True
-    return True
+    return " ".join(str(stamp_of(path)) for path in files[:MOST_FILES] if path.is_file())

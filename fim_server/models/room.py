@@ -6,13 +6,10 @@ A native library or the engine aborts the process when an allocation fails, so a
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from fim_server.errors import ScarceMemoryError
-
-CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Limits of Linux for the processes of a container, by its versions."""
+from fim_server.system.process import container_bytes
 
 STATUS = Path("/proc/self/status")
 
@@ -76,15 +73,6 @@ def free_of_container() -> int | None:
     """Return the bytes of memory that the container leaves to this process at most; None without a limit."""
     limit, resident = container_bytes(), sizes_of_process("VmRSS")
     return None if limit is None or resident is None else limit - resident
-
-
-def container_bytes() -> int | None:
-    """Return the container's limit of memory in bytes; None without one."""
-    found: list[int] = []
-    for path in CONTROL_GROUPS:
-        with suppress(OSError, ValueError):
-            found.append(int(path.read_text(encoding="ascii")))
-    return min((size for size in found if size > 0), default=None)
 
 
 def sizes_of_process(*names: str) -> int | None:

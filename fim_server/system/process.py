@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fim_server import _core
-from fim_server.models.room import container_bytes
 
 T = TypeVar("T")
+
+CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Limits of Linux for the processes of a container, by its versions."""
 
 
 def lately(seconds: float) -> Callable[[Callable[[], T]], Callable[[], T]]:
@@ -53,6 +55,15 @@ def machine_bytes() -> int | None:
     with suppress(OSError, ValueError, AttributeError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min((size for size in (*found, container_bytes()) if size), default=None)
+
+
+def container_bytes() -> int | None:
+    """Return the container's limit of memory in bytes; None without one."""
+    found: list[int] = []
+    for path in CONTROL_GROUPS:
+        with suppress(OSError, ValueError):
+            found.append(int(path.read_text(encoding="ascii")))
+    return min((size for size in found if size > 0), default=None)
 
 
 def release_memory() -> None:

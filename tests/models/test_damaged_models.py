@@ -27,6 +27,7 @@ from fim_server.models.store.get import get, remove
 from fim_server.models.store.manifest import MANIFEST, STAMPS, damage_of, hub_damage_of
 from fim_server.models.store.state import State, state_of, to_be_got
 from fim_server.suggest.settings import ServerSettings
+from fim_server.system.files import stamp_of
 from fim_server.workers.shared_models import SharedModels
 from support.models.model_store import Told
 from support.models.tiny_base import tiny_weights, write_tiny_base
@@ -204,7 +205,7 @@ def test_getting_it_hashes_what_looks_as_it_was(folder: Path) -> None:
     manifest.keep_stamps(  # as if the disk had changed it
         folder / STAMPS,
         {
-            name: manifest.stamp_of(folder / name)
+            name: stamp_of(folder / name)
             for name in json.loads((folder / MANIFEST).read_text().partition("\n")[2])["files"]
         },
     )

@@ -8,7 +8,9 @@ import pytest
 
 from fim_server.errors import ScarceMemoryError, is_exhaustion
 from fim_server.models import load, room
-from fim_server.models.room import MEGABYTE, container_bytes, free_addresses, require_room, sizes_of_process
+from fim_server.models.room import MEGABYTE, free_addresses, require_room, sizes_of_process
+from fim_server.system import process
+from fim_server.system.process import container_bytes
 
 resource = pytest.importorskip("resource", reason="the system has no limits")
 on_linux = pytest.mark.skipif(not room.STATUS.exists(), reason="the system does not tell")
@@ -58,7 +60,7 @@ def test_a_model_without_room_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_limits_of_containers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     group = tmp_path / "memory.max"
-    monkeypatch.setattr(room, "CONTROL_GROUPS", (group, tmp_path / "none"))
+    monkeypatch.setattr(process, "CONTROL_GROUPS", (group, tmp_path / "none"))
     assert container_bytes() is None
     group.write_text("max\n", encoding="ascii")
     assert container_bytes() is None

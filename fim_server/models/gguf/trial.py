@@ -1,7 +1,7 @@
 """Trial of a GGUF file in a process of its own, because llama.cpp ends its process at some files.
 
 The trial loads the file and makes a pass. Its verdict is remembered in the cache folder by a checksum of the header
-and by the file's size, time and number, so that a file is tried once (0.5 s for a small one). Weights behind the header
+and by the file's stamp, so that a file is tried once (0.5 s for a small one). Weights behind the header
 end no process: every number is a weight.
 """
 
@@ -25,6 +25,7 @@ from fim_server.language.stop import heed
 from fim_server.models.gguf.header import check_header
 from fim_server.models.gguf.library import library_file
 from fim_server.models.source import parts_of
+from fim_server.system.files import stamp_of
 
 COMMAND = (sys.executable, "-P", "-m", "fim_server.models.gguf")
 """Isolated start: without -P, Python could run a file of the current folder."""
@@ -129,11 +130,9 @@ def place_of(key: str) -> Path | None:
 def checksum_of(tried: Tried) -> str:
     """Return a checksum of the model and the library. Raises OSError, and ModelError where there is no library."""
     digest = hashlib.sha256(json.dumps({**asdict(tried), "version": VERSION}).encode())
-    library = library_file().stat()
-    digest.update(f"{library.st_size} {library.st_mtime_ns}".encode())
+    digest.update(str(stamp_of(library_file())).encode())
     for file in tried.files:
-        found = file.stat()
-        digest.update(f"{found.st_size} {found.st_mtime_ns} {found.st_ino} {found.st_dev}".encode())
+        digest.update(str(stamp_of(file)).encode())
         with file.open("rb") as opened:
             digest.update(opened.read(HEAD_BYTES))
     return digest.hexdigest()[:32]

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from fim_server.language.cache import cache_folder, checksummed, read_text, write_text
+from fim_server.system.files import Stamp, stamp_of
 
 MANIFEST, STAMPS = "manifest.json", "verified.json"
 
@@ -43,8 +44,6 @@ class Expected:
     digest: str
     size: int | None = None
 
-
-Stamp = list[int]
 
 verdicts: dict[Path, tuple[object, str | None]] = {}
 """Latest results and their stamps, by folder, so that a damaged file is not hashed again and again."""
@@ -132,12 +131,6 @@ def first_damage(
     if problem is None and known != now and stamps is not None:
         keep_stamps(stamps, now)
     return problem
-
-
-def stamp_of(path: Path) -> Stamp:
-    """Return a stamp that changes with a file. Raises OSError."""
-    found = path.stat()
-    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 
 def read_stamps(path: Path | None) -> dict[str, Stamp]:

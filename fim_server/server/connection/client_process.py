@@ -1,134 +1,25 @@
 """The process of the editor: the server ends with it, also where another process keeps its pipe open.
 
-The Language Server Protocol asks for that (3.17, `InitializeParams.processId`). A handle of the system watches the
-process; it never comes to mean another process that got the same number later.
+The Language Server Protocol asks for that (3.17, `InitializeParams.processId`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
-import re
-import select
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Protocol
+
+from fim_server.system.other_processes import Handle, handle_of
 
 logger = logging.getLogger(__name__)
 
 LARGEST_ID = (1 << 31) - 1
 """Largest number of a process on any system."""
 
-LOOK_SECONDS = 1.0
-"""Time between two checks of a process that the system has no handle for."""
-
 GRACE_SECONDS = 3.0
 """Longest time for the server to stop its work after the editor's process ended; then it ends at once."""
-
-SYNCHRONIZE, FOREVER = 0x0010_0000, 0xFFFF_FFFF
-"""Windows: the right to wait for a process, and the longest time to wait."""
-
-STATUS = re.compile(r"\d+ \(.*\) (?P<state>\S)(?: \S+){18} (?P<start>\d+)", re.DOTALL)
-"""Linux, proc(5): number, name, which may hold blanks and brackets, state, and starttime as the 22nd field."""
-
-
-class Handle(Protocol):
-    """Process that can be waited for."""
-
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        ...
-
-
-class Descriptor:
-    """Process by its descriptor (Linux 5.3 and newer), which becomes readable when the process ends."""
-
-    def __init__(self, number: int) -> None:
-        self._descriptor: int = os.pidfd_open(number)
-
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
-        poll.poll()
-
-
-class Queue:
-    """Process by an event of the kernel (macOS and the BSDs)."""
-
-    def __init__(self, number: int) -> None:
-        self._queue: Any = vars(select)["kqueue"]()
-        names = vars(select)
-        event = names["kevent"](
-            number, names["KQ_FILTER_PROC"], names["KQ_EV_ADD"] | names["KQ_EV_ONESHOT"], names["KQ_NOTE_EXIT"]
-        )
-        self._queue.control([event], 0, 0)
-
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        self._queue.control(None, 1, None)
-
-
-class WindowsHandle:
-    """Process by its handle on Windows."""
-
-    def __init__(self, number: int) -> None:
-        self._kernel: Any = vars(ctypes)["WinDLL"]("kernel32", use_last_error=True)
-        self._kernel.OpenProcess.restype = ctypes.c_void_p
-        self._handle = self._kernel.OpenProcess(SYNCHRONIZE, False, number)
-        if not self._handle:
-            raise vars(ctypes)["WinError"](vars(ctypes)["get_last_error"]())
-
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        self._kernel.WaitForSingleObject(ctypes.c_void_p(self._handle), FOREVER)
-
-
-class Polled:
-    """Process by its number and the time of its start, where the system gives no handle."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._began = self._look()
-        if self._began is None:
-            raise ProcessLookupError
-
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        while self._look() == self._began:
-            time.sleep(LOOK_SECONDS)
-
-    def _look(self) -> str | None:
-        """Return the start of the process in the system's words, "" where unknown; None if the process has ended."""
-        try:
-            os.kill(self._number, 0)
-        except PermissionError:
-            pass
-        except OSError:
-            return None
-        try:
-            text = Path(f"/proc/{self._number}/stat").read_text(encoding="ascii", errors="replace")
-        except FileNotFoundError:
-            return None if Path("/proc/self/stat").exists() else ""
-        except OSError:
-            return ""
-        found = STATUS.match(text)
-        return None if found is None or found["state"] in ("Z", "X") else found["start"]
-
-
-def handle_of(number: int) -> Handle:
-    """Return a handle of a process. Raises OSError where there is no such process, or the system forbids the wait."""
-    if os.name == "nt":
-        return WindowsHandle(number)
-    try:
-        return Descriptor(number) if hasattr(os, "pidfd_open") else Queue(number)
-    except ProcessLookupError:
-        raise
-    except (OSError, KeyError):  # an older kernel, a sandbox that refuses it, or another system
-        return Polled(number)
 
 
 class ClientProcesses:
@@ -139,7 +30,7 @@ class ClientProcesses:
         self._ended, self._leave = ended, leave
         self._watched: set[int] = set()
         self.has_ended = False
-        """Return whether one of the processes has ended."""
+        """Whether one of the processes has ended."""
 
     def watch(self, number: int | None) -> None:
         """Watch a process. Log a number that is no process of the editor here, and go on without it.

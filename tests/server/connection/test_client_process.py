@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from fim_server.server.connection import client_process
-from fim_server.server.connection.client_process import ClientProcesses, Descriptor, Handle, Polled
+from fim_server.server.connection.client_process import ClientProcesses
+from fim_server.system import other_processes
+from fim_server.system.other_processes import Descriptor, Handle, Polled
 from support.editors.editor import PATIENCE, SERVE, Ending, Server, Wire, wired, wired_tcp
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -192,7 +194,7 @@ def test_a_handle_waits_for_the_end(
     sleeper: subprocess.Popen[bytes], kind: type[Handle], reaped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also for one that its parent has not looked after, which the system lists still."""
-    monkeypatch.setattr(client_process, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(other_processes, "LOOK_SECONDS", 0.01)
     thread = wait_in_thread(kind(sleeper.pid))  # type: ignore[call-arg]
     thread.join(0.05)
     assert thread.is_alive()
@@ -237,4 +239,4 @@ def test_without_descriptors_processes_are_polled(
         raise PermissionError("as a container's filter of system calls has it")
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
-    assert isinstance(client_process.handle_of(sleeper.pid), Polled)
+    assert isinstance(other_processes.handle_of(sleeper.pid), Polled)
