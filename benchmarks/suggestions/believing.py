@@ -26,8 +26,8 @@ from benchmarks.suggestions.holes import LEXEME
 from benchmarks.suggestions.lines import Project as Sources
 from benchmarks.suggestions.lines import Task
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
-from fim_server.decoding.bias.lexeme_check import Standing
-from fim_server.decoding.bias.project_bias import first_tokens
+from fim_server.decoding.bias.lexeme_check import LexemeCheck
+from fim_server.decoding.bias.project_bias import project_bias_tokens
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import read_before
@@ -173,7 +173,7 @@ class Line:
         self.middle = b""
         self._tokens = vocabulary.encode(self._todo)
         self._prompt, self._reading = read_before(model, healing.split, OPTIONS, None, bool(healing.text))
-        self._standing = Standing(session.start())
+        self._standing = LexemeCheck(session.start())
         self._ends = {
             token
             for token in range(min(model.size, vocabulary.size))
@@ -212,7 +212,7 @@ class Line:
     def foretold(self, asked: Asked) -> dict[int, float]:
         """The tokens that a memory foretells, with its weights."""
         vocabulary, size = self._model.vocabulary, self._model.size
-        return first_tokens(asked.advice, self.middle, self.healing, vocabulary, size, self._counts)
+        return project_bias_tokens(asked.advice, self.middle, self.healing, vocabulary, size, self._counts)
 
     def steps(self, folder: str, place: str, asked: Sequence[Asked]) -> Iterator[Step]:
         """Each token, with each of the projects."""

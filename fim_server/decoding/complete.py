@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.bias.undefined_names import NAMES, Naming
-from fim_server.decoding.ending.rest_of_line import Following
-from fim_server.decoding.ending.right_closer import ClosedSession, Closing
+from fim_server.decoding.ending.rest_of_line import RestOfLine
+from fim_server.decoding.ending.right_closer import ClosedSession, RightCloser
 from fim_server.decoding.ending.trimming.indentation import starts_line
 from fim_server.decoding.ending.trimming.trimmed import first_trimmed
 from fim_server.decoding.loop.healing import Healing
@@ -60,15 +60,15 @@ def complete(
     session = language.open(split.left, split.right)
     options = replace(options, invisible=options.invisible | known_at(split.left, split.right))
     healing = Healing.of(model, split) if options.heal else Healing(split, "")
-    if options.closing is None and isinstance(session, ClosedSession):
-        options = replace(options, closing=Closing.of(session, split.left, split.right))
-    if options.following is None and isinstance(session, ClosedSession):
-        options = replace(options, following=Following.of(session, split.right))
-    if options.names == "require" and options.naming is None and options.constrained:
+    if options.right_closer is None and isinstance(session, ClosedSession):
+        options = replace(options, right_closer=RightCloser.of(session, split.left, split.right))
+    if options.rest_of_line is None and isinstance(session, ClosedSession):
+        options = replace(options, rest_of_line=RestOfLine.of(session, split.right))
+    if options.names == "require" and options.undefined_names is None and options.constrained:
         if not isinstance(language, NamedLanguage) or not language.name:
             raise ValueError("names: the language does not say its name, so nothing is known of its names")
         naming = Naming.of(language.name, split.left, split.right, session.guarantee)
-        options = replace(options, naming=naming)
+        options = replace(options, undefined_names=naming)
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)

@@ -26,7 +26,7 @@ THREADS = ThreadPoolExecutor(64, "fim-read")
 all models and clients, is read once one of them is free."""
 
 
-class Beside:
+class ConcurrentPrefill:
     """A prompt being read on another thread, in the passes that :func:`.loop.prefill` would read it in.
 
     So the logits are the same to the last bit. Its thread is watched by what watches the thread that makes it, and

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fim_server.decoding.bias.undefined_names import Naming
-    from fim_server.decoding.ending.rest_of_line import Following
-    from fim_server.decoding.ending.right_closer import Closing
-    from fim_server.decoding.protocols import Advice, Drafts, Preference
+    from fim_server.decoding.ending.rest_of_line import RestOfLine
+    from fim_server.decoding.ending.right_closer import RightCloser
+    from fim_server.decoding.protocols import Drafts, NameBias, ProjectBias
     from fim_server.models.project_context import ProjectContext
 
 from fim_server.models.backend import PREFILL_CHUNK
@@ -68,9 +68,9 @@ class DecodeOptions:
     no_comments: bool = False
     """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
     user's."""
-    advice: Advice | None = None
+    project_bias: ProjectBias | None = None
     """What else is known of how the text goes on: mixed with what the model says."""
-    preference: Preference | None = None
+    name_bias: NameBias | None = None
     """What is thought of the likeliest tokens besides, once that is mixed in (:mod:`.preferring`)."""
     drafts: Drafts | None = None
     """What proposes how the text goes on, so that the model reads several tokens in a pass (:mod:`.drafting`). Used by
@@ -94,12 +94,12 @@ class DecodeOptions:
     names: str = "off"
     """`require`: the middle loads no name that is bound nowhere (:mod:`.naming`); where it could end only with such a
     name, there is no text. `off`. For :func:`complete`, and languages of which names are known: Python."""
-    naming: Naming | None = None
+    undefined_names: Naming | None = None
     """What decoding asks for that. :func:`complete` makes it."""
-    closing: Closing | None = None
+    right_closer: RightCloser | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
     :func:`complete` finds it."""
-    following: Following | None = None
+    rest_of_line: RestOfLine | None = None
     """The rest of the cursor's line: the model's writing it ends the middle (:mod:`.following`). :func:`complete` finds
     it."""
     scored: bool = False

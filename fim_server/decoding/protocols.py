@@ -20,7 +20,7 @@ class CancelFlag(Protocol):
     def is_set(self) -> bool: ...
 
 
-class Advice(Protocol):
+class ProjectBias(Protocol):
     """What else than the model knows how a text goes on."""
 
     def __call__(self, middle: str, /) -> Sequence[tuple[str, float]]:
@@ -40,7 +40,7 @@ class Advice(Protocol):
         """
 
 
-class Preference(Protocol):
+class NameBias(Protocol):
     """What makes tokens likelier or less likely than the model says, by what they would write."""
 
     def __call__(self, middle: str, healing: str, texts: Sequence[str | None], /) -> Sequence[float]:
@@ -120,7 +120,7 @@ class FlooredSession(Protocol):
     def floored(self, floor: str, /) -> Session: ...
 
 
-class BegunReading(Protocol):
+class StartedPrefill(Protocol):
     """What decoding asks of a prompt whose reading was begun before (:class:`.beside.Beside`)."""
 
     prompt: list[int]

@@ -52,10 +52,10 @@ from fim_server.tokens import masks
 
 if TYPE_CHECKING:
     from fim_server.decoding.bias.undefined_names import Naming
-    from fim_server.decoding.concurrent_prefill import Beside
+    from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
     from fim_server.decoding.loop.healing import Healing
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Advice, Drafts, Preference
+    from fim_server.decoding.protocols import Drafts, NameBias, ProjectBias
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.pace import Pace
@@ -111,7 +111,7 @@ class Task:
     healing: Healing
     options: DecodeOptions
     readings: Lent
-    beside: Beside
+    beside: ConcurrentPrefill
 
 
 class Completer:
@@ -145,7 +145,7 @@ class Completer:
         self._recalls = Recalls(project, lambda *said: self._offer(*said), self._preferences)
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
-        self._reading: Beside | None = None
+        self._reading: ConcurrentPrefill | None = None
         """What reads the prompt of the last request that was answered."""
         self._languages: dict[tuple[object, ...], tuple[Language, float]] = {}
         self._writing: tuple[Stop | None, str] = (None, "")
@@ -284,7 +284,7 @@ class Completer:
         work = Work(answer_of(request, ()))
         # Where nothing will be offered whatever the cursor is inside of, nothing need be read.
         silent = quiet(place, None, request.invoked, request.settings) is not None
-        beside = None if silent else self._begin_reading(model, healing, options, readings)
+        beside = None if silent else self._prefill(model, healing, options, readings)
         try:
             opening = time.perf_counter()
             with Stop(ENGINE_SECONDS):
@@ -325,11 +325,11 @@ class Completer:
                 beside.stop()
         return None if cancelled.is_set() else work
 
-    def _begin_reading(self, model: FimModel, healing: Healing, options: DecodeOptions, readings: Lent) -> Beside:
+    def _prefill(self, model: FimModel, healing: Healing, options: DecodeOptions, readings: Lent) -> ConcurrentPrefill:
         """Have the prompt read from now on, while the session is opened."""
-        from fim_server.decoding.concurrent_prefill import Beside
+        from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
 
-        self._reading = Beside(model, healing.split, options, readings, bool(healing.text))
+        self._reading = ConcurrentPrefill(model, healing.split, options, readings, bool(healing.text))
         return self._reading
 
     def _end_reading(self) -> None:
@@ -340,8 +340,8 @@ class Completer:
 
     def _decode(self, task: Task, work: Work) -> None:
         """Have the model write, and put what came of it into ``work``."""
-        from fim_server.decoding.ending.rest_of_line import Following
-        from fim_server.decoding.ending.right_closer import Closing
+        from fim_server.decoding.ending.rest_of_line import RestOfLine
+        from fim_server.decoding.ending.right_closer import RightCloser
         from fim_server.decoding.loop.conclusion import decoded
         from fim_server.decoding.loop.watch import Interrupted
         from fim_server.decoding.results import StopReason
@@ -356,12 +356,12 @@ class Completer:
         elapsed_ms = 1000 * (time.perf_counter() - task.began)
         options = replace(
             options,
-            closing=Closing.of(opened.session, opened.left, opened.right),
-            following=Following.of(opened.session, opened.right),
-            naming=naming_of(request, opened, task.language),
+            right_closer=RightCloser.of(opened.session, opened.left, opened.right),
+            rest_of_line=RestOfLine.of(opened.session, opened.right),
+            undefined_names=naming_of(request, opened, task.language),
             scored=True,
-            advice=self._advice(request, task.language),
-            preference=self._preference(request, task.language, task.inside),
+            project_bias=self._advice(request, task.language),
+            name_bias=self._preference(request, task.language, task.inside),
             drafts=self._drafts(request, task.language) if prompts.drafts_pay else None,
             word_ends=request.word_ends,
             invisible=known_at(request.split.left, request.split.right),
@@ -421,13 +421,13 @@ class Completer:
             readings=task.readings,
             healing=task.healing.text,
         )
-        for completion in written(with_time_to_end(options) if request.invoked else options, beside=task.beside):
+        for completion in written(with_time_to_end(options) if request.invoked else options, prefill=task.beside):
             take(completion)
         for _ in range(THOUGHTS_ON_REQUEST if request.invoked else 1):
-            unlike = second_thought(offers or loops, repeats, options.preference, request.invoked)
+            unlike = second_thought(offers or loops, repeats, options.name_bias, request.invoked)
             if unlike is None or work.completions[-1].stop_reason.is_interruption:
                 break
-            unlikely = replace(options, preference=unlike, deadline_ms=left_ms())
+            unlikely = replace(options, name_bias=unlike, deadline_ms=left_ms())
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
         if request.invoked and not offers and not task.cancelled.is_set():
@@ -462,7 +462,7 @@ class Completer:
             return without_unsure_block(completion, session, request.split)
         return completion
 
-    def _advice(self, request: Request, language: Language) -> Advice | None:
+    def _advice(self, request: Request, language: Language) -> ProjectBias | None:
         """What is known of each token besides: by the project's memory, and by what the file lacks."""
         project = self._project if request.settings.project_memory else None
         advice = None
@@ -476,7 +476,7 @@ class Completer:
         found = with_imports(advice, language.name, request, project, modules, scope)
         return with_marks(found, language.name, request.split)
 
-    def _preference(self, request: Request, language: Language, inside: str | None) -> Preference | None:
+    def _preference(self, request: Request, language: Language, inside: str | None) -> NameBias | None:
         """What is thought of tokens by the names that they write; ``inside``: what the cursor is inside of."""
         if request.settings.names == "off" or inside is not None:
             return None

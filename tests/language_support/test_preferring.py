@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fim_server.decoding.bias.name_bias import LOOKED_AT, preferred, text_of
+from fim_server.decoding.bias.name_bias import LOOKED_AT, text_of, with_name_bias
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import complete_session
@@ -396,7 +396,7 @@ def test_the_likeliest_are_changed_and_no_other(model: FimModel) -> None:
         assert list(texts) == [text_of(vocabulary, token) for token in likeliest]
         return [1.5] + [0.0] * (len(texts) - 1)
 
-    found = preferred(logits, preference, "größe".encode()[:-1], b"", vocabulary, arithmetic)
+    found = with_name_bias(logits, preference, "größe".encode()[:-1], b"", vocabulary, arithmetic)
     assert found[likeliest[0]] == pytest.approx(logits[likeliest[0]] + 1.5)
     others = [token for token in range(model.size) if token != likeliest[0]]
     assert np.array_equal(np.asarray(found)[others], logits[others])
@@ -413,7 +413,7 @@ def test_tokens_that_nobody_would_choose_are_not_asked_about(model: FimModel) ->
         asked.append(texts)
         return [0.0] * len(texts)
 
-    preferred(logits, preference, b"", b"", vocabulary, arithmetic)
+    with_name_bias(logits, preference, b"", b"", vocabulary, arithmetic)
     assert asked == [[text_of(vocabulary, token) for token in by_likelihood[:3]]]
 
 
@@ -421,7 +421,7 @@ def test_while_something_is_written_again_only_tokens_that_do_are_left(model: Fi
     arithmetic, vocabulary = model.backend.arithmetic, model.vocabulary
     logits = np.zeros(model.size, dtype=np.float32)
     wanting = Wanting("urn", 1.0)
-    found = np.asarray(preferred(logits, wanting, b"", b"ret", vocabulary, arithmetic))
+    found = np.asarray(with_name_bias(logits, wanting, b"", b"ret", vocabulary, arithmetic))
     towards = set(vocabulary.tokens_towards(b"ret"))
     assert {int(token) for token in np.flatnonzero(np.isfinite(found))} <= towards
     assert all(text and ("ret".startswith(text) or text.startswith("ret")) for text in wanting.asked[0][2])
@@ -430,16 +430,16 @@ def test_while_something_is_written_again_only_tokens_that_do_are_left(model: Fi
 def test_a_preference_leads_as_far_as_the_grammar_lets_it(model: FimModel, python: Language) -> None:
     split = Split("def f(values):\n    return ", "\n")
     plain = written(model, python, split, OPTIONS)
-    assert written(model, python, split, replace(OPTIONS, preference=Wanting("", 5.0))) == plain
+    assert written(model, python, split, replace(OPTIONS, name_bias=Wanting("", 5.0))) == plain
     asked = Wanting("", 0.0)
-    written(model, python, split, replace(OPTIONS, preference=asked))
+    written(model, python, split, replace(OPTIONS, name_bias=asked))
     _, healing, texts = asked.asked[0]
     words = [text.removeprefix(healing) for text in texts if text and text.removeprefix(healing).isidentifier()]
     other = next(word for word in words if plain is not None and not plain.startswith(word))
-    led = written(model, python, split, replace(OPTIONS, preference=Wanting(other, 30.0)))
+    led = written(model, python, split, replace(OPTIONS, name_bias=Wanting(other, 30.0)))
     assert led is not None
     assert led.startswith(other)
-    refused = written(model, python, split, replace(OPTIONS, preference=Wanting("]] + [[", 30.0)))
+    refused = written(model, python, split, replace(OPTIONS, name_bias=Wanting("]] + [[", 30.0)))
     assert refused is not None
     assert python.open(split.left, split.right).check(refused).complete
 
@@ -456,7 +456,7 @@ def test_a_name_that_nobody_knows_is_written_less(model: FimModel, python: Langu
             found = self._preference.kinds(middle, healing, texts)
             return [-40.0 if {"unknown", "builtin", "ends_loaded", "keyword"} & set(one) else 0.0 for one in found]
 
-    text = written(model, python, split, replace(OPTIONS, preference=Against()))
+    text = written(model, python, split, replace(OPTIONS, name_bias=Against()))
     assert text is not None
     words = {node.id for node in ast.walk(ast.parse(text.strip() or "0")) if isinstance(node, ast.Name)}
     assert words <= {"values", "other"}

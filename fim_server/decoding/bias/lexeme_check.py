@@ -16,7 +16,7 @@ WORD_ENDS = tuple(mark.encode() for mark in " \n" + string.punctuation.replace("
 """What may end a word; a blank, which nearly always may, is tried first."""
 
 
-class Standing:
+class LexemeCheck:
     """A state of the engine that follows a middle, to ask what can stand at its end."""
 
     def __init__(self, state: MiddleState) -> None:

@@ -1,11 +1,11 @@
-"""The likeliest tokens, made likelier or less likely by what they would write (`DecodeOptions.preference`)."""
+"""The likeliest tokens, made likelier or less likely by what they would write (`DecodeOptions.name_bias`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fim_server.decoding.protocols import Preference
+    from fim_server.decoding.protocols import NameBias
     from fim_server.models.backend import Arithmetic, Logits
     from fim_server.tokens.vocabulary import Vocabulary
 
@@ -15,9 +15,9 @@ the others is not changed. The fitted weights of two tokens differ by a factor o
 would be chosen; a doubt (`suggest/ranking/regenerate`) may make the likeliest a thousand times less likely."""
 
 
-def preferred(
+def with_name_bias(
     logits: Logits,
-    preference: Preference,
+    preference: NameBias,
     middle: bytes,
     healing: bytes,
     vocabulary: Vocabulary,

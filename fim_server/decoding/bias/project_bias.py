@@ -1,4 +1,4 @@
-"""What is known besides the model of a middle's next token (`DecodeOptions.advice`)."""
+"""What is known besides the model of a middle's next token (`DecodeOptions.project_bias`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fim_server.decoding.protocols import Advice
+    from fim_server.decoding.protocols import ProjectBias
     from fim_server.tokens.vocabulary import Vocabulary
 
 
-def first_tokens(
-    advice: Advice,
+def project_bias_tokens(
+    advice: ProjectBias,
     middle: bytes,
     healing: bytes,
     vocabulary: Vocabulary,

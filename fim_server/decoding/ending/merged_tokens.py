@@ -19,8 +19,8 @@ from fim_server.decoding.ending.rest_of_line import is_on_first_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fim_server.decoding.ending.rest_of_line import Following
-    from fim_server.decoding.ending.right_closer import Closing
+    from fim_server.decoding.ending.rest_of_line import RestOfLine
+    from fim_server.decoding.ending.right_closer import RightCloser
     from fim_server.decoding.loop.constraint import Constraint
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
@@ -34,7 +34,7 @@ ALMOST_ONE = 1 - 1e-6
 """Greatest share of the end after a first part that is no choice of the model's by itself."""
 
 
-class JoinedRun(Protocol):
+class MergingRun(Protocol):
     """The run that such tokens are looked for in."""
 
     model: FimModel
@@ -50,16 +50,16 @@ class JoinedRun(Protocol):
         """Whether a token is an end where the middle may end."""
 
 
-class Joined:
+class MergedTokens:
     """What the runs of one cut know about such tokens."""
 
-    def __init__(self, single_line: bool, closing: Closing | None, following: Following | None = None) -> None:
+    def __init__(self, single_line: bool, closing: RightCloser | None, following: RestOfLine | None = None) -> None:
         """``single_line``: whether a line break ends the middle; the others: what else does."""
         self._single_line, self._closing, self._following = single_line, closing, following
         self._shares: dict[tuple[int, ...], float] = {}
         """By a middle's tokens: of the end after them, besides what the model gives it."""
 
-    def folded(self, run: JoinedRun, logits: Logits) -> Logits:
+    def folded(self, run: MergingRun, logits: Logits) -> Logits:
         """The logits [V] of a run's next token, with the probability of such tokens where it belongs."""
         arithmetic = run.model.backend.arithmetic
         share = self._shares.get(tuple(run.tokens)) if self._shares else None
@@ -84,7 +84,7 @@ class Joined:
             self._shares[(*run.tokens, first)] = min(probability / whole, ALMOST_ONE)
         return arithmetic.moved(logits, found, replaced)
 
-    def _first_part(self, run: JoinedRun, token: int, size: int) -> tuple[int | None, bool]:
+    def _first_part(self, run: MergingRun, token: int, size: int) -> tuple[int | None, bool]:
         """The token that is written in place of one, and whether the middle may end after that.
 
         The shortest with which it may; else, where the whole may not come, the longest that may. None where the token
@@ -101,7 +101,7 @@ class Joined:
                 first = part
         return (None if first is None or run.fits(token) else first), False
 
-    def _parts(self, run: JoinedRun, token: int, size: int) -> Iterator[int]:
+    def _parts(self, run: MergingRun, token: int, size: int) -> Iterator[int]:
         """The tokens that a token begins with, before what ends a middle in it; the shortest first."""
         vocabulary = run.model.vocabulary
         text = vocabulary.token_bytes(token)
@@ -111,7 +111,7 @@ class Joined:
                 if part is not None and part < size and len(vocabulary.token_bytes(part)) == length:
                     yield part
 
-    def _ends(self, run: JoinedRun, text: bytes, length: int) -> bool:
+    def _ends(self, run: MergingRun, text: bytes, length: int) -> bool:
         """Whether what a token's text has behind some bytes ends a middle.
 
         Whether nothing stands between what is written again and a closer is weighed elsewhere (`Run._weigh_empty`).

@@ -28,7 +28,7 @@ MOST_REST = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class RestOfLine:
     """The rest of a cursor's line."""
 
     text: bytes
@@ -36,7 +36,7 @@ class Following:
     """What it begins with, the blanks before it too."""
 
     @classmethod
-    def of(cls, session: ClosedSession, right: str) -> Following | None:
+    def of(cls, session: ClosedSession, right: str) -> RestOfLine | None:
         """That of a session's right context; None where nothing is right of the cursor, or no code.
 
         None where the right context begins with a closer, or a string of its own: the first quote of one is that of

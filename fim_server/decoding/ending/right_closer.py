@@ -35,7 +35,7 @@ class ClosedSession(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class RightCloser:
     """The closer right of a cursor."""
 
     text: bytes
@@ -46,7 +46,7 @@ class Closing:
     """Whether its partner stands right before the cursor."""
 
     @classmethod
-    def of(cls, session: ClosedSession, left: str, right: str) -> Closing | None:
+    def of(cls, session: ClosedSession, left: str, right: str) -> RightCloser | None:
         """The closer that a session's right context begins with, if it begins with one."""
         first = right[:1]
         if session.guarantee == "none" or first not in session.spelling.closers or not first:

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.bias.lexeme_check import Standing
+from fim_server.decoding.bias.lexeme_check import LexemeCheck
 from fim_server.decoding.protocols import InsideMatcher, LandingMatcher
 from fim_server.errors import SearchLimitError
 from fim_server.models.masking import contains
@@ -48,7 +48,7 @@ class Constraint:
         self._budget = budget
         self._words = words
         self._start = start
-        self._standing: Standing | None = None
+        self._standing: LexemeCheck | None = None
         self._filling: Future[None] | None = None
         self._filled = False
         self._mask_seconds = 0.0
@@ -120,7 +120,7 @@ class Constraint:
         return found
 
     def stands(self, middle: bytes, text: bytes) -> bool:
-        """Whether a text can follow a middle, the end of its last lexeme at its end (:class:`.standing.Standing`).
+        """Whether a text can follow a middle, the end of its last lexeme at its end (:class:`.standing.LexemeCheck`).
 
         True where nothing can tell. No shape is asked about.
         """
@@ -129,7 +129,7 @@ class Constraint:
         started = time.perf_counter()
         self._join()
         if self._standing is None:
-            self._standing = Standing(self._start())
+            self._standing = LexemeCheck(self._start())
         stands = self._standing.allows(middle, text)
         self._account(started)
         return stands

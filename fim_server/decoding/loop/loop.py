@@ -28,7 +28,7 @@ def prefill(run: Run, prompt: Sequence[int]) -> Choice:
     prompt = [*prompt, *run.append_forced()]
     if not run.healing:  # few tokens do: they are asked about one by one
         run.constraint.prefetch(float("inf"))
-    logits = run.read_beside(prompt)
+    logits = run.read_concurrently(prompt)
     if logits is not None:
         return run.choose(logits)
     kept = run.reading.resume(prompt)

@@ -13,10 +13,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.bias.hidden_characters import Visible
-from fim_server.decoding.bias.name_bias import preferred
-from fim_server.decoding.bias.project_bias import first_tokens
+from fim_server.decoding.bias.name_bias import with_name_bias
+from fim_server.decoding.bias.project_bias import project_bias_tokens
 from fim_server.decoding.bias.undefined_names import DRAWS_BEFORE_MASK, Followed
-from fim_server.decoding.ending.merged_tokens import Joined
+from fim_server.decoding.ending.merged_tokens import MergedTokens
 from fim_server.decoding.ending.rest_of_line import is_on_first_line
 from fim_server.decoding.ending.right_closer import EVEN
 from fim_server.decoding.loop.constraint import Constraint
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from fim_server.decoding.ending.right_closer import Closing
+    from fim_server.decoding.ending.right_closer import RightCloser
     from fim_server.decoding.loop.watch import Watch
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Beginnings, BegunReading, Matcher, Session, Worths
+    from fim_server.decoding.protocols import Beginnings, Matcher, Session, StartedPrefill, Worths
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
@@ -123,16 +123,16 @@ class Run:
         self.no_comments = options.no_comments
         self._word_ends, self._line_begun = options.word_ends, options.line_begun
         self._says_something = options.says_something
-        self._advice = options.advice
-        self._preference = options.preference
+        self._advice = options.project_bias
+        self._preference = options.name_bias
         self.drafting = Drafting(model, None if options.fast_forward else options.drafts)
         self.passes = 0
         """After those of the prompt."""
-        self._closing = options.closing if constrained else None
-        self._following = options.following if constrained else None
-        self.joined = Joined(options.single_line, self._closing, self._following) if constrained else None
+        self._closing = options.right_closer if constrained else None
+        self._following = options.rest_of_line if constrained else None
+        self.merged_tokens = MergedTokens(options.single_line, self._closing, self._following) if constrained else None
         """Shared by the runs of one cut."""
-        naming = options.naming if options.constrained else None
+        naming = options.undefined_names if options.constrained else None
         self._names = None if naming is None else Followed(naming, model.vocabulary, healing)
         self._visible = Visible(model.vocabulary, options.invisible)
         self._empty: float | None = None
@@ -153,7 +153,7 @@ class Run:
         """What texts drawn before have told, where it is one."""
         self.chunk = options.prefill_chunk
         """Tokens of the prompt in one forward pass."""
-        self.beside: BegunReading | None = None
+        self.prefill: StartedPrefill | None = None
         """What reads the prompt already."""
         self.reused = 0
         self.prefilled = 0
@@ -220,17 +220,17 @@ class Run:
         self.reading.rewind(surplus)
         self.model_seconds += time.perf_counter() - started
 
-    def read_beside(self, prompt: Sequence[int]) -> Logits | None:
+    def read_concurrently(self, prompt: Sequence[int]) -> Logits | None:
         """The logits after a prompt whose reading was begun before; None where it was not, or has not ended."""
-        beside, self.beside = self.beside, None
-        if beside is None:
+        prefill, self.prefill = self.prefill, None
+        if prefill is None:
             return None
-        logits = beside.logits(prompt)
-        self.prefilled, self.prefill_seconds = beside.tokens, beside.seconds
-        self.model_seconds += beside.seconds
-        self.hidden_seconds = beside.seconds_before(self.started)
+        logits = prefill.logits(prompt)
+        self.prefilled, self.prefill_seconds = prefill.tokens, prefill.seconds
+        self.model_seconds += prefill.seconds
+        self.hidden_seconds = prefill.seconds_before(self.started)
         if logits is not None:
-            self.reused = beside.reused
+            self.reused = prefill.reused
         return logits
 
     def take(self, choice: Choice) -> int | StopReason:
@@ -372,7 +372,7 @@ class Run:
             self._counts[len(self.tokens)] = self.refused, self.fast_forwarded, self.probability, runners_up
             logits = self.landing.secure(self, logits)
         logits = self._advised(logits)  # in the tokenizer's tokens, joined ones among them
-        logits = self._preferred(logits if self.joined is None else self.joined.folded(self, logits))
+        logits = self._preferred(logits if self.merged_tokens is None else self.merged_tokens.folded(self, logits))
         weighed = logits if self.aligned is None or self.healing else self.aligned.weighed(self, logits)
         choice = self._choose(weighed)
         if self.aligned is not None and choice.token is not None:
@@ -396,7 +396,7 @@ class Run:
         def counts(token: int, text: bytes) -> bool:
             return self.means_end(token) or self.constraint.stands(middle, text)
 
-        weights = first_tokens(self._advice, middle, self.healing, vocabulary, len(logits), counts)
+        weights = project_bias_tokens(self._advice, middle, self.healing, vocabulary, len(logits), counts)
         if not weights:
             return logits
         if self.healing:
@@ -416,7 +416,7 @@ class Run:
         if self._preference is None:
             return logits
         vocabulary, arithmetic = self.model.vocabulary, self._arithmetic
-        return preferred(logits, self._preference, self._written(), self.healing, vocabulary, arithmetic)
+        return with_name_bias(logits, self._preference, self._written(), self.healing, vocabulary, arithmetic)
 
     def _written(self) -> bytes:
         """The text of the middle so far."""
@@ -447,7 +447,7 @@ class Run:
         self._note_runners_up(logits, token)
         return Choice(token, not allowed, end_probability)
 
-    def _weigh_empty(self, closing: Closing, logits: Logits) -> Logits:
+    def _weigh_empty(self, closing: RightCloser, logits: Logits) -> Logits:
         """Decide whether the middle is empty, as far as this step decides it; logits [V] that lead to what was decided.
 
         While something is written again, a token that goes on with the closer leaves the middle empty; such a token is

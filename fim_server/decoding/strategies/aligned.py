@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.loop.run import Run
     from fim_server.decoding.loop.watch import Watch
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import BegunReading, Session
+    from fim_server.decoding.protocols import Session, StartedPrefill
     from fim_server.decoding.results import Completion
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
@@ -133,7 +133,7 @@ def drawn(
     watch: Watch,
     worker: ThreadPoolExecutor,
     healing: str = "",
-    beside: BegunReading | None = None,
+    prefill: StartedPrefill | None = None,
     on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
 ) -> Completion:
     """The last of ``options.samples`` texts, each drawn with what the ones before have told.
@@ -149,7 +149,7 @@ def drawn(
         run.aligned = aligned
         statistics = Statistics(prompt_tokens=len(prompt))
         try:
-            run.beside, beside = beside, None
+            run.prefill, prefill = prefill, None
             stop_reason = decode(run, prompt, on_token)
         finally:
             run.constraint.close()

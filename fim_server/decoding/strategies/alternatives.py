@@ -28,9 +28,9 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fim_server.decoding.ending.merged_tokens import Joined
+    from fim_server.decoding.ending.merged_tokens import MergedTokens
     from fim_server.decoding.loop.run import Choice, Run, RunnerUp
-    from fim_server.decoding.protocols import BegunReading, CancelFlag, Session
+    from fim_server.decoding.protocols import CancelFlag, Session, StartedPrefill
     from fim_server.decoding.results import Completion
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
@@ -71,43 +71,43 @@ def alternatives(
     on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
     readings: Readings | Lent | None = None,
     healing: str = "",
-    beside: BegunReading | None = None,
+    prefill: StartedPrefill | None = None,
 ) -> Iterator[Completion]:
     """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
 
     Each of them leaves an earlier one at the token where the model's second choice was the likeliest of all second
     choices met so far, and goes on from there as the first did. The deadline holds for all of them together. At least
-    one completion comes, others only if they have a text. ``beside``: the prompt, where its reading was begun before.
+    one completion comes, others only if they have a text. ``prefill``: the prompt, where its reading was begun before.
     """
     options = options or DecodeOptions()
     started = time.perf_counter()
     watch = Watch(options.deadline_ms, cancelled, options.first_end_ms)
-    if beside is None:
+    if prefill is None:
         prompt, reading = read_before(model, split, options, readings, bool(healing))
     else:
-        prompt, reading = beside.prompt, beside.reading
+        prompt, reading = prefill.prompt, prefill.reading
     constrained = options.constrained and session.guarantee != "none"
     if constrained and options.floor != "off" and isinstance(session, FlooredSession):
         session = session.floored(options.floor)
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
-    joined: Joined | None = None
+    joined: MergedTokens | None = None
     # Masks are watched by what watches this thread.
     with ThreadPoolExecutor(1, "fim-mask", watch_also, (watching(),)) as worker:
         if options.search > 1 and count == 1 and constrained and not options.usable_temperature:
-            yield searched(model, session, prompt, reading, options, watch, worker, healing, beside, on_token)
+            yield searched(model, session, prompt, reading, options, watch, worker, healing, prefill, on_token)
             return
         if options.samples > 1 and count == 1 and constrained and options.usable_temperature:
-            yield drawn(model, session, prompt, reading, options, watch, worker, healing, beside, on_token)
+            yield drawn(model, session, prompt, reading, options, watch, worker, healing, prefill, on_token)
             return
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
             statistics = Statistics(prompt_tokens=len(prompt))
             run = start(model, reading, session if constrained else None, options, watch, worker, healing)
             run.runners_up = None if count == 1 else runners
-            run.joined = joined = joined or run.joined
+            run.merged_tokens = joined = joined or run.merged_tokens
             try:
                 if attempt == 0:
-                    run.beside = beside
+                    run.prefill = prefill
                     stop_reason = decode(run, prompt, on_token)
                 elif (runner := take_likeliest(runners)) is not None:
                     stop_reason = branch_off(run, prompt, runner, on_token)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import ThreadPoolExecutor
 
-    from fim_server.decoding.ending.merged_tokens import Joined
+    from fim_server.decoding.ending.merged_tokens import MergedTokens
     from fim_server.decoding.loop.run import Choice, Run
     from fim_server.decoding.loop.watch import Watch
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import BegunReading, Session
+    from fim_server.decoding.protocols import Session, StartedPrefill
     from fim_server.decoding.results import Completion
     from fim_server.models.model import FimModel
     from fim_server.models.reading import Reading
@@ -89,7 +89,7 @@ def searched(
     watch: Watch,
     worker: ThreadPoolExecutor,
     healing: str = "",
-    beside: BegunReading | None = None,
+    prefill: StartedPrefill | None = None,
     on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
 ) -> Completion:
     """The likeliest of up to ``options.search`` texts; the first is that of ``search=1``.
@@ -100,7 +100,7 @@ def searched(
     """
     started = time.perf_counter()
     frontier, best = Frontier(), None
-    joined: Joined | None = None
+    joined: MergedTokens | None = None
     all_of_them = Statistics(prompt_tokens=len(prompt))
     for number in range(options.search):
         beginning = frontier.take() if number else None
@@ -111,11 +111,11 @@ def searched(
             model, reading, session, bounded if number else replace(options, scored=True), watch, worker, healing
         )
         run.frontier = frontier
-        run.joined = joined = joined or run.joined
+        run.merged_tokens = joined = joined or run.merged_tokens
         statistics = Statistics(prompt_tokens=len(prompt))
         try:
             if beginning is None:
-                run.beside = beside
+                run.prefill = prefill
                 stop_reason = decode(run, prompt, on_token)
             else:
                 stop_reason = go_on(run, prompt, beginning)

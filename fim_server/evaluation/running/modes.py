@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.ending.right_closer import ClosedSession, Closing
+from fim_server.decoding.ending.right_closer import ClosedSession, RightCloser
 from fim_server.decoding.loop.conclusion import final_length, text_of, winner
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.loop.run import Run, start
@@ -221,7 +221,7 @@ class Decoder:
         if "constrained" in modes:
             exact = one.session.guarantee != "none"
             if self._decoding.single_line and isinstance(one.session, ClosedSession):  # as an editor is served
-                options = replace(options, closing=Closing.of(one.session, one.sample.left, one.sample.right))
+                options = replace(options, right_closer=RightCloser.of(one.session, one.sample.left, one.sample.right))
             runs["constrained"] = self._start(one, one.session if exact else None, options, worker)
         return one, runs
 

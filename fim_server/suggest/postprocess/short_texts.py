@@ -52,13 +52,13 @@ def of_a_short_text(
             single_line = session.start(SINGLE_LINE).is_viable()
         except StoppedError:
             single_line = False
-    closing = options.closing
+    closing = options.right_closer
     return replace(
         options,
         max_new_tokens=len(vocabulary.encode(needed)) + SHORT_TOKENS,
         single_line=single_line,
         says_something=True,
-        closing=None if closing is None else replace(closing, at_once=False),
+        right_closer=None if closing is None else replace(closing, at_once=False),
         least_likelihood=0.0,
         first_end_ms=None,
         deadline_ms=None if left_ms is None else max(0.0, left_ms - ENGINE_MS),

@@ -18,7 +18,7 @@ from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.decoding.protocols import Preference
+    from fim_server.decoding.protocols import NameBias
     from fim_server.decoding.results import Completion, Written
     from fim_server.suggest.answer_cache import Offer
 
@@ -33,7 +33,7 @@ LEAST_SHARE = 1e-9
 
 
 def second_thought(
-    offers: Sequence[Offer], repeats: Sequence[Completion], others: Preference | None, invoked: bool
+    offers: Sequence[Offer], repeats: Sequence[Completion], others: NameBias | None, invoked: bool
 ) -> Unlike | None:
     """Return the reason for the model to write another text, or None where its first one stays.
 
@@ -68,7 +68,7 @@ def without_repeats(offers: list[Offer]) -> list[Offer]:
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """How much less likely tokens are that go on with a doubted beginning: a `Preference`.
+    """How much less likely tokens are that go on with a doubted beginning: a `NameBias`.
 
     Attributes:
         beginning: The text that is doubted.
@@ -80,22 +80,22 @@ class Unlike:
     beginning: str
     written: tuple[Written, ...]
     doubt: float
-    others: Preference | None
+    others: NameBias | None
 
     @classmethod
-    def of(cls, offer: Offer, others: Preference | None) -> Unlike:
+    def of(cls, offer: Offer, others: NameBias | None) -> Unlike:
         """What is thought of tokens where an offer is doubted."""
         return cls(offer.text[: offer.doubt.whole], offer.written, 1 - offer.doubt.confidence, others)
 
     @classmethod
-    def of_line(cls, completion: Completion, others: Preference | None) -> Unlike:
+    def of_line(cls, completion: Completion, others: NameBias | None) -> Unlike:
         """Make the first line of a completion unlikely, because it stands below the cursor."""
         text = completion.text or ""
         first = next((line for line in text.split("\n") if line.strip()), text)
         return cls(text[: text.find(first) + len(first)], completion.written, 1 - REPEATED, others)
 
     def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> Sequence[float]:
-        """What to add to the logarithms of the probabilities of tokens, as in `Preference`."""
+        """What to add to the logarithms of the probabilities of tokens, as in `NameBias`."""
         found = [0.0] * len(texts) if self.others is None else list(self.others(middle, healing, texts))
         if len(middle) >= len(self.beginning) or not self.beginning.startswith(middle):
             return found  # it is decided whether the beginning is written

@@ -8,14 +8,14 @@ from fim_server.language_support.registry import support_of
 from fim_server.suggest.sources.missing_names import ImportAdvice
 
 if TYPE_CHECKING:
-    from fim_server.decoding.protocols import Advice
+    from fim_server.decoding.protocols import ProjectBias
     from fim_server.text.document import Split
 
 NEAR = 1 << 14
 """Characters that are read on either side of the cursor."""
 
 
-def with_marks(others: Advice | None, language: str, split: Split) -> Advice | None:
+def with_marks(others: ProjectBias | None, language: str, split: Split) -> ProjectBias | None:
     """Return advice that adds decorators to other advice; the other advice alone if no decorator is begun."""
     support = support_of(language)
     start, end = split.left.rfind("\n") + 1, split.right.find("\n")

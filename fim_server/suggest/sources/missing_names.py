@@ -23,7 +23,7 @@ from fim_server.suggest.sources.project import key_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fim_server.decoding.protocols import Advice
+    from fim_server.decoding.protocols import ProjectBias
     from fim_server.language.spelling import Spelling
     from fim_server.language_support.protocol import Importable, NameScope
     from fim_server.suggest.job import Request
@@ -56,7 +56,7 @@ class ImportAdvice:
 
     typed: str
     names: Sequence[tuple[str, float]]
-    others: Advice | None
+    others: ProjectBias | None
     _mine: bool = field(default=False, init=False)
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
@@ -88,7 +88,7 @@ class LineAdvice:
 
     line: str
     brought: Callable[[str], Sequence[tuple[str, float]]]
-    others: Advice | None
+    others: ProjectBias | None
     bound: Callable[[str], Sequence[str]] = lambda line: ()
     _mine: bool = field(default=False, init=False)
     _binds: bool = field(default=False, init=False)
@@ -134,13 +134,13 @@ class LineAdvice:
 
 
 def with_imports(
-    others: Advice | None,
+    others: ProjectBias | None,
     language: str,
     request: Request,
     project: Project | None,
     modules: Importable | None = None,
     scope: NameScope | None = None,
-) -> Advice | None:
+) -> ProjectBias | None:
     """Return advice that adds undefined names to other advice, where an import, definition or assignment begins.
 
     Args:

@@ -263,7 +263,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class ProjectAdvice:
-    """What a memory knows of the next tokens at a cursor: an :class:`~fim_server.decoding.protocols.Advice`."""
+    """What a memory knows of the next tokens at a cursor: an :class:`~fim_server.decoding.protocols.ProjectBias`."""
 
     memory: Memory
     key: str

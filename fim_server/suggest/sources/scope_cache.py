@@ -12,7 +12,7 @@ from fim_server.suggest.sources.project import key_of, path_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.decoding.protocols import Preference
+    from fim_server.decoding.protocols import NameBias
     from fim_server.language_support.protocol import Importable, Modules, NameScope
     from fim_server.suggest.job import Request
     from fim_server.suggest.sources.project import Project
@@ -56,7 +56,7 @@ class Preferences:
             self._looked_up.clear()
         return self._scope
 
-    def at(self, request: Request, language: str, project: Project | None) -> Preference | None:
+    def at(self, request: Request, language: str, project: Project | None) -> NameBias | None:
         """Return the preference for names at a request's cursor; None if the language has no support code."""
         support, scope, own = support_of(language), self.scope(request, language), own_names(language)
         if support is None or scope is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fim_server.decoding.bias.lexeme_check import WORD_ENDS, Standing
+from fim_server.decoding.bias.lexeme_check import WORD_ENDS, LexemeCheck
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
@@ -66,7 +66,7 @@ SPLITS = [
 @pytest.mark.parametrize(("split", "text"), SPLITS)
 def test_what_is_all_but_certain_is_written(model: FimModel, python: Language, split: Split, text: str) -> None:
     known = Known(text, 0.99)
-    found = completed(model, python, split, replace(OPTIONS, advice=known))
+    found = completed(model, python, split, replace(OPTIONS, project_bias=known))
     assert (found.text or "").startswith(text)
     tokens = [token for token in found.written if token.end <= len(text)]
     assert tokens
@@ -78,14 +78,14 @@ def test_what_is_all_but_certain_is_written(model: FimModel, python: Language, s
 def test_nothing_known_changes_nothing(model: FimModel, python: Language, split: Split, text: str) -> None:
     plain = completed(model, python, split, OPTIONS)
     for known in (Known("", 0.9), Known(text, 1e-12)):
-        found = completed(model, python, split, replace(OPTIONS, advice=known))
+        found = completed(model, python, split, replace(OPTIONS, project_bias=known))
         assert found.text == plain.text
         assert [token.end for token in found.written] == [token.end for token in plain.written]
 
 
 def test_the_grammar_refuses_what_is_known_as_it_refuses_the_models(model: FimModel, python: Language) -> None:
     split = Split("x = call(", ")\n")
-    found = completed(model, python, split, replace(OPTIONS, advice=Known("]] + [[", 0.99)))
+    found = completed(model, python, split, replace(OPTIONS, project_bias=Known("]] + [[", 0.99)))
     assert found.text is not None
     assert python.open(split.left, split.right).check(found.text).complete
 
@@ -103,7 +103,7 @@ def test_a_keyword_that_may_not_stand_there_begins_no_name(
 ) -> None:
     assert python.open(split.left, split.right).check(word).viable  # as the beginning of a name
     plain = completed(model, python, split, OPTIONS)
-    found = completed(model, python, split, replace(OPTIONS, advice=Known(word, 0.99)))
+    found = completed(model, python, split, replace(OPTIONS, project_bias=Known(word, 0.99)))
     assert found.text == plain.text
 
 
@@ -115,8 +115,8 @@ def test_in_a_broken_file_neither(model: FimModel, python: Language) -> None:
     def text(options: DecodeOptions) -> str | None:
         return complete_session(model, found, healing.split, options, healing=healing.text).text
 
-    assert text(replace(OPTIONS, advice=Known("class", 0.99))) == text(OPTIONS)
-    assert text(replace(OPTIONS, advice=Known("zebra", 0.99))) != text(OPTIONS)
+    assert text(replace(OPTIONS, project_bias=Known("class", 0.99))) == text(OPTIONS)
+    assert text(replace(OPTIONS, project_bias=Known("zebra", 0.99))) != text(OPTIONS)
 
 
 STANDING = [
@@ -142,7 +142,7 @@ def test_what_stands_is_what_has_something_after_it_that_ends_the_word(python: L
         session = python.open(split.left, split.right)
         ends = WORD_ENDS if text[-1].isalnum() else (b"",)
         viable = any(session.check(middle + text + end.decode()).viable for end in ends)
-        standing = Standing(session.start())
+        standing = LexemeCheck(session.start())
         cut = len(middle.encode()) // 2
         first = standing.allows(middle.encode()[:cut], b"zebra (")
         assert standing.allows(middle.encode(), text.encode()) == viable, (split, middle, text)
@@ -153,7 +153,7 @@ def test_what_stands_is_what_has_something_after_it_that_ends_the_word(python: L
 
 
 def test_of_what_follows_a_refused_middle_nothing_is_known(python: Language) -> None:
-    standing = Standing(python.open("x = call(", ")\n").start())
+    standing = LexemeCheck(python.open("x = call(", ")\n").start())
     assert standing.allows(b"] ]", b"except")
     assert not standing.allows(b"", b"except")
 
@@ -161,7 +161,7 @@ def test_of_what_follows_a_refused_middle_nothing_is_known(python: Language) -> 
 def test_while_a_word_is_written_again_shares_are_of_what_goes_on_with_it(model: FimModel, python: Language) -> None:
     split = Split("import os\n\nos.pa", "\n")
     known = Known("th.zebra(os.sep)", 0.5)
-    found = completed(model, python, split, replace(OPTIONS, advice=known))
+    found = completed(model, python, split, replace(OPTIONS, project_bias=known))
     healing = Healing.of(model, split)
     prompt, reading = read_before(model, healing.split, OPTIONS, None, True)
     arithmetic = model.backend.arithmetic

@@ -332,7 +332,7 @@ def test_alternatives_obey() -> None:
     model = network(decoding.VOCABULARY, lambda middle: decoding.noise(len(middle)) + preferring([0]) / 20)
     split = Split("value = 1\nprint(", ")\n")
     naming = Naming.of("python", split.left, split.right)
-    options = DecodeOptions(naming=naming, max_new_tokens=6)
+    options = DecodeOptions(undefined_names=naming, max_new_tokens=6)
     session = PYTHON.open(split.left, split.right)
     texts = [one.text for one in alternatives(model, session, split, 4, options) if one.text]
     assert texts
@@ -389,7 +389,7 @@ def test_where_every_token_is_refused_there_is_no_text_and_a_reason(left: str, w
     model = network(decoding.VOCABULARY, lambda middle: preferring(zebra))
     split = Split(left, "\n")
     naming = Naming(NothingObeys(), split.left, split.right, False)
-    options = DecodeOptions(max_new_tokens=8, names="require", naming=naming, word_ends=word_ends, heal=False)
+    options = DecodeOptions(max_new_tokens=8, names="require", undefined_names=naming, word_ends=word_ends, heal=False)
     found = complete(model, PYTHON, split, options)
     assert (found.text, found.guarantee) == (None, "exact" if left == "x = " else "none")
     assert found.reason is not None

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.ending.merged_tokens import Joined
-from fim_server.decoding.ending.right_closer import Closing
+from fim_server.decoding.ending.merged_tokens import MergedTokens
+from fim_server.decoding.ending.right_closer import RightCloser
 from fim_server.models.numpy_logits import NumpyArithmetic
 from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
 from fim_server.models.torch_backend import TorchArithmetic
@@ -118,7 +118,7 @@ def test_what_is_known_besides_may_be_in_such_tokens(python: Language, vocabular
     """The project's memory knows a text with the closer behind it, and that is in the tokenizer's tokens."""
     steps = {b"": {"y": 0.9, "x": 0.1}, b"x": {"z": 1.0}, b"y": {"": 1.0}}
     for known in ("x)\n", "x) + 1"):
-        (found,) = texts_of(python, vocabulary, steps, ("f(", ")\n"), advice=Known(known))
+        (found,) = texts_of(python, vocabulary, steps, ("f(", ")\n"), project_bias=Known(known))
         assert found.text == "x"
 
 
@@ -194,7 +194,7 @@ def run_at(vocabulary: Vocabulary, arithmetic: Any, tokens: list[int]) -> Any:
 def test_probabilities_add_up(kind: str) -> None:
     x, y, whole, end = range(4)
     vocabulary = Vocabulary([b"x", b"y", b"x)", None], [end])
-    joined = Joined(False, Closing(b")", True, False))
+    joined = MergedTokens(False, RightCloser(b")", True, False))
     told = {whole: 0.5, y: 0.3, x: 0.1} if kind == "remote" else {whole: 0.5, y: 0.3, x: 0.1, end: 0.1}
     row, arithmetic = row_of(kind, told, 4)
     row = joined.folded(run_at(vocabulary, arithmetic, []), row)
@@ -215,5 +215,5 @@ def test_a_first_part_that_the_model_lacks_is_none(kind: str) -> None:
     """A tokenizer may have more tokens than the model."""
     vocabulary = Vocabulary([b"x)", b"y", None, b"x"], [2])
     row, arithmetic = row_of(kind, {0: 0.9, 1: 0.1}, 3)
-    row = Joined(False, Closing(b")", True, False)).folded(run_at(vocabulary, arithmetic, []), row)
+    row = MergedTokens(False, RightCloser(b")", True, False)).folded(run_at(vocabulary, arithmetic, []), row)
     assert arithmetic.share_of(row, [0]) == pytest.approx(0.9, abs=1e-5)

@@ -6,7 +6,7 @@ import pytest
 
 from fim_server import Language, Vocabulary
 from fim_server.decoding.complete import complete
-from fim_server.decoding.ending.rest_of_line import Following
+from fim_server.decoding.ending.rest_of_line import RestOfLine
 from fim_server.decoding.options import DecodeOptions
 from fim_server.text.document import Split
 from support.editors.told_shares import texts_of
@@ -29,38 +29,38 @@ def vocabulary() -> Vocabulary:
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [
-        ("a", " = b\n", Following(b" = b", b" =")),
-        ("a", " = b", Following(b" = b", b" =")),
-        ("a", ".b.c  \nd\n", Following(b".b.c", b".")),
-        ("x", " == y\n", Following(b" == y", b" ==")),
-        ("f(a", ", b)\n", Following(b", b)", b",")),
-        ("f(a", " )\n", Following(b" )", b" )")),
-        ("a = ", "b\n", Following(b"b", b"b")),
-        ("a = b", "  # c\n", Following(b"  # c", b"  #")),
-        ("f", "(a)\n", Following(b"(a)", b"(")),
+        ("a", " = b\n", RestOfLine(b" = b", b" =")),
+        ("a", " = b", RestOfLine(b" = b", b" =")),
+        ("a", ".b.c  \nd\n", RestOfLine(b".b.c", b".")),
+        ("x", " == y\n", RestOfLine(b" == y", b" ==")),
+        ("f(a", ", b)\n", RestOfLine(b", b)", b",")),
+        ("f(a", " )\n", RestOfLine(b" )", b" )")),
+        ("a = ", "b\n", RestOfLine(b"b", b"b")),
+        ("a = b", "  # c\n", RestOfLine(b"  # c", b"  #")),
+        ("f", "(a)\n", RestOfLine(b"(a)", b"(")),
         ("f(a", ")\n", None),  # a closer's own matter
         ("a = ", "'b'\n", None),
         ("a = b + ", " 'c'\n", None),
         ("f(", "rb'c')\n", None),
-        ("a", " > b\n", Following(b" > b", b" >")),
-        ("def f(a)", " -> int:\n    pass\n", Following(b" -> int:", b" ->")),
-        ("a", " = b\r\n", Following(b" = b", b" =")),
-        ("a = ", 300 * "b" + "\n", Following(256 * b"b", 256 * b"b")),
+        ("a", " > b\n", RestOfLine(b" > b", b" >")),
+        ("def f(a)", " -> int:\n    pass\n", RestOfLine(b" -> int:", b" ->")),
+        ("a", " = b\r\n", RestOfLine(b" = b", b" =")),
+        ("a = ", 300 * "b" + "\n", RestOfLine(256 * b"b", 256 * b"b")),
         ("a = 'b", " c'\n", None),
         ("a = b", "\n", None),
         ("a = b", "", None),
     ],
 )
 def test_what_the_rest_of_a_line_begins_with(
-    python: Language, left: str, right: str, expected: Following | None
+    python: Language, left: str, right: str, expected: RestOfLine | None
 ) -> None:
-    assert Following.of(python.open(left, right), right) == expected
+    assert RestOfLine.of(python.open(left, right), right) == expected
 
 
 def test_nothing_is_known_where_nothing_fits(python: Language) -> None:
     session = python.open("x = )", " + 1\n")
     assert session.guarantee == "none"
-    assert Following.of(session, " + 1\n") is None
+    assert RestOfLine.of(session, " + 1\n") is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_nothing_is_known_where_nothing_fits(python: Language) -> None:
     ],
 )
 def test_a_token_writes_it(token: str, writes: bool) -> None:
-    assert Following(b" = b", b" =").is_written_by(token.encode()) == writes
+    assert RestOfLine(b" = b", b" =").is_written_by(token.encode()) == writes
 
 
 def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -> None:
@@ -81,7 +81,7 @@ def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -
         assert found.text == "a"
     (several,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {" =": 1.0}}, split, single_line=False)
     assert several.text == "a"
-    (without,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {" =": 1.0}}, split, following=None)
+    (without,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {" =": 1.0}}, split, rest_of_line=None)
     assert without.text is not None
     assert without.text.startswith("a =")
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.ending.right_closer import Closing
+from fim_server.decoding.ending.right_closer import RightCloser
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
 from fim_server.decoding.strategies.alternatives import complete_session
@@ -30,21 +30,21 @@ def vocabulary() -> Vocabulary:
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [
-        ("f(", ")\n", Closing(b")", True, True)),
-        ("f(x", ")\n", Closing(b")", True, False)),
-        ("f(x +", ")\n", Closing(b")", False, False)),
-        ("x = [", "]\n", Closing(b"]", True, True)),
-        ('x = "', '"\n', Closing(b'"', True, True)),
-        ('x = "a', '"\n', Closing(b'"', True, False)),
-        ('x = """', '"""\n', Closing(b'"""', True, True)),
+        ("f(", ")\n", RightCloser(b")", True, True)),
+        ("f(x", ")\n", RightCloser(b")", True, False)),
+        ("f(x +", ")\n", RightCloser(b")", False, False)),
+        ("x = [", "]\n", RightCloser(b"]", True, True)),
+        ('x = "', '"\n', RightCloser(b'"', True, True)),
+        ('x = "a', '"\n', RightCloser(b'"', True, False)),
+        ('x = """', '"""\n', RightCloser(b'"""', True, True)),
         ("x = ", '"a"\n', None),
         ("f(x", "\n)\n", None),
         ("f(", "", None),
         (")", ")\n", None),
     ],
 )
-def test_what_stands_right_of_a_cursor(python: Language, left: str, right: str, expected: Closing | None) -> None:
-    assert Closing.of(python.open(left, right), left, right) == expected
+def test_what_stands_right_of_a_cursor(python: Language, left: str, right: str, expected: RightCloser | None) -> None:
+    assert RightCloser.of(python.open(left, right), left, right) == expected
 
 
 def middle(
@@ -67,8 +67,8 @@ def middle(
 
     left, right = split
     session = python.open(left, right)
-    closing = Closing.of(session, left, right)
-    given = DecodeOptions(max_new_tokens=8, single_line=True, closing=closing, **options)
+    closing = RightCloser.of(session, left, right)
+    given = DecodeOptions(max_new_tokens=8, single_line=True, right_closer=closing, **options)
     return complete_session(network(vocabulary, script), session, Split(*split), given, healing=healing)
 
 
@@ -118,5 +118,5 @@ def test_several_lines_end_at_it_as_well(python: Language, vocabulary: Vocabular
         logits[vocabulary.encode(tokens[len(written)])[0]] = 30.0
         return logits
 
-    options = DecodeOptions(max_new_tokens=8, closing=Closing.of(session, "f(", ")\n"))
+    options = DecodeOptions(max_new_tokens=8, right_closer=RightCloser.of(session, "f(", ")\n"))
     assert complete_session(network(vocabulary, script), session, Split("f(", ")\n"), options).text == "\nx"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fim_server.decoding import concurrent_prefill as module
-from fim_server.decoding.concurrent_prefill import Beside
+from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import alternatives, candidates
 from fim_server.errors import StoppedError
@@ -39,7 +39,7 @@ def test_a_thread_is_watched_by_nothing_of_the_prompt_before(model: FimModel, mo
     found = []
     for _ in range(2):
         with Stop() as stop:
-            beside = Beside(model, SPLIT, OPTIONS, Readings(model))
+            beside = ConcurrentPrefill(model, SPLIT, OPTIONS, Readings(model))
             found.append(beside.logits(beside.prompt))
             beside.close()
         stop.set()
@@ -51,7 +51,7 @@ def test_a_thread_is_watched_by_nothing_of_the_prompt_before(model: FimModel, mo
 
 
 def test_the_logits_are_those_of_the_same_passes(model: FimModel) -> None:
-    beside = Beside(model, SPLIT, OPTIONS, Readings(model))
+    beside = ConcurrentPrefill(model, SPLIT, OPTIONS, Readings(model))
     logits = beside.logits(beside.prompt)
     twin = Reading(model, 256)
     for part in passes(beside.prompt, 0, OPTIONS.prefill_chunk):
@@ -67,11 +67,11 @@ def test_the_items_are_the_same_and_the_prompt_is_read_while_the_session_is_open
     session: Any = language.open(SPLIT.left, SPLIT.right)
     after = [one.text for one in alternatives(model, session, SPLIT, 3, OPTIONS, readings=Readings(model))]
     readings = Readings(model)
-    beside = Beside(model, SPLIT, OPTIONS, readings)
+    beside = ConcurrentPrefill(model, SPLIT, OPTIONS, readings)
     while beside.ended is None:  # without the session, which is opened only now
         threading.Event().wait(0.001)
     session = language.open(SPLIT.left, SPLIT.right)
-    found = list(alternatives(model, session, SPLIT, 3, OPTIONS, readings=readings, beside=beside))
+    found = list(alternatives(model, session, SPLIT, 3, OPTIONS, readings=readings, prefill=beside))
     assert [one.text for one in found] == after
     first = found[0].statistics
     assert (first.prefilled_tokens, first.reused_tokens) == (len(beside.prompt), 0)
@@ -80,9 +80,9 @@ def test_the_items_are_the_same_and_the_prompt_is_read_while_the_session_is_open
 
 def test_of_a_prompt_that_is_known_the_last_token_is_read(model: FimModel) -> None:
     readings = Readings(model)
-    wanted = Beside(model, SPLIT, OPTIONS, readings)
+    wanted = ConcurrentPrefill(model, SPLIT, OPTIONS, readings)
     row = np.asarray(wanted.logits(wanted.prompt))
-    again = Beside(model, SPLIT, OPTIONS, readings)
+    again = ConcurrentPrefill(model, SPLIT, OPTIONS, readings)
     assert np.allclose(np.asarray(again.logits(again.prompt)), row, atol=1e-3)
     assert (again.tokens, again.reused) == (1, len(again.prompt) - 1)
 
@@ -102,7 +102,7 @@ def test_reading_that_nobody_wants_ends_and_what_was_read_stays(
     monkeypatch.setattr(Reading, "forward", slow)
     outer = Stop()
     with outer:
-        beside = Beside(model, SPLIT, OPTIONS, Readings(model))
+        beside = ConcurrentPrefill(model, SPLIT, OPTIONS, Readings(model))
     assert begun.wait(PATIENCE)
     threading.Timer(0.05, gate.set).start()
     beside.close()
@@ -116,7 +116,7 @@ def test_what_the_model_raises_reaches_who_asks(model: FimModel, monkeypatch: py
         raise StoppedError("left")
 
     monkeypatch.setattr(Reading, "forward", fails)
-    beside = Beside(model, SPLIT, OPTIONS, Readings(model))
+    beside = ConcurrentPrefill(model, SPLIT, OPTIONS, Readings(model))
     with pytest.raises(StoppedError):
         beside.logits(beside.prompt)
 

@@ -359,7 +359,7 @@ def test_the_model_reads_drafts_ahead_and_writes_the_same(project: Project, tmp_
         split = told(project, "untitled:x", HERE.replace("        \n", f"        {LINE[:at]}\n"), AT + at)
         session = language.open(split.left, split.right)
         plain = DecodeOptions(
-            max_new_tokens=12, single_line=True, advice=project.advice("untitled:x", split.left, "python")
+            max_new_tokens=12, single_line=True, project_bias=project.advice("untitled:x", split.left, "python")
         )
         drafted = replace(plain, drafts=project.drafts("untitled:x", split.left, "python"))
         one, other = (complete_session(model, session, split, options) for options in (plain, drafted))

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from fim_server.decoding.concurrent_prefill import Beside
+from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
 from fim_server.decoding.results import Written
 from fim_server.errors import StoppedError
 from fim_server.suggest.answer_cache import Offer
@@ -26,16 +26,16 @@ PATIENCE = 60.0
 
 
 @pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> list[Beside]:
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[ConcurrentPrefill]:
     """The readings that were ended, whoever still wanted them."""
-    ended: list[Beside] = []
-    close = Beside.close
+    ended: list[ConcurrentPrefill] = []
+    close = ConcurrentPrefill.close
 
-    def noted(self: Beside) -> None:
+    def noted(self: ConcurrentPrefill) -> None:
         ended.append(self)
         close(self)
 
-    monkeypatch.setattr(Beside, "close", noted)
+    monkeypatch.setattr(ConcurrentPrefill, "close", noted)
     return ended
 
 
@@ -59,7 +59,7 @@ def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[
 
 
 def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
-    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[Beside]
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[ConcurrentPrefill]
 ) -> None:
     recalled(monkeypatch, (offer(LINE),))
     work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
@@ -69,16 +69,16 @@ def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
 
 
 def test_what_is_sure_does_not_wait_for_the_models_pass(
-    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[Beside]
+    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[ConcurrentPrefill]
 ) -> None:
-    gate, begun, read = Event(), Event(), Beside._read
+    gate, begun, read = Event(), Event(), ConcurrentPrefill._read
 
-    def slow(self: Beside) -> object:
+    def slow(self: ConcurrentPrefill) -> object:
         begun.set()
         assert gate.wait(PATIENCE)
         return read(self)
 
-    monkeypatch.setattr(Beside, "_read", slow)
+    monkeypatch.setattr(ConcurrentPrefill, "_read", slow)
     recalled(monkeypatch, (offer(LINE),))
     worker.load().result(PATIENCE)
     asked = request("file:///a.py")

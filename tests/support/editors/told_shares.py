@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.ending.rest_of_line import Following
-from fim_server.decoding.ending.right_closer import Closing
+from fim_server.decoding.ending.rest_of_line import RestOfLine
+from fim_server.decoding.ending.right_closer import RightCloser
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
 from fim_server.decoding.strategies.alternatives import alternatives
@@ -42,7 +42,7 @@ def texts_of(
     session = language.open(left, right)
     given = {"max_new_tokens": 8, "single_line": True, "scored": True, **options}
     healing = given.pop("healing", "")
-    ends = {"closing": Closing.of(session, left, right), "following": Following.of(session, right)}
+    ends = {"right_closer": RightCloser.of(session, left, right), "rest_of_line": RestOfLine.of(session, right)}
     asked = DecodeOptions(**{**ends, **given})
     return list(alternatives(network(vocabulary, script), session, Split(*split), count, asked, healing=healing))
 
