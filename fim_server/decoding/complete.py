@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.bias.undefined_names import NAMES, Naming
+from fim_server.decoding.bias.undefined_names import NAMES, UndefinedNames
 from fim_server.decoding.ending.rest_of_line import RestOfLine
 from fim_server.decoding.ending.right_closer import ClosedSession, RightCloser
 from fim_server.decoding.ending.trimming.indentation import starts_line
@@ -67,7 +67,7 @@ def complete(
     if options.names == "require" and options.undefined_names is None and options.constrained:
         if not isinstance(language, NamedLanguage) or not language.name:
             raise ValueError("names: the language does not say its name, so nothing is known of its names")
-        naming = Naming.of(language.name, split.left, split.right, session.guarantee)
+        naming = UndefinedNames.of(language.name, split.left, split.right, session.guarantee)
         options = replace(options, undefined_names=naming)
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fim_server.decoding.bias.undefined_names import Naming
+    from fim_server.decoding.bias.undefined_names import UndefinedNames
     from fim_server.decoding.ending.rest_of_line import RestOfLine
     from fim_server.decoding.ending.right_closer import RightCloser
     from fim_server.decoding.protocols import Drafts, NameBias, ProjectBias
@@ -94,7 +94,7 @@ class DecodeOptions:
     names: str = "off"
     """`require`: the middle loads no name that is bound nowhere (:mod:`.naming`); where it could end only with such a
     name, there is no text. `off`. For :func:`complete`, and languages of which names are known: Python."""
-    undefined_names: Naming | None = None
+    undefined_names: UndefinedNames | None = None
     """What decoding asks for that. :func:`complete` makes it."""
     right_closer: RightCloser | None = None
     """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).

@@ -51,7 +51,7 @@ from fim_server.text.hidden import hidden_in, known_at
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
-    from fim_server.decoding.bias.undefined_names import Naming
+    from fim_server.decoding.bias.undefined_names import UndefinedNames
     from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
     from fim_server.decoding.loop.healing import Healing
     from fim_server.decoding.options import DecodeOptions
@@ -667,7 +667,7 @@ class Completer:
             )
 
 
-def naming_of(request: Request, opened: Opened, language: Language) -> Naming | None:
+def naming_of(request: Request, opened: Opened, language: Language) -> UndefinedNames | None:
     """What the texts of a request may load, where no unbound name may be loaded."""
     if request.settings.names != "require":
         return None
@@ -676,10 +676,10 @@ def naming_of(request: Request, opened: Opened, language: Language) -> Naming | 
 
 
 @lru_cache(maxsize=4)
-def _naming(language: str, left: str, right: str, guarantee: str) -> Naming | None:
-    from fim_server.decoding.bias.undefined_names import Naming
+def _naming(language: str, left: str, right: str, guarantee: str) -> UndefinedNames | None:
+    from fim_server.decoding.bias.undefined_names import UndefinedNames
 
-    return Naming.of(language, left, right, guarantee)
+    return UndefinedNames.of(language, left, right, guarantee)
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

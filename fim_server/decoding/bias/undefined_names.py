@@ -3,7 +3,7 @@
 The rules are those of :class:`~fim_server.language_support.protocol.NameRules`. Their *judge* returns the unbound names
 of a middle and decides wherever a text may end. Their *tracker* follows the middle and refuses tokens that no valid
 text continues, so that the judge seldom refuses an ending. The loop asks the tracker about each drawn token;
-:meth:`Followed.mask` asks it about all tokens at once.
+:meth:`TrackedNames.mask` asks it about all tokens at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DRAWS_BEFORE_MASK = 16
 """Tokens that the rules refuse at a step before the loop asks for the mask of all tokens."""
 
 
-class Naming:
+class UndefinedNames:
     """Names that the texts at one cursor may load."""
 
     def __init__(self, rules: NameRules, left: str, right: str, is_whole: bool) -> None:
@@ -46,7 +46,7 @@ class Naming:
         self._judged: dict[str, tuple[str, ...]] = {}
 
     @classmethod
-    def of(cls, language: str, left: str, right: str, guarantee: str = "exact") -> Naming | None:
+    def of(cls, language: str, left: str, right: str, guarantee: str = "exact") -> UndefinedNames | None:
         """Return the names of a cursor between two texts; None if the language has no rules for names.
 
         ``guarantee``: the session's. If it is not `exact`, every name in the texts counts as bound.
@@ -64,10 +64,10 @@ class Naming:
         return found
 
 
-class Followed:
+class TrackedNames:
     """Names along the tokens of one run."""
 
-    def __init__(self, naming: Naming, vocabulary: Vocabulary, healing: str) -> None:
+    def __init__(self, naming: UndefinedNames, vocabulary: Vocabulary, healing: str) -> None:
         """Follow a run. ``healing``: the text that the run writes again before the middle."""
         self._naming = naming
         self._vocabulary = vocabulary

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.bias.hidden_characters import Visible
 from fim_server.decoding.bias.name_bias import with_name_bias
 from fim_server.decoding.bias.project_bias import project_bias_tokens
-from fim_server.decoding.bias.undefined_names import DRAWS_BEFORE_MASK, Followed
+from fim_server.decoding.bias.undefined_names import DRAWS_BEFORE_MASK, TrackedNames
 from fim_server.decoding.ending.merged_tokens import MergedTokens
 from fim_server.decoding.ending.rest_of_line import is_on_first_line
 from fim_server.decoding.ending.right_closer import EVEN
@@ -133,7 +133,7 @@ class Run:
         self.merged_tokens = MergedTokens(options.single_line, self._closing, self._following) if constrained else None
         """Shared by the runs of one cut."""
         naming = options.undefined_names if options.constrained else None
-        self._names = None if naming is None else Followed(naming, model.vocabulary, healing)
+        self._names = None if naming is None else TrackedNames(naming, model.vocabulary, healing)
         self._visible = Visible(model.vocabulary, options.invisible)
         self._empty: float | None = None
         """Probability of the empty middle, where it was decided that the middle is that."""

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from fim_server import Language, Vocabulary
-from fim_server.decoding.bias.undefined_names import Followed, Naming
+from fim_server.decoding.bias.undefined_names import TrackedNames, UndefinedNames
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import alternatives
@@ -253,7 +253,7 @@ def test_a_mask_is_the_check_of_every_token() -> None:
     for _ in range(STATES):
         cut = next(drawn)
         left, middle, right = (part.replace("\r\n", "\n") for part in (cut.left, cut.middle, cut.right))
-        followed = Followed(Naming(PythonSupport(), left, right, True), vocabulary, "")
+        followed = TrackedNames(UndefinedNames(PythonSupport(), left, right, True), vocabulary, "")
         tokens = vocabulary.encode(middle)[: rng.randrange(20)]
         bits = np.unpackbits(followed.mask(tokens).view(np.uint8), bitorder="little")[: vocabulary.size]
         plain = [False, not followed.unbound(tokens)]
@@ -265,7 +265,7 @@ def test_a_mask_is_the_check_of_every_token() -> None:
 
 def test_a_mask_of_what_is_written_again() -> None:
     vocabulary = Vocabulary([b"", *(text.encode() for text in ("no", "nobody", "x", " x", "\n", "_", "body"))], [0])
-    followed = Followed(Naming(PythonSupport(), "y = no", "\n", True), vocabulary, "no")
+    followed = TrackedNames(UndefinedNames(PythonSupport(), "y = no", "\n", True), vocabulary, "no")
     bits = np.unpackbits(followed.mask([]).view(np.uint8), bitorder="little")[: vocabulary.size]
     assert bits.tolist()[1:] == [not followed.refuses([], token) for token in range(1, vocabulary.size)]
     assert not followed.refuses([], 1)
@@ -331,7 +331,7 @@ def test_a_deadline_and_a_budget_cut_where_all_names_are_bound() -> None:
 def test_alternatives_obey() -> None:
     model = network(decoding.VOCABULARY, lambda middle: decoding.noise(len(middle)) + preferring([0]) / 20)
     split = Split("value = 1\nprint(", ")\n")
-    naming = Naming.of("python", split.left, split.right)
+    naming = UndefinedNames.of("python", split.left, split.right)
     options = DecodeOptions(undefined_names=naming, max_new_tokens=6)
     session = PYTHON.open(split.left, split.right)
     texts = [one.text for one in alternatives(model, session, split, 4, options) if one.text]
@@ -388,7 +388,7 @@ def test_where_every_token_is_refused_there_is_no_text_and_a_reason(left: str, w
     zebra = wanted("zebra")[1]
     model = network(decoding.VOCABULARY, lambda middle: preferring(zebra))
     split = Split(left, "\n")
-    naming = Naming(NothingObeys(), split.left, split.right, False)
+    naming = UndefinedNames(NothingObeys(), split.left, split.right, False)
     options = DecodeOptions(max_new_tokens=8, names="require", undefined_names=naming, word_ends=word_ends, heal=False)
     found = complete(model, PYTHON, split, options)
     assert (found.text, found.guarantee) == (None, "exact" if left == "x = " else "none")
