@@ -15,7 +15,6 @@ from pygls.io_ import StdoutWriter
 
 from fim_server.errors import is_exhaustion
 from fim_server.models.attempts import forget_all
-from fim_server.server import supervisor
 from fim_server.server.connection.calling import ListeningClient
 from fim_server.server.connection.client_process import ClientProcesses
 from fim_server.server.connection.listening import BoundedWriter, Endpoint, Listener
@@ -25,6 +24,7 @@ from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.logs import configure_logging
 from fim_server.server.messages import ACCEPTED, CURSOR, MOST_OF_NAME
 from fim_server.server.models.exhaustion import Exhaustion, leave_exhausted
+from fim_server.server.supervision import ServerReports
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.hidden import on_one_line
 from fim_server.workers.shared_models import SharedModels
@@ -35,7 +35,7 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 def create_server(settings: ServerSettings, version: str = "", models: SharedModels | None = None) -> FimLanguageServer:
     """A server of one client with all handlers registered; ``models``: shared with the process's other servers."""
     server = FimLanguageServer(settings, version, models)
-    server.begin_watch = lambda: supervisor.look_after(server)
+    server.supervisor.reports = ServerReports(server)
     server.feature(types.INITIALIZE)(lifecycle.on_initialize)
     server.feature(types.INITIALIZED)(lifecycle.on_initialized)
     server.feature(types.SHUTDOWN)(lifecycle.on_shutdown)

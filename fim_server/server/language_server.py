@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -35,8 +34,8 @@ from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.text.document import PositionEncoding
 from fim_server.text.hidden import escaped
-from fim_server.workers.budget import MemoryBudget
 from fim_server.workers.shared_models import SharedModels
+from fim_server.workers.supervisor import Supervisor
 from fim_server.workers.worker import CompletionWorker
 
 SERVER_NAME = "fim-server"
@@ -141,17 +140,9 @@ class FimLanguageServer(LanguageServer):
         """By document, what nobody waits for any more, and the next request may follow."""
         self.set_aside: dict[str, str] = {}
         """Documents that are not asked about until they change, and why, in words."""
-        self.watch: asyncio.Task[None] | None = None
-        """What looks after the worker while it is at work."""
-        self.budget = MemoryBudget(models.resident)
-        """What is dropped where the process has more memory than it may."""
-        self.is_ending = False
-        """Whether the process is about to end, because threads of it are stuck."""
-        self.end_process: Callable[[int], object] = os._exit
+        self.supervisor = Supervisor(self.worker, self.project, self.memory, lambda: self.settings.memory_mb)
         self.at_work = 0
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.begin_watch: Callable[[], None] = lambda: None
-        """Has the worker looked after, where the server was put together."""
         self.watch_client_process: Callable[[int | None], None] = lambda number: None
         """Function that makes this process end with the client's, where it serves that client alone."""
         self.ends_by: Callable[[BaseException], bool] = lambda error: False
@@ -196,8 +187,7 @@ class FimLanguageServer(LanguageServer):
             task.cancel()
         self.worker.close()
         self.project.close()
-        if self.watch is not None and not self.worker.is_at_work:
-            self.watch.cancel()
+        self.supervisor.close()
         if self.fetcher is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.fetcher.terminate()

@@ -18,7 +18,6 @@ from fim_server.server.documents.notebooks import cut_of
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests import is_same, look_up
-from fim_server.server.supervisor import look_after
 from fim_server.suggest.context.cursor import Place, silent, wants_single_line
 from fim_server.suggest.job import LANGUAGES, Request
 from fim_server.suggest.postprocess.blocks import owes_block
@@ -105,7 +104,7 @@ def read_at(
         return
     if cut.uri not in ls.set_aside and look_up(ls, request) is None:
         if rests:
-            ls.worker.read_at_rest(request)
+            ls.worker.prefetch_at_rest(request)
         else:
-            ls.worker.read_ahead(request, may_be_pair)
-        look_after(ls)
+            ls.worker.prefetch_prompt(request, may_be_pair)
+        ls.supervisor.begin()

@@ -23,7 +23,6 @@ from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.on_time import LateAnswerError, on_time
 from fim_server.server.status import tell_answered, tell_declined, tell_state_soon
-from fim_server.server.supervisor import look_after
 from fim_server.server.type_through import end_left, follow, leader_of, leave, remember
 from fim_server.suggest.answer_cache import Answer, Offer
 from fim_server.suggest.context.cursor import Place, silent, wants_single_line
@@ -250,7 +249,7 @@ async def recall(ls: FimLanguageServer, request: Request) -> Work | None:
     job = ls.worker.recall(request)
     if job is None:
         return None
-    look_after(ls)
+    ls.supervisor.begin()
     running = ls.running[request.uri] = UnderWay(request, job)
     try:
         return await asyncio.wrap_future(job.future)
@@ -278,7 +277,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
     if prefetching is not None and not joined:
         prefetching.job.cancelled.set()
     job = prefetching.job if joined and prefetching is not None else ls.worker.submit(request, recalls)
-    look_after(ls)
+    ls.supervisor.begin()
     running = ls.running[request.uri] = UnderWay(request, job)
     started = time.perf_counter()
     ls.at_work += 1
@@ -427,7 +426,7 @@ def confirm(ls: FimLanguageServer, request: Request, recalled: Answer) -> None:
 def prepare(ls: FimLanguageServer, request: Request) -> UnderWay:
     """Ask the worker for what nobody waits for."""
     ls.prefetching = UnderWay(request, ls.worker.submit(request))
-    look_after(ls)
+    ls.supervisor.begin()
     return ls.prefetching
 
 

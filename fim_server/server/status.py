@@ -113,12 +113,12 @@ def name_of(uri: str) -> str:
 
 def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
     """The status's field `memory`; what is not known is null."""
-    resident, allowed = resident_lately(), ls.budget.bytes_for(ls.settings.memory_mb)
+    resident, allowed, last = resident_lately(), ls.supervisor.allowed, ls.supervisor.budget.last
     return {
         "residentMb": None if resident is None else resident // MEGABYTE,
         "budgetMb": None if allowed is None else allowed // MEGABYTE,
         "projectMb": ls.project.size // MEGABYTE,
-        "dropped": None if ls.budget.last is None else str(ls.budget.last),
+        "dropped": None if last is None else str(last),
     }
 
 

@@ -46,7 +46,7 @@ from fim_server.suggest.sources.missing_names import doubt_of, with_imports
 from fim_server.suggest.sources.project import Project
 from fim_server.suggest.sources.project_suggestions import Recalls
 from fim_server.suggest.sources.scope_cache import Preferences
-from fim_server.system.blocking_pool import ASIDE, wait_for
+from fim_server.system.blocking_pool import BLOCKING_POOL, wait_for
 from fim_server.text.hidden import hidden_in, known_at
 from fim_server.tokens import masks
 
@@ -550,7 +550,7 @@ class Completer:
             if len(self._languages) >= MOST_LANGUAGES:
                 self._languages.clear()
             # The name of what is kept alive by what is done for it.
-            language = ASIDE.do((*key, id(loaded)), lambda: prepared(request, loaded))
+            language = BLOCKING_POOL.run((*key, id(loaded)), lambda: prepared(request, loaded))
             known = self._languages[key] = (language, now)
         return known[0]
 

@@ -1,1 +1,1 @@
-"""The process and its threads: memory, deadlines of threads, blocking work."""
+"""The operating system: memory, files, other processes, watched threads, and blocking work."""

@@ -1,4 +1,4 @@
-"""The process's memory: what it has, what its machine has, and giving back what is free."""
+"""Memory of this process and of its machine, and the return of free memory to the system."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CONTROL_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory
 
 
 def lately(seconds: float) -> Callable[[Callable[[], T]], Callable[[], T]]:
-    """Have a function asked no more often than so, and its last answer given in between."""
+    """Decorate a function so that its answer is reused for some seconds."""
 
-    def asked_less(ask: Callable[[], T]) -> Callable[[], T]:
+    def decorate(ask: Callable[[], T]) -> Callable[[], T]:
         known: list[tuple[float, T]] = []
 
         def answer() -> T:
@@ -34,23 +34,23 @@ def lately(seconds: float) -> Callable[[Callable[[], T]], Callable[[], T]]:
 
         return answer
 
-    return asked_less
+    return decorate
 
 
 def resident_bytes() -> int | None:
-    """Bytes of memory that the process holds now; None where the system does not tell (all but Linux)."""
+    """Return the bytes of memory that the process holds; None on systems other than Linux."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
 resident_lately = lately(1.0)(resident_bytes)
-"""As :func:`resident_bytes` was, a second ago at most: for what is told with each answer."""
+"""Return :func:`resident_bytes`, at most a second old: for the status that goes with each answer."""
 
 
 @lately(10.0)
 def machine_bytes() -> int | None:
-    """Bytes of memory of the machine, or of the container where it has less; None where the system does not tell."""
+    """Return the bytes of memory of the machine, or of the container if it has less; None if unknown."""
     found: list[int] = []
     with suppress(OSError, ValueError, AttributeError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -67,7 +67,7 @@ def container_bytes() -> int | None:
 
 
 def release_memory() -> None:
-    """Give back to the system what the engine and the C library hold free (the latter with glibc alone)."""
+    """Return the free memory of the engine and of the C library (glibc only) to the system."""
     _core.release_memory()
     trim = c_library_trim()
     if trim is not None:
@@ -76,7 +76,7 @@ def release_memory() -> None:
 
 @cache
 def c_library_trim() -> Any:
-    """``malloc_trim``, where the C library has it."""
+    """Return ``malloc_trim``, if the C library has it."""
     if not sys.platform.startswith("linux"):
         return None
     with suppress(OSError, AttributeError):

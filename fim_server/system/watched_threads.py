@@ -1,4 +1,4 @@
-"""Threads whose work is watched by stops: it shows that they are alive, and one that is stuck is given up."""
+"""Threads watched by their stops: work that looks at its stop is alive, and a stuck thread is given up."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SILENT_LOOKS = 10
-"""A thread that has looked at its stop at none of so many looks at it is stuck. They are counted, not timed: after a
-machine has slept, the first look finds a silence as long as the night."""
+"""Looks in a row without a sign of life after which a thread is stuck. They are counted, not timed: after the machine
+slept, the first look finds a silence as long as the night."""
 
 HANDING_OVER_SECONDS = 0.001
-"""How long a thread rests once it has what somebody asked for: who waits runs at once then, and not up to 5 ms later,
-when Python takes the thread's turn away from what it goes on with."""
+"""Rest of a thread after it has answered a request. The waiting thread then runs at once, and not up to 5 ms later,
+when Python makes the busy thread give way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a thread is at.
+    """Current work of a thread.
 
     Attributes:
-        is_asked: Whether somebody asked for it.
-        began: By ``time.monotonic``.
+        is_asked: Whether a request waits for it.
+        began: Time by ``time.monotonic``.
     """
 
     stop: Stop
@@ -41,34 +41,34 @@ class Step:
 
 
 class WatchedThread:
-    """A thread that does one thing after another, each watched by a stop, and can be given up."""
+    """Thread with a queue of work, each watched by a stop; it can be given up."""
 
     def __init__(self, name: str, begin: Callable[[], object] = lambda: None) -> None:
-        """``begin`` is called on the thread before all else."""
+        """``begin`` is called on the thread first of all."""
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=begin)
         self._lock = threading.Lock()
         self._step: Step | None = None
         self._promised: dict[Future[Any], Stop] = {}
-        """What is not done yet, and what watches it."""
+        """Unfinished work, and its stops."""
         self._seen: tuple[Step | None, int] = (None, 0)
         self._silent = 0
 
     @property
     def step(self) -> Step | None:
-        """What the thread is at."""
+        """Current work of the thread."""
         return self._step
 
     @property
     def is_busy(self) -> bool:
-        """Whether the thread is at something, or has something to do."""
+        """True while the thread has work, at hand or queued."""
         with self._lock:
             return bool(self._promised)
 
     def submit(self, stop: Stop, work: Callable[[], T], is_asked: bool = False) -> Future[T]:
-        """Queue some work, which ``stop`` watches; it is begun even where that is set.
+        """Queue work, which ``stop`` watches; it begins even if the stop is set. ``is_asked``: see :class:`Step`.
 
-        ``is_asked``: as in :class:`Step`. The future raises what the work does, and StoppedError once the thread was
-        given up. Raises RuntimeError where the thread was closed.
+        The future raises what the work raises, and StoppedError once the thread is given up. Raises RuntimeError if the
+        thread is closed.
         """
         promised: Future[T] = Future()
 
@@ -77,7 +77,7 @@ class WatchedThread:
             try:
                 with stop:
                     result = work()
-            except BaseException as error:  # noqa: BLE001  # it is for who waits
+            except BaseException as error:  # noqa: BLE001  # the waiting thread gets it
                 settle(promised, error=error)
             else:
                 settle(promised, result)
@@ -95,7 +95,7 @@ class WatchedThread:
         return promised
 
     def look(self) -> int:
-        """Look at the thread: for how many of these looks in a row its work has not looked at its stop."""
+        """Look at the thread; return the number of looks in a row in which its work has not looked at its stop."""
         step = self._step
         seen = (step, 0 if step is None else step.stop.looks)
         self._silent = self._silent + 1 if step is not None and seen == self._seen else 0
@@ -103,11 +103,11 @@ class WatchedThread:
         return self._silent
 
     def is_stuck(self) -> bool:
-        """Look at the thread: whether that is so for :data:`SILENT_LOOKS` of these looks."""
+        """Look at the thread; return whether it is stuck, by :data:`SILENT_LOOKS`."""
         return self.look() >= SILENT_LOOKS
 
     def close(self) -> None:
-        """Stop what the thread is at and what waits for it, have it drop what it has, and end it."""
+        """Stop the work at hand and the queued work, call :meth:`drop`, and end the thread."""
         with self._lock:
             stops = list(self._promised.values())
         for stop in stops:
@@ -117,22 +117,22 @@ class WatchedThread:
         self._executor.shutdown(wait=False)
 
     def give_up(self, error: BaseException | None = None) -> None:
-        """The same for a thread that is stuck: nobody waits for it any more, and who does gets an error."""
+        """Close a stuck thread: all who wait for its work get an error."""
         self.close()
         with self._lock:
             promised = list(self._promised)
         for one in promised:
-            settle(one, error=error or StoppedError("nothing was heard from the work for too long"))
+            settle(one, error=error or StoppedError("the work did not respond for too long"))
 
     def rest(self) -> None:
-        """Called on the thread after each work."""
+        """Called on the thread after each piece of work."""
 
     def drop(self) -> None:
-        """Called on the thread as the last of all."""
+        """Called on the thread last of all."""
 
 
 def settle(promised: Future[Any], result: object = None, error: BaseException | None = None) -> None:
-    """Give a future its end, unless it has one."""
+    """Finish a future, unless it is done."""
     with suppress(InvalidStateError):
         if error is not None:
             promised.set_exception(error)

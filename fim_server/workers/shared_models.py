@@ -1,4 +1,4 @@
-"""What the clients of a process share: loaded models above all, each loaded once, and freed with the last user."""
+"""Models shared by the clients of a process: each is loaded once, and freed with its last user."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ LOOK_SECONDS = 0.05
 """Time between two checks of the need to wait for another thread."""
 
 OVERDUE_SECONDS = 30.0
-"""A model that has been so long in coming is not waited for by who asks for it later: a network may have been gone."""
+"""Age of a loading for which later requests no longer wait, but begin again: the network may have been down."""
 
 
 class _Loading:
-    """A model on its way."""
+    """Loading of a model."""
 
     def __init__(self) -> None:
         self.found: Future[FimModel] = Future()
         self.began = time.monotonic()
         self.is_settled = threading.Event()
-        """Set once it has come, or another one is on its way in its place."""
+        """Set once it is done, or another loading has replaced it."""
 
     @property
     def is_overdue(self) -> bool:
@@ -49,13 +49,13 @@ class _Loading:
 
 
 class SharedModels:
-    """The models that are loaded, by what was asked for. Used from the threads of all workers.
+    """Loaded models by the settings that ask for them. Used on the threads of all workers.
 
     Attributes:
-        resident: For the budgets of memory (``MemoryBudget``). The protocol's thread's alone, as the next one.
-        given_up: The threads that any worker has given up, and that may not have come back.
-        warm: The turns of the models that have made passes before.
-        paces: How fast the models are, by their turns.
+        resident: Shared by the memory budgets (``MemoryBudget``), on the event loop's thread only.
+        given_up: Threads that workers have given up and that may not have come back; on the same thread only.
+        warm: Turns of the models that have made passes.
+        paces: Speeds of the models, by their turns.
     """
 
     def __init__(self) -> None:
@@ -69,15 +69,15 @@ class SharedModels:
         self._warming: WeakKeyDictionary[Turn, threading.Lock] = WeakKeyDictionary()
 
     def names(self) -> set[str | None]:
-        """What the models that are loaded, or on their way, were asked for by; None for the default."""
+        """Return the names by which models are loaded or being loaded; None for the default."""
         with self._lock:
             return {key[0] for key in (*self._loaded, *self._loading)}
 
     @contextmanager
     def warming_up(self, turn: Turn) -> Iterator[None]:
-        """Enter as the only thread that warms up the model of a turn; others wait and learn its pace.
+        """Enter as the only thread that warms up a turn's model; other threads wait and find its pace.
 
-        Raises StoppedError once this thread is told to stop, and RuntimeError where the model was given up.
+        Raises StoppedError once this thread is stopped, and RuntimeError if the model was given up.
         """
         with self._lock:
             lock = self._warming.setdefault(turn, threading.Lock())
@@ -94,14 +94,14 @@ class SharedModels:
             lock.release()
 
     def get(self, settings: ServerSettings, afresh: bool = False, tell: Amount | None = None) -> FimModel:
-        """The model that some settings ask for: loaded here, or by another worker, which is waited for.
+        """Return the model that ``settings`` ask for: load it, or wait for the worker that loads it.
 
-        One that is overdue is not waited for but begun again, and who waits for it already waits for that.
-        ``afresh``: load it again though it is loaded, for what is on the disk may be another now; who has it keeps it.
-        ``tell``: as :func:`fim_server.models.load.load_model` has it, if it is loaded here.
-        While the model in the cache is damaged, the embedded one takes its place.
-        Raises ModelError and the libraries' errors in each worker that waits; the next one tries again. Raises
-        StoppedError once this thread is told to stop while another worker loads the model.
+        An overdue loading begins again, and its waiting workers wait for the new one. A damaged model of the catalogue
+        is replaced by the embedded one.
+
+        ``afresh`` loads it from the disk even if it is loaded; its users keep theirs. ``tell``: see
+        :func:`fim_server.models.load.load_model`. Raises ModelError and errors of libraries in each worker that waits;
+        the next worker tries again. Raises StoppedError if this thread is stopped while another worker loads the model.
         """
         key = settings.model, settings.device, settings.runtime, settings.load_options
         has_waited = False
@@ -138,10 +138,10 @@ class SharedModels:
 
 
 def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
-    """Wait for another thread; ``wait`` waits for a number of seconds and returns whether that was enough.
+    """Wait for another thread; ``wait`` waits for some seconds and returns whether that was enough.
 
-    The waiting thread shows no sign of life: the other one may be stuck, which its watcher has to notice. Raises
-    StoppedError once this thread is told to stop.
+    The waiting thread shows no sign of life, so that the supervisor notices if the other thread is stuck. Raises
+    StoppedError once this thread is stopped.
     """
     stopped = threading.Event()
     with telling(stopped.set):
@@ -151,7 +151,7 @@ def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
 
 
 def load_or_stand_in(key: Key, tell: Amount | None) -> FimModel:
-    """Load a model, or the embedded one in place of one of the catalogue that is damaged. Raises as `load_model`."""
+    """Load a model, or the embedded one in place of a damaged one of the catalogue. Raises like `load_model`."""
     from fim_server.models.load import load_model
 
     try:

@@ -52,13 +52,13 @@ class Asked:
         self.fallback = None
         self.set_aside: dict[str, str] = {}
         self.protocol = SimpleNamespace(spellings=Spellings())
-        self.watch = SimpleNamespace(done=lambda: False)
+        self.supervisor = SimpleNamespace(begin=lambda: None)
         self.requests: list[tuple[Request, bool]] = []
         self.rests: list[Request] = []
         self.log_once = lambda *said: None
         self.worker = SimpleNamespace(
-            read_ahead=lambda request, pair: self.requests.append((request, pair)),
-            read_at_rest=self.rests.append,
+            prefetch_prompt=lambda request, pair: self.requests.append((request, pair)),
+            prefetch_at_rest=self.rests.append,
             model=object(),
         )
         self.document = OpenDocument(URI, source=text, encoding=PositionEncoding.UTF16, version=1, language_id="python")
@@ -271,8 +271,8 @@ def ready() -> CompletionWorker:
 
 
 def finish(worker: CompletionWorker) -> None:
-    for lane in tuple(worker._lanes.values()):
-        lane.submit(Stop(), lambda: None).result(PATIENCE)
+    for thread in tuple(worker._threads.values()):
+        thread.submit(Stop(), lambda: None).result(PATIENCE)
 
 
 def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +289,7 @@ def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytes
         return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))
 
     for uri in ("a", "b", "c"):
-        worker.read_ahead(request(uri))
+        worker.prefetch_prompt(request(uri))
     gate.set()
     finish(worker)
     assert sorted((uri, cancelled.is_set()) for uri, cancelled in found) == [("a", True), ("b", True), ("c", False)]
@@ -297,7 +297,7 @@ def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytes
     worker.submit(request("d")).future.result(PATIENCE)
     assert last.is_set()
     worker._loading = None
-    worker.read_ahead(request("e"))
+    worker.prefetch_prompt(request("e"))
     finish(worker)
     assert len(found) == 3
     worker.close()
@@ -328,7 +328,7 @@ def test_a_question_to_the_projects_memory_goes_first_and_what_was_read_goes_on(
         assert job is not None
         job.future.result(PATIENCE)
 
-    worker.read_ahead(request("a"))
+    worker.prefetch_prompt(request("a"))
     until(lambda: len(stops) == 1)
     recall("a")
     until(lambda: len(stops) == 2)
@@ -389,13 +389,13 @@ def test_nothing_is_read_ahead_while_somebody_waits_for_another_document(monkeyp
 
     job = worker.submit(request("waits"))
     assert begun.wait(PATIENCE)
-    worker.read_ahead(request("other"))
-    worker._lanes["other"].submit(Stop(), lambda: None).result(PATIENCE)
+    worker.prefetch_prompt(request("other"))
+    worker._threads["other"].submit(Stop(), lambda: None).result(PATIENCE)
     assert opened == []
     gate.set()
     job.future.result(PATIENCE)
     finish(worker)
-    worker.read_ahead(request("other"))
+    worker.prefetch_prompt(request("other"))
     finish(worker)
     assert opened == ["read"]
     worker.close()

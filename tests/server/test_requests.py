@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from fim_server.language import Stop
 from fim_server.language.stop import heed
-from fim_server.server import supervisor
+from fim_server.server import supervision
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models import loading
 from fim_server.server.models.loading import look_for_offer
@@ -22,6 +22,7 @@ from fim_server.suggest.answer_cache import Answer, Offer
 from fim_server.suggest.job import Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.system import blocking_pool
+from fim_server.workers import supervisor
 from fim_server.workers.worker import CompletionWorker
 from support.editors.connected import URI, Connected
 from support.editors.editor import INVALID_PARAMS, REQUEST_CANCELLED, Wire
@@ -233,7 +234,7 @@ async def test_a_server_is_shut_down_while_its_worker_is_replaced(
 ) -> None:
     """Nothing is loaded for nobody, and nothing fails."""
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(supervisor, "load", lambda ls: pytest.fail("a model is loaded"))
+    monkeypatch.setattr(supervision, "load", lambda ls: pytest.fail("a model is loaded"))
     model = client.server.worker.model
     assert model is not None
     work["request"] = lambda stop: model.forward([1], None)
@@ -241,7 +242,7 @@ async def test_a_server_is_shut_down_while_its_worker_is_replaced(
     await client.until(client.backend.begun.is_set)
     client.send(Wire.request("bye", "shutdown", None))
     assert "error" not in await client.answer("bye")
-    watch = client.server.watch
+    watch = client.server.supervisor.task
     assert watch is not None
     await asyncio.wait_for(watch, PATIENCE)
     assert model.turn.is_lost
@@ -257,7 +258,7 @@ def test_a_disk_that_does_not_answer_keeps_nobody_from_being_ready_nor_from_endi
     gate = threading.Event()
     monkeypatch.setattr(loading, "to_be_got", lambda wanted: gate.wait(PATIENCE))
     monkeypatch.setattr(loading, "OFFER_SECONDS", 0.01)
-    monkeypatch.setattr(loading, "ASIDE", blocking_pool.Aside())
+    monkeypatch.setattr(loading, "BLOCKING_POOL", blocking_pool.BlockingPool())
     server = FimLanguageServer(SETTINGS, "")
     done = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What looks at no stop is done aside: by few threads, however many requests come and go while a disk hangs."""
+"""Blocking work is done by few threads, however many requests come and go while a disk hangs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fim_server.suggest import pipeline
 from fim_server.suggest.job import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.system import blocking_pool
-from fim_server.system.blocking_pool import Aside, wait_for
+from fim_server.system.blocking_pool import BlockingPool, wait_for
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker
 from support.editors.watched import PATIENCE, give_model, until
@@ -40,32 +40,32 @@ def disk() -> Iterator[Disk]:
     disk.answers.set()
 
 
-def left(aside: Aside, key: str, disk: Disk) -> None:
+def left(pool: BlockingPool, key: str, disk: Disk) -> None:
     """Ask for something, and want it no more at once."""
     stop = Stop()
     stop.set()
     with stop, pytest.raises(StoppedError):
-        aside.do(key, disk.read)
+        pool.run(key, disk.read)
 
 
 def test_what_is_done_already_is_not_begun_again(disk: Disk) -> None:
-    pool = Aside()
+    pool = BlockingPool()
     for _ in range(20):
         left(pool, "a", disk)
     assert disk.reads == 1
     disk.answers.set()
-    assert pool.do("a", disk.read) == "read"
+    assert pool.run("a", disk.read) == "read"
     until(lambda: not pool._under_way)
-    assert pool.do("a", lambda: "anew") == "anew"
+    assert pool.run("a", lambda: "anew") == "anew"
 
 
 def test_there_are_no_more_threads_than_a_few_and_who_finds_none_waits_for_one(disk: Disk) -> None:
-    pool = Aside(most=2)
+    pool = BlockingPool(most=2)
     for number in range(20):
         left(pool, str(number), disk)
     assert disk.reads == 2
     found: list[str] = []
-    waiting = threading.Thread(target=lambda: found.append(pool.do("another", lambda: "done")), daemon=True)
+    waiting = threading.Thread(target=lambda: found.append(pool.run("another", lambda: "done")), daemon=True)
     waiting.start()
     time.sleep(0.05)
     assert found == []
@@ -78,11 +78,11 @@ def test_what_goes_wrong_is_told_to_who_waits_and_tried_again() -> None:
     def fail() -> str:
         raise LanguageError("no such language")
 
-    pool = Aside()
+    pool = BlockingPool()
     for _ in range(2):
         with pytest.raises(LanguageError, match="no such language"):
-            pool.do("a", fail)
-    assert pool.do("a", lambda: "found") == "found"
+            pool.run("a", fail)
+    assert pool.run("a", lambda: "found") == "found"
 
 
 def test_what_comes_as_soon_as_it_is_waited_for_no_longer_is_had() -> None:
@@ -112,7 +112,7 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
         return Language.load("python")
 
     monkeypatch.setattr(Request, "language", language)
-    monkeypatch.setattr(pipeline, "ASIDE", Aside())
+    monkeypatch.setattr(pipeline, "BLOCKING_POOL", BlockingPool())
     worker = CompletionWorker(ServerSettings(prefetch=False))
     give_model(worker)
     before, last = threading.active_count(), None
@@ -121,7 +121,7 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
         last = worker.submit(Request("a", split, "python", "a.py", False, True, ServerSettings(prefetch=False)))
         until(lambda: disk.reads)
     assert last is not None
-    until(lambda: len(worker._lanes["a"]._promised) == 1)
+    until(lambda: len(worker._threads["a"]._promised) == 1)
     assert disk.reads == 1
     assert threading.active_count() - before <= 2  # the document's, and the one that reads
     last.cancelled.set()
@@ -130,5 +130,5 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
 
 
 def test_the_process_has_as_few_of_them_for_all_its_clients() -> None:
-    assert vars(pipeline)["ASIDE"] is blocking_pool.ASIDE
-    assert blocking_pool.ASIDE._most == blocking_pool.MOST_ASIDE
+    assert vars(pipeline)["BLOCKING_POOL"] is blocking_pool.BLOCKING_POOL
+    assert blocking_pool.BLOCKING_POOL._most == blocking_pool.MOST_THREADS

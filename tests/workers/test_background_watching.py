@@ -13,7 +13,6 @@ from lsprotocol import types
 from fim_server.errors import ModelError, StoppedError
 from fim_server.language import Language, Session, Stop
 from fim_server.models.model import FimModel
-from fim_server.server import supervisor
 from fim_server.server.app import create_server
 from fim_server.server.handlers.lifecycle import on_changed, on_closed
 from fim_server.server.language_server import FimLanguageServer
@@ -26,7 +25,7 @@ from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.suggest.settings import ServerSettings
 from fim_server.system.watched_threads import SILENT_LOOKS, WatchedThread
 from fim_server.text.reuse import Sessions
-from fim_server.workers import shared_models, worker
+from fim_server.workers import shared_models, supervisor, worker
 from fim_server.workers.shared_models import SharedModels
 from fim_server.workers.worker import CompletionWorker
 from support.editors.watched import PATIENCE, SETTINGS, Blocked, Gated, give_model, loaded, model_on, request, until
@@ -65,7 +64,7 @@ def begun(sessions: Stuck, finisher: Finisher, right: str, uri: str = URI) -> Bl
 
 def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
     """Look so often, and once before, from when on silence is counted."""
-    return [(one.uri, one.finishing) for _ in range(count + 1) for one in worker.look_after()]
+    return [(one.uri, one.in_background) for _ in range(count + 1) for one in worker.look_after()]
 
 
 def test_closing_a_thread_stops_what_it_is_at_and_what_waits_for_it() -> None:
@@ -108,7 +107,7 @@ def test_the_text_is_not_begun_again_and_the_document_once_it_has_changed(stuck:
     assert watched.unfinished.documents == [URI]
     finisher.finish(URI, PYTHON, "x = ", "\none\n")
     finisher.finish(URI, PYTHON, "x = ", "\nwhere the cursor was moved to\n")
-    Finisher(stuck, 10**9, watched.unfinished).finish(URI, PYTHON, "x = ", "\none\n")  # of another lane, later
+    Finisher(stuck, 10**9, watched.unfinished).finish(URI, PYTHON, "x = ", "\none\n")  # of another thread, later
     assert not finisher.is_busy
     watched.unfinished.changed(URI)
     assert watched.unfinished.documents == []
@@ -166,7 +165,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FimLanguageServer]:
     monkeypatch.setattr(server, "log", lambda kind, message: said.append(message))
     monkeypatch.setattr(server, "window_show_message", said.append)
     monkeypatch.setattr(server.protocol, "notify", lambda method, status: said.append((method, status)))
-    monkeypatch.setattr(server, "end_process", lambda status: said.append(("ended", status)))
+    monkeypatch.setattr(server.supervisor, "end_process", lambda status: said.append(("ended", status)))
     server.said_here = said  # type: ignore[attr-defined]
     yield server
     server.worker.close()
@@ -208,12 +207,12 @@ async def test_the_status_says_which_documents_are_read_in_part(
     monkeypatch.setattr(Completer, "_answer", answer)
     monkeypatch.setattr(server, "open_document", lambda uri: None)
     server.worker.submit(request(URI))
-    server.begin_watch()
+    server.supervisor.begin()
     await eventually(lambda: server.usage.replaced)
     assert status_of(server)["inPart"] == [URI]
     assert "read in part until they change: a b.py" in status_of(server)["message"]
     assert "setAside" not in status_of(server)
-    assert "by a part of it until it changes" in said_by(server)
+    assert "use a part of the file until it changes" in said_by(server)
     changed = types.VersionedTextDocumentIdentifier(2, URI)
     on_changed(server, types.DidChangeTextDocumentParams(changed, []))
     assert "inPart" not in status_of(server)
@@ -248,7 +247,6 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr("fim_server.models.load.load_model", disk)
     monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
     monkeypatch.setattr(worker, "LOADING_LOOKS", 5)
-    monkeypatch.setattr(supervisor, "LOADING_LOOKS", 60)
     monkeypatch.setattr(shared_models, "OVERDUE_SECONDS", 0.0)
     yield disk
     disk.gate.set()
@@ -262,8 +260,8 @@ async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
     await eventually(lambda: server.overdue)
     status = status_of(server)
     assert status["state"] == "loading"
-    assert status["message"] == "loading the model: nothing heard of it for 0.6 s"
-    assert said_by(server).count("it is waited for until the model is loaded again") == 1
+    assert status["message"] == "loading the model: no progress for 30 s"
+    assert said_by(server).count("to stop waiting, reload or choose another model") == 1
     assert not first.done()
     await asyncio.wait_for(reload(server), PATIENCE)
     await asyncio.wait_for(first, PATIENCE)  # whoever had it loaded gets their answer
@@ -292,7 +290,7 @@ async def test_a_server_that_ends_waits_for_no_model(server: FimLanguageServer, 
     loading = asyncio.ensure_future(load(server))
     server.tasks.add(loading)
     await eventually(lambda: disk.began)
-    watch = server.watch
+    watch = server.supervisor.task
     assert watch is not None
     server.close()
     await asyncio.wait_for(watch, PATIENCE)
@@ -383,7 +381,7 @@ def test_a_client_whose_first_pass_does_not_end_keeps_no_other_from_the_model(
     backend.begun.clear()
     loading = comes.load()
     assert backend.begun.wait(PATIENCE)
-    waiting = has._lane("b").submit(Stop(), lambda: model.forward([1], None))
+    waiting = has._thread_of("b").submit(Stop(), lambda: model.forward([1], None))
     looks(comes)
     assert isinstance(loading.exception(0), ModelError)
     assert isinstance(waiting.exception(PATIENCE), RuntimeError | StoppedError)

@@ -19,7 +19,7 @@ from fim_server.language import Language, Stop
 from fim_server.models.model import FimModel
 from fim_server.models.options import LoadOptions
 from fim_server.recovery.budget import Budget
-from fim_server.server import supervisor
+from fim_server.server import supervision
 from fim_server.server.app import create_server
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.handlers.commands import on_explain
@@ -35,6 +35,7 @@ from fim_server.system import process
 from fim_server.system.watched_threads import SILENT_LOOKS
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.workers import budget as budgets
+from fim_server.workers import supervisor
 from fim_server.workers.budget import LEAST_MB, MEGABYTE, ROOM_MB, SESSIONS_SHARE, MemoryBudget, Step
 from fim_server.workers.shared_models import SharedModels
 from fim_server.workers.worker import CompletionWorker
@@ -62,7 +63,7 @@ def server(work: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Fi
     said: list[Any] = []
     monkeypatch.setattr(server, "log", lambda kind, message: said.append(message))
     monkeypatch.setattr(server.protocol, "notify", lambda method, status: said.append((method, status)))
-    monkeypatch.setattr(server, "end_process", lambda status: said.append(("ended", status)))
+    monkeypatch.setattr(server.supervisor, "end_process", lambda status: said.append(("ended", status)))
     server.said_here = said  # type: ignore[attr-defined]
     yield server
     server.worker.close()
@@ -126,7 +127,7 @@ def test_a_thread_that_is_slow_and_answers_is_left_alone(work: dict[str, Any]) -
     work["slow"] = in_the_engine
     job = worker.submit(request("slow"))
     assert begun.wait(PATIENCE)
-    step = worker._lanes["slow"].step
+    step = worker._threads["slow"].step
     assert step is not None
     for _ in range(3 * SILENT_LOOKS):
         before = step.stop.looks
@@ -194,15 +195,15 @@ async def test_a_server_whose_client_has_gone_looks_after_its_threads(
     async def load(ls: object) -> None:
         pytest.fail("nobody is there for whom a model would be loaded")
 
-    monkeypatch.setattr(supervisor, "load", load)
+    monkeypatch.setattr(supervision, "load", load)
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     backend = give_model(server.worker)
     model = server.worker.model
     assert model is not None
     work["a"] = lambda: model.forward([1], None)
     job = server.worker.submit(request("a"))
-    supervisor.look_after(server)
-    watch = server.watch
+    server.supervisor.begin()
+    watch = server.supervisor.task
     assert watch is not None
     assert backend.begun.wait(PATIENCE)
     server.close()
@@ -214,8 +215,8 @@ async def test_a_server_whose_client_has_gone_looks_after_its_threads(
 
 @pytest.mark.asyncio
 async def test_a_server_without_work_ends_with_its_client(server: FimLanguageServer) -> None:
-    supervisor.look_after(server)
-    watch = server.watch
+    server.supervisor.begin()
+    watch = server.supervisor.task
     assert watch is not None
     server.close()
     with pytest.raises(asyncio.CancelledError):
@@ -315,7 +316,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     async def load(ls: object) -> None:
         pass
 
-    monkeypatch.setattr(supervisor, "load", load)
+    monkeypatch.setattr(supervision, "load", load)
     monkeypatch.setattr(server, "open_document", lambda uri: object() if is_open else None)
     backend = give_model(server.worker)
     model = server.worker.model
@@ -328,7 +329,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     waiting = server.worker.submit(request("other"))
     deadline = time.monotonic() + PATIENCE
     while not server.usage.replaced:
-        supervisor.look(server)
+        server.supervisor.look()
         await asyncio.sleep(0.01)
         assert time.monotonic() < deadline
     assert model.turn.is_lost
@@ -358,11 +359,11 @@ async def test_the_document_is_not_asked_about_until_it_changes(
     stuck = work["file:///a%20b.py"] = Blocked()
     job = server.worker.submit(request("file:///a%20b.py"))
     assert stuck.begun.wait(PATIENCE)
-    while not supervisor.look(server):
+    while not server.supervisor.look():
         pass
     assert job.future.done()
     assert list(server.set_aside) == ["file:///a%20b.py"]
-    assert any("has not answered for 5 s" in str(one) for one in said_by(server))
+    assert any("did not respond for 5 s" in str(one) for one in said_by(server))
     status = status_of(server)
     assert status["setAside"] == ["file:///a%20b.py"]
     assert "a b.py" in status["message"]
@@ -380,7 +381,7 @@ async def test_no_question_is_asked_about_a_document_that_is_set_aside(
     with pytest.raises(JsonRpcInvalidParams) as refusal:
         await on_explain(server, {"uri": "a", "position": {"line": 0, "character": 4}})
     assert "its worker was replaced" in str(refusal.value)
-    assert not server.worker._lanes
+    assert not server.worker._threads
 
 
 def document(uri: str) -> OpenDocument:
@@ -399,7 +400,7 @@ async def test_a_request_in_its_pause_asks_nothing_once_its_document_is_closed(s
     assert "a" in server.overtaken
     on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
     assert await asyncio.wait_for(answering, PATIENCE) is None
-    assert not server.worker._lanes
+    assert not server.worker._threads
 
 
 @pytest.mark.asyncio
@@ -429,8 +430,8 @@ async def test_a_request_whose_thread_was_given_up_is_answered(
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     found = await asyncio.wait_for(ask(), PATIENCE)
     assert found.answer.reason == server.set_aside["a"]
-    assert server.watch is not None
-    await asyncio.wait_for(server.watch, PATIENCE)  # it ends where there is nothing to look after
+    assert server.supervisor.task is not None
+    await asyncio.wait_for(server.supervisor.task, PATIENCE)  # it ends where there is nothing to look after
     stuck.gate.set()
 
 
@@ -441,9 +442,9 @@ async def test_a_process_with_too_many_stuck_threads_ends(server: FimLanguageSer
         work[str(number)] = one
         server.worker.submit(request(str(number)))
         assert one.begun.wait(PATIENCE)
-    while not supervisor.look(server):
+    while not server.supervisor.look():
         pass
-    assert server.is_ending
+    assert server.supervisor.is_ending
     assert status_of(server)["state"] == "error"
     for _ in range(200):
         if ("ended", supervisor.STUCK) in said_by(server):
@@ -509,7 +510,7 @@ async def test_sessions_may_hold_a_part_of_the_budget(
     worker = server.worker
     monkeypatch.setattr(supervisor, "resident_bytes", lambda: 1)
     server.settings = server.settings.having("memory_mb", 2000)
-    supervisor.look(server)
+    server.supervisor.look()
     assert worker.session_memory.most == 2000 * MEGABYTE // SESSIONS_SHARE
     # Each document has a thread; what they keep is counted together, and what is not in use is the others' to take.
     contexts = worker.make_contexts(), worker.make_contexts()
@@ -527,11 +528,13 @@ def test_what_a_thread_has_done_uses_no_session_any_more() -> None:
     worker.session_memory.most = 1
     python = Language.load("python")
     for uri in ("a", "b", "c"):
-        lane = worker._lane(uri)
-        lane.submit(Stop(), partial(lane.completer.contexts.open, uri, python, Split("x = ", "\n"))).result(PATIENCE)
+        thread = worker._thread_of(uri)
+        thread.submit(Stop(), partial(thread.completer.contexts.open, uri, python, Split("x = ", "\n"))).result(
+            PATIENCE
+        )
         while worker.is_at_work:
             pass
-    kept = [lane.completer.contexts._sessions.knows(python, "\n") for lane in worker._lanes.values()]
+    kept = [thread.completer.contexts._sessions.knows(python, "\n") for thread in worker._threads.values()]
     worker.close()
     assert kept == [False, False, True]
 
@@ -547,7 +550,7 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
     async def load(ls: object) -> None:
         loads.append(ls)
 
-    monkeypatch.setattr(supervisor, "load", load)
+    monkeypatch.setattr(supervision, "load", load)
     worker = server.worker
     readings = worker._loaded()
     assert readings is not None
@@ -556,14 +559,14 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
         worker.submit(request(uri)).future.result(PATIENCE)
     while worker.is_at_work:
         pass
-    assert supervisor.look(server)
-    assert not worker._lanes
+    assert server.supervisor.look()
+    assert not worker._threads
     assert readings.readings.short._known == []
     assert status_of(server)["memory"]["dropped"] == "caches"
     assert status_of(server)["memory"]["budgetMb"] == 600
     worker.submit(request("a")).future.result(PATIENCE)
-    assert supervisor.look(server)
-    assert not worker._lanes
+    assert server.supervisor.look()
+    assert not worker._threads
     assert status_of(server)["memory"]["dropped"] == "sessions"
     assert worker.model is not None
     server.project.opened("a")
@@ -571,18 +574,18 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
     assert server.project.memory.settle()
     assert server.project.memory.sizes()["bytes"] > 10_000
     known = server.project.memory
-    assert supervisor.look(server)
+    assert server.supervisor.look()
     assert server.project.size < 10_000
     assert server.project.memory is not known
     assert status_of(server)["memory"]["dropped"] == "project"
     assert worker.model is not None
-    assert supervisor.look(server)
+    assert server.supervisor.look()
     assert worker._loading is None
     assert status_of(server)["memory"]["dropped"] == "worker"
     for task in tuple(server.tasks):
         await task
     assert loads == [server]
-    assert not supervisor.look(server)
+    assert not server.supervisor.look()
     assert sum("setting memoryMb" in str(one) for one in said_by(server)) == 4
 
 
@@ -602,11 +605,11 @@ def test_a_large_sessions_memory_goes_back_when_its_document_is_closed(monkeypat
     process.release_memory()
     before = process.resident_bytes() or 0
     worker.submit(request("a")).future.result(10 * PATIENCE)
-    lane = worker._lanes["a"]
+    thread = worker._threads["a"]
     grown = (process.resident_bytes() or 0) - before
     assert grown > 10 * MEGABYTE
     worker.forget("a")
-    lane._executor.shutdown(wait=True)
+    thread._executor.shutdown(wait=True)
     left = (process.resident_bytes() or 0) - before
     assert left < grown / 3
 

@@ -25,7 +25,7 @@ from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.suggest.ranking.red_flags import NO_DOUBT
 from fim_server.system.watched_threads import Step
 from fim_server.workers import worker as workers
-from fim_server.workers.document_thread import Lane
+from fim_server.workers.document_thread import DocumentThread
 from fim_server.workers.worker import CompletionWorker
 from support.editors.watched import PATIENCE, SETTINGS, Blocked, loaded, request, until
 
@@ -61,7 +61,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
 def begun(worker: CompletionWorker, uri: str) -> None:
     """Wait until a document's thread is at work."""
     deadline = time.monotonic() + PATIENCE
-    while worker._lanes[uri].step is None and time.monotonic() < deadline:
+    while worker._threads[uri].step is None and time.monotonic() < deadline:
         time.sleep(0.001)
     time.sleep(0.05)
 
@@ -133,7 +133,7 @@ def test_a_language_that_is_long_in_coming_keeps_its_request_alive_and_not_its_t
     monkeypatch.setattr(Request, "language", language)
     waiting = worker.submit(request("a", "x = ", "\n"))
     assert begun.wait(PATIENCE)
-    step = worker._lanes["a"].step
+    step = worker._threads["a"].step
     assert step is not None
     for _ in range(3):
         looks, deadline = step.stop.looks, time.monotonic() + PATIENCE
@@ -149,7 +149,7 @@ def test_no_more_documents_than_a_few_are_at_work_and_kept(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "MOST_AT_WORK", 2)
-    monkeypatch.setattr(workers, "MOST_LANES", 3)
+    monkeypatch.setattr(workers, "MOST_THREADS", 3)
     jobs = []
     for number in range(3):
         jobs.append(worker.submit(request(str(number), "x = [", LONG)))
@@ -161,7 +161,7 @@ def test_no_more_documents_than_a_few_are_at_work_and_kept(
         job.future.result(PATIENCE)
     for number in range(10):
         assert worker.submit(request(f"short {number}", "x = ", "\n")).future.result(PATIENCE) is not None
-    assert len(worker._lanes) <= 4
+    assert len(worker._threads) <= 4
 
 
 def at_work(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, count: int) -> dict[str, Blocked]:
@@ -182,12 +182,12 @@ def test_reading_ahead_takes_nobodys_place_that_waits(
     for uri in ("0", "1", "2"):
         jobs.append(worker.submit(request(uri)))
         assert work[uri].begun.wait(PATIENCE)
-    worker.read_ahead(request("ahead"))
+    worker.prefetch_prompt(request("ahead"))
     assert not any(job.cancelled.is_set() for job in jobs)
-    assert "ahead" not in worker._lanes
+    assert "ahead" not in worker._threads
     work["0"].gate.set()
-    until(lambda: worker._lanes["0"].step is None)
-    worker.read_ahead(request("ahead"))
+    until(lambda: worker._threads["0"].step is None)
+    worker.prefetch_prompt(request("ahead"))
     assert work["ahead"].begun.wait(PATIENCE)
     for one in work.values():
         one.gate.set()
@@ -199,12 +199,12 @@ def test_what_nobody_waits_for_makes_room_first(worker: CompletionWorker, monkey
     jobs = {}
     for uri in ("0", "1", "ahead", "2"):
         if uri == "ahead":
-            worker.read_ahead(request(uri))
+            worker.prefetch_prompt(request(uri))
         else:
             jobs[uri] = worker.submit(request(uri))
         assert work[uri].begun.wait(PATIENCE)
     assert not any(job.cancelled.is_set() for job in jobs.values())
-    assert "ahead" not in worker._lanes
+    assert "ahead" not in worker._threads
     for one in work.values():
         one.gate.set()
 
@@ -213,14 +213,14 @@ def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(work
     worker.submit(request("a", "x = ", "\n")).future.result(PATIENCE)
     at_work = Step(Stop(), True, 0.0)
 
-    class Ending(Lane):
+    class Ending(DocumentThread):
         steps = iter([at_work])
 
         @property
         def step(self) -> Step | None:
             return next(self.steps, None)
 
-    worker._lanes["a"].__class__ = Ending
+    worker._threads["a"].__class__ = Ending
     assert worker.submit(request("b", "x = ", "\n")).future.result(PATIENCE) is not None
 
 
@@ -257,7 +257,7 @@ def test_a_question_that_nobody_waits_for_ends(worker: CompletionWorker) -> None
 
 
 def test_reading_ahead_leaves_a_file_for_what_is_asked(worker: CompletionWorker) -> None:
-    worker.read_ahead(request("slow", "x = [", LONG))
+    worker.prefetch_prompt(request("slow", "x = [", LONG))
     begun(worker, "slow")
     assert worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE) is not None
 

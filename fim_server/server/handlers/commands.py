@@ -22,7 +22,6 @@ from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
 from fim_server.server.status import tell_status
-from fim_server.server.supervisor import look_after
 from fim_server.suggest.job import LANGUAGES, Request
 from fim_server.text.hidden import on_one_line
 
@@ -61,7 +60,7 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         told, cancelled = ls.worker.explain(
             request, lambda explained: explanation_json(asked, position, explained, text)
         )
-        look_after(ls)
+        ls.supervisor.begin()
         ls.protocol.once_cancelled(cancelled.set)
         try:
             return await asyncio.wrap_future(told)

@@ -25,7 +25,7 @@ def read_project(ls: FimLanguageServer) -> None:
             folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.remembers(name, ls.learnt)]
         ls.project.read(folders, {suffix: name for name in languages for suffix in Language.suffixes_of(name)})
-        ls.begin_watch()
+        ls.supervisor.begin()
 
 
 def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | None) -> None:

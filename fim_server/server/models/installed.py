@@ -20,7 +20,7 @@ from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import cached_folder
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.messages import MOST_OF_NAME
-from fim_server.system.blocking_pool import ASIDE
+from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.text.hidden import on_one_line
 from fim_server.workers.shared_models import SharedModels
 
@@ -79,7 +79,7 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
 
 async def looked_up(key: tuple[object, ...], work: Callable[[], T]) -> T:
     """What a look at the disk comes to. Raises what it raises, and ModelError where the disk does not answer."""
-    begun = ASIDE.begin(key, work)
+    begun = BLOCKING_POOL.begin(key, work)
     if begun is None:
         raise ModelError(SILENT_DISK)
     try:

@@ -16,7 +16,7 @@ from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguage
 from fim_server.server.messages import MOST_OF_NAME
 from fim_server.server.models.indexing import read_project
 from fim_server.server.status import offer_in_words, tell_status
-from fim_server.system.blocking_pool import ASIDE
+from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.system.process import resident_bytes
 from fim_server.text.hidden import on_one_line
 
@@ -83,7 +83,7 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
         if newer.is_set():
             return
         future = ls.worker.load(report, arrive)
-        ls.begin_watch()
+        ls.supervisor.begin()
         tell_status(ls)
         model = await unless(newer, asyncio.wrap_future(future))
     except (AwayError, SilentError) as error:
@@ -102,7 +102,7 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
             return
         if ls.learnt is not None:
             read_project(ls)  # which languages these are was not known before
-        ls.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
+        ls.supervisor.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
         name = on_one_line(model.name, MOST_OF_NAME)
         ls.log(
             types.MessageType.Info,
@@ -138,7 +138,7 @@ async def is_there_now(settings: ServerSettings) -> bool:
     from fim_server.models.remote.load import is_there
 
     name, options = settings.model or "", settings.load_options
-    begun = ASIDE.begin(("endpoint", name), lambda: is_there(name, options))
+    begun = BLOCKING_POOL.begin(("endpoint", name), lambda: is_there(name, options))
     try:
         return begun is not None and await asyncio.wait_for(asyncio.wrap_future(begun), THERE_SECONDS)
     except (FimServerError, TimeoutError):
@@ -180,7 +180,7 @@ def amount_in_words(done: int, total: int) -> str:
 async def look_for_offer(ls: FimLanguageServer) -> None:
     """Find out whether a better model can be had; nothing is known of it where the disk does not answer."""
     wanted = ls.settings.model
-    begun = ASIDE.begin(("offer", wanted), lambda: to_be_got(wanted))
+    begun = BLOCKING_POOL.begin(("offer", wanted), lambda: to_be_got(wanted))
     try:
         # Not on a thread of the loop's own, for which its end waits.
         ls.offer = None if begun is None else await asyncio.wait_for(asyncio.wrap_future(begun), OFFER_SECONDS)

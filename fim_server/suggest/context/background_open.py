@@ -1,7 +1,7 @@
 """Opening in the background what did not fit while somebody waited, so that it is there at the next keystroke.
 
 A thread of its own does it, below the priority of those that answer where the system lets a thread have one. A document
-has one text at a time to be finished: that where its cursor was last. A thread that is stuck is given up as a lane is.
+has one text at a time to be finished: that where its cursor was last. A stuck thread is given up.
 """
 
 from __future__ import annotations

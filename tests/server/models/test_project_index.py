@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from fim_server.server import supervisor
 from fim_server.server.app import create_server
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models import indexing
 from fim_server.server.status import STATUS
+from fim_server.workers import supervisor
 from fim_server.workers.budget import MEGABYTE
 from support.editors.editor import Wire, wired
 from support.editors.watched import SETTINGS, give_model
@@ -75,14 +75,14 @@ def test_the_server_is_looked_after_while_files_are_read(
     server: tuple[FimLanguageServer, list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ls, _ = server
-    ls.project = project = Reading([])  # type: ignore[assignment]
+    ls.project = ls.supervisor._project = project = Reading([])  # type: ignore[assignment]
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(supervisor, "resident_bytes", lambda: 1 << 50)
 
     async def looked_after() -> None:
-        supervisor.look_after(ls)
-        assert ls.watch is not None
-        await ls.watch
+        ls.supervisor.begin()
+        assert ls.supervisor.task is not None
+        await ls.supervisor.task
 
     asyncio.run(asyncio.wait_for(looked_after(), 30))
     assert not project.is_reading

@@ -178,7 +178,7 @@ def test_the_setting_decides(
     project: Project, model: FimModel, ask: Callable[..., Request], wanted: str, shows: bool
 ) -> None:
     worker = CompletionWorker(ServerSettings(), project=project)
-    completer = worker._lane("file:///a.py").completer
+    completer = worker._thread_of("file:///a.py").completer
     language = ask().language()
     context = completer._context(ask(project_context=wanted), model, language)
     assert (context is not None) == shows

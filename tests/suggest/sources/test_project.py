@@ -296,7 +296,7 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
     assert cuts_of_lines("a = b\nc = d(\ne)", [1, 5, 11, 15]) == (1, 5, 15)
     uri = (tmp_path / "here.py").as_uri()
     worker = CompletionWorker(ServerSettings(), project=certain)
-    completer = worker._lane(uri).completer
+    completer = worker._thread_of(uri).completer
 
     def recalled(text: str, single_line: bool = False) -> list[str]:
         split = told(certain, uri, text, text.index("|"))
@@ -370,7 +370,7 @@ def test_the_model_reads_drafts_ahead_and_writes_the_same(project: Project, tmp_
 
 def test_the_setting_decides_whether_anything_is_drafted(project: Project) -> None:
     worker = CompletionWorker(ServerSettings(), project=project)
-    completer = worker._lane("file:///a.py").completer
+    completer = worker._thread_of("file:///a.py").completer
     for value in (True, False):
         settings = replace(ServerSettings(), project_memory=value)
         request = Request("file:///a.py", Split("", ""), "python", "a.py", False, True, settings)

@@ -86,8 +86,8 @@ def test_what_is_sure_does_not_wait_for_the_models_pass(
     assert work is not None
     assert work.origin == "memory"
     assert begun.wait(PATIENCE)
-    lane = worker._lanes[asked.uri]
-    assert lane.is_busy, "its reading is waited for before it is used again"
+    thread = worker._threads[asked.uri]
+    assert thread.is_busy, "its reading is waited for before it is used again"
     again = worker.submit(asked).future
     gate.set()
     written = again.result(PATIENCE)
