@@ -31,9 +31,12 @@ GUIDES = {
     "Use": [
         *("docs/guarantee.md", "docs/editors.md", "docs/cli.md", "docs/models.md", "docs/languages.md"),
         *("docs/tutorial.md", "docs/python.md", "docs/go.md", "docs/python-api.md"),
-        *("docs/measuring.md", "docs/training.md"),
+        *("docs/measuring.md", "docs/training.md", "docs/why-nothing-shown.md"),
     ],
-    "Understand": ["docs/architecture.md", "docs/design.md", "docs/security.md", "docs/decisions", "docs/glossary.md"],
+    "Understand": [
+        *("docs/architecture.md", "docs/where-to-change.md", "docs/design.md", "docs/security.md"),
+        *("docs/decisions", "docs/glossary.md"),
+    ],
     "Contracts": ["docs/protocol.md", "docs/evaluation.md"],
     "Figures": ["docs/results", "fim_server/models/embedded/MODEL_CARD.md"],
     "Take part": ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"],
