@@ -164,7 +164,7 @@ function page(outcomes, judgements, remarks) {
     .map(([verdict, count]) => `${count} ${verdict}`);
   const rows = outcomes.map(({ situation, offered, asked, log }, index) => {
     const origin = /from the (\w+)/.exec(log)?.[1] ?? "";
-    const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; asked for: ${beginning(asked)}`}`;
+    const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; on request: ${beginning(asked)}`}`;
     const cells = [
       index + 1,
       `[${situation.name}](situations/${pictureName(situation, index)})`,
@@ -177,28 +177,23 @@ function page(outcomes, judgements, remarks) {
     return `| ${cells.join(" | ")} |`;
   });
   const pictures = outcomes.map(
-    ({ situation }, index) =>
-      `${index + 1}. ${situation.name}, in \`${situation.file}\`\n\n   ![${situation.name}](situations/${pictureName(situation, index)})\n`,
+    ({ situation }, index) => `${index + 1}. ![${situation.name}](situations/${pictureName(situation, index)})`,
   );
   return `# Ordinary situations
 
-<!-- Written by ./dev vscode --situations; what is judged stands in vscode-extension/e2e/situations/judgements.json. -->
+<!-- Written by ./dev vscode --situations from vscode-extension/e2e/situations/judgements.json and remarks.md. -->
 
     ./dev vscode --situations
 
-What somebody typing sees: ${outcomes.length} situations in a small project of our own
-([\`vscode-extension/e2e/situations/\`](../vscode-extension/e2e/situations/project/lending/library.py)), typed by the hands
-of a test into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and its default settings, but for no
-deadline: how much it reads is what this machine has read by the time that the last key is pressed. In each, some
-code was taken out of its file, on the disk as well, and the beginning of it is typed again. The situations were chosen
-before any of them was typed.
+A test types ${outcomes.length} situations of a [small project](../vscode-extension/e2e/situations/project/lending/library.py)
+into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and default settings, but no deadline. Each
+removes code from its file, also on disk, and types its beginning again. The situations were chosen beforehand, and each
+suggestion was judged by reading. *Wanted*: a user would accept it; *plausible*: sensible code that does not belong
+there; *nonsense*: code that no programmer would write there. Without an automatic suggestion, one was requested.
 
-*Wanted*: somebody would accept it; *plausible*: sensible code, but not what belongs there; *nonsense*: no one would write
-that there. Judged by reading, each text once. Where nothing was offered it was asked for explicitly, too.
+**${counts.join(", ")}.** The aim is 15 wanted and at most 3 nonsense.
 
-**${counts.join(", ")}.** Aimed at: 15 wanted, and at most 3 nonsense.
-
-| | situation | typed | offered | what stood there | from | judged |
+| | situation | typed | suggestion | removed code | from | verdict |
 |---:|---|---|---|---|---|---|
 ${rows.join("\n")}
 
@@ -208,7 +203,8 @@ ${remarks.trim()}
 
 ## Pictures
 
-${pictures.join("\n")}`;
+${pictures.join("\n")}
+`;
 }
 
 /**
