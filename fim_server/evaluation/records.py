@@ -20,10 +20,10 @@ MODES = ("unconstrained", "checked", "constrained")
 """Every mode, in the order of tables."""
 
 WON = ("end_token", "point", "landed", "prefix", "budget")
-"""What an offered text can be: see :attr:`Record.won`."""
+"""Values of :attr:`Record.won`."""
 
 ASK_ENGINE = "engine"
-"""What names the engine where a judge is named."""
+"""Name of the engine in the place of a judge."""
 ENGINE = "the engine"
 """The judge of a language whose own parser was not asked."""
 
@@ -69,9 +69,11 @@ class Record:
     stop_reason: str | None = None
     """A :class:`fim_server.decoding.results.StopReason`."""
     won: str | None = None
-    """``end_token`` (the model ended the text), ``point`` (the best complete point before the budget's end), ``landed``
-    (the text that the budget's end forced), ``prefix`` (of a checked text that the model had not ended where it fits),
-    ``budget`` (unconstrained, cut off), null where there is no text."""
+    """Origin of the text, null where there is none.
+
+    ``end_token``: the model ended it. ``point``: the best complete point before the budget's end. ``landed``: the
+    text that the budget's end forced. ``prefix``: a prefix of a checked text. ``budget``: unconstrained, cut off.
+    """
     tokens: int | None = None
     """Generated in all."""
     text_tokens: int | None = None
@@ -79,7 +81,7 @@ class Record:
     refused: int | None = None
     """Steps whose first choice the grammar refused."""
     forced: int | None = None
-    """Tokens that nobody asked the model for."""
+    """Tokens that the constraint forced without asking the model."""
     landing: int | None = None
     """Steps at which the budget's end ruled tokens out."""
     complete_at: tuple[tuple[int, int], ...] | None = None
@@ -101,12 +103,14 @@ class Record:
     suffix_overlap: int | None = None
     """Length of the longest end of the stripped text that the stripped right context begins with."""
     passed: bool | None = None
-    """Of the sample's own test; null where it has none."""
+    """Result of the sample's own test; null where it has none."""
     failure: str | None = None
     """Why the test did not pass: ``timeout``, ``memory``, ``error``, ``wrong``."""
     healed: int | None = None
-    """Characters left of the hole that were taken from the prompt, and that the model had to begin with; what the
-    tokens of ``tokens`` and ``text_tokens`` spell begins with them, ``text`` does not."""
+    """Characters left of the hole that token healing took from the prompt.
+
+    ``tokens`` and ``text_tokens`` spell them first; ``text`` does not contain them.
+    """
     reference_bits: float | None = None
     """Bits of the sample's own middle under the model, without the grammar, given what was healed; null where the run
     did not score. The same for all modes."""
@@ -129,7 +133,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What is unique in a run: the sample and the mode."""
+        """Return the unique key within a run: sample and mode."""
         return self.sample, self.mode
 
     def to_json(self) -> dict[str, Any]:
@@ -200,9 +204,9 @@ class Data:
     """One file of samples that a run is on."""
 
     path: str
-    """As it was given."""
+    """Path, as the user gave it."""
     sha256: str
-    """Of the file, as it is."""
+    """SHA-256 of the file."""
     samples: int
 
 
@@ -214,7 +218,7 @@ class RunInfo:
     model: str
     """``embedded``, a folder or a hub name, as it was given."""
     model_sha256: str
-    """Of the model's configuration, tokenizer and weights, so that a model exported anew is another one."""
+    """SHA-256 of the model's configuration, tokenizer and weights."""
     format: str
     """The prompt format's family."""
     modes: tuple[str, ...]
@@ -231,28 +235,28 @@ class RunInfo:
     judge: str = ""
     """The version of the Python whose ``ast.parse`` says what parses of Python; empty where none does."""
     landing: bool = True
-    """Whether the constrained mode had to end within the budget (:mod:`fim_server.decoding.loop.landing`)."""
+    """True if the constrained mode had to end within the budget (:mod:`fim_server.decoding.loop.landing`)."""
     runtime: str = "torch"
-    """What computed the model; the defaults here are of runs before it was said."""
+    """Runtime of the model; older records lack the field and get these defaults."""
     export_sha256: str | None = None
-    """Of the files that onnxruntime loaded; null on torch."""
+    """SHA-256 of the files that onnxruntime loaded; null on torch."""
     contexts: str = "both"
-    """What stood in the prompt: ``both``, ``left`` (an empty suffix), ``left-alone`` (no control token either)."""
+    """Contexts in the prompt: ``both``, ``left`` (an empty suffix), ``left-alone`` (no control token either)."""
     healing: bool = False
-    """Whether cuts were moved back to where a token begins (:mod:`fim_server.decoding.loop.healing`)."""
+    """True if cuts were moved back to the start of a token (:mod:`fim_server.decoding.loop.healing`)."""
     single_line: bool = False
-    """Whether texts in sets of lines ended with their line."""
+    """True if texts in sets of lines ended with their line."""
     score: bool = False
-    """Whether the true middles were scored."""
+    """True if the true middles were scored."""
     languages: tuple[str, ...] = ("python",)
-    """Of the samples, but for those that the package does not define."""
+    """Languages of the samples, without those that the package does not define."""
     judges: Mapping[str, str] = field(default_factory=dict)
     """By language, what says what parses, with its version: of all but Python, and of Python where it is no Python.
     :data:`ENGINE` is the engine's own verdict."""
     language_versions: Mapping[str, str] = field(default_factory=dict)
     """By language other than Python, the version of its grammar, where it has versions."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of fim-server, Python, torch and transformers."""
+    """Versions of fim-server, Python, torch and transformers."""
     machine: Mapping[str, Any] = field(default_factory=dict)
     """Where the run began: ``system``, ``processor``, ``cores``, ``threads``, ``device`` (its name)."""
     limit: int | None = None
@@ -265,7 +269,7 @@ class RunInfo:
 
     @property
     def samples(self) -> int:
-        """How many samples the run is on."""
+        """Return the number of samples."""
         known = sum(one.samples for one in self.data)
         return known if self.limit is None else min(known, self.limit)
 

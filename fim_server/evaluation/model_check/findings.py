@@ -1,4 +1,4 @@
-"""What ten holes say about a model: what is right, and what is wrong, in words."""
+"""Findings of a trial: causes for good and bad results of a model, in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BETTER = 0.1
 
 
 class Aspect(StrEnum):
-    """What is looked at."""
+    """Kinds of findings."""
 
     TOKENS = "tokens"
     FORMAT = "format"
@@ -55,7 +55,7 @@ class Finding:
 
 
 def findings(trial: Trial) -> list[Finding]:
-    """What a trial says about its model, in the order in which causes come before what follows from them."""
+    """Return the findings about a model, causes before their effects."""
     found = [of_tokens(trial)]
     if trial.tried:
         found += [of_format(trial), of_suffix(trial), of_end(trial), of_texts(trial)]
@@ -74,7 +74,7 @@ def no_format(problem: str) -> Finding:
 
 
 def of_tokens(trial: Trial) -> Finding:
-    """Whether there are tokens for prompts, and the texts' tokens are theirs."""
+    """Judge whether the model has control tokens for prompts, and encodes texts without loss."""
     if not trial.model.format.sees_suffix:
         words = (
             "it has no fill-in-the-middle tokens: it writes on from the left, and what stands after is not shown to it"
@@ -87,7 +87,7 @@ def of_tokens(trial: Trial) -> Finding:
 
 
 def of_format(trial: Trial) -> Finding:
-    """Whether the prompt's tokens mean to the model what they are meant to."""
+    """Judge whether the model knows the prompt format's control tokens."""
     loss, plain = mean(one.loss for one in trial.tried), mean(one.plain for one in trial.tried)
     costs = f"{loss:.2f} nats a token of the true middle, {plain:.2f} after the text before the cursor alone"
     better = min(trial.others.items(), key=lambda item: item[1], default=None)
@@ -103,7 +103,7 @@ def of_format(trial: Trial) -> Finding:
 
 
 def of_suffix(trial: Trial) -> Finding:
-    """Whether the model goes by what stands after the cursor."""
+    """Judge whether the model uses the text after the cursor."""
     without = mean(one.without - one.loss for one in trial.tried)
     swapped = mean(one.swapped - one.loss for one in trial.tried)
     helped = sum(one.loss < min(one.without, one.swapped) for one in trial.tried)
@@ -115,7 +115,7 @@ def of_suffix(trial: Trial) -> Finding:
 
 
 def of_end(trial: Trial) -> Finding:
-    """Whether the model ends its middles."""
+    """Judge whether the model ends its middles."""
     ended = sum(one.end_share >= LIKELY_END for one in trial.tried)
     most = max(one.end_share for one in trial.tried)
     words = f"after {ended} of {len(trial.tried)} true middles the end is likely (at most {100 * most:.0f} %)"
@@ -125,7 +125,7 @@ def of_end(trial: Trial) -> Finding:
 
 
 def of_texts(trial: Trial) -> Finding:
-    """Whether the files parse with what the model writes under the grammar."""
+    """Judge whether the files parse with the model's constrained middles."""
     true = sum(one.is_true for one in trial.tried)
     wrong = [one for one in trial.tried if one.parses is False]
     if wrong:
@@ -141,7 +141,7 @@ def of_texts(trial: Trial) -> Finding:
 
 
 def of_speed(trial: Trial) -> Finding:
-    """Whether it is fast enough for somebody who types."""
+    """Judge whether the model is fast enough for typing."""
     speed = trial.speed
     words = f"{rounded(speed.read)} tokens/s read, {rounded(speed.written)} written: "
     words += f"{speed.line_ms / 1000:.2f} s for a line of {WRITTEN_TOKENS} tokens after {READ_TOKENS} new ones"

@@ -24,7 +24,7 @@ MOST_LOOKED_AT, DEEPEST = 2000, 4
 """Entries of such folders, and levels below them, that are looked at."""
 
 TYPING_MS = 1500.0
-"""As :data:`.speed.TYPING_MS`."""
+"""See :data:`.speed.TYPING_MS`."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Kept:
-    """What was measured of a model: tokens a second read and written, and milliseconds for a line of code."""
+    """Measured speed of a model: tokens a second read and written, and milliseconds for a line of code."""
 
     read: float
     written: float
@@ -61,7 +61,7 @@ class Kept:
 
     @property
     def is_for_typing(self) -> bool:
-        """Whether a line comes while it is still wanted."""
+        """Tell whether a line arrives before the server's deadline."""
         return self.line_ms <= TYPING_MS
 
 
@@ -102,13 +102,13 @@ def below(folder: Path, levels: int, left: Iterator[int]) -> Iterator[Path]:
 
 
 def machine_name() -> str:
-    """What figures are of: another processor or another number of its cores has others."""
+    """Return the machine that figures belong to: its processor and number of cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{platform.machine()} {platform.processor()} {cores}"
 
 
 def known_speeds() -> dict[str, Kept]:
-    """What was measured of the models as they are, on this machine, by their names. Nothing where it cannot be read."""
+    """Return the speeds measured on this machine, by model name; empty where the file cannot be read."""
     cache = cache_folder()
     if cache is None:
         return {}

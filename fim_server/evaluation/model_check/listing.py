@@ -16,11 +16,11 @@ from fim_server.models.store.state import State, state_of
 
 @dataclass(frozen=True)
 class Listing:
-    """What there is.
+    """Models and advice.
 
     Attributes:
-        rows: One of each model: what it is, whether it is here, and how fast it was (docs/protocol.md).
-        advice: The model to use and why, in words; None where nothing was measured.
+        rows: A row for each model: its description, whether it is installed, and its speed (docs/protocol.md).
+        advice: The recommended model and the reason, in words; None where nothing was measured.
     """
 
     rows: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""How fast a model reads and writes here, and in how much memory."""
+"""Speed and memory of a model on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READ_TOKENS = LEAST_PROMPT
 """Tokens of the shortest prompt that the server makes where a file has so many."""
 
 TYPING_MS = 1500.0
-"""What a line may take where somebody types: the server's deadline, if the user sets no other."""
+"""Most milliseconds for a line while a user types: the server's default deadline."""
 
 MOST_SECONDS = 20.0
 """After so many seconds nothing is measured again; the pass that is under way ends first."""
@@ -37,13 +37,13 @@ TIMES = 3
 
 @dataclass(frozen=True)
 class Speed:
-    """What was measured.
+    """Measured speed.
 
     Attributes:
-        read: Tokens of a prompt a second.
-        written: Tokens a second, one after another.
-        memory: Bytes that this process had at most, or None where the system does not say; of a model that another
-            process computes, they are not its own.
+        read: Prompt tokens a second.
+        written: Generated tokens a second, one after another.
+        memory: Peak memory of this process in bytes, or None where the system does not report it. A model in another
+            process is not included.
     """
 
     read: float
@@ -57,7 +57,7 @@ class Speed:
 
     @property
     def is_for_typing(self) -> bool:
-        """Whether a line comes while it is still wanted."""
+        """Tell whether a line arrives before the server's deadline."""
         return self.line_ms <= TYPING_MS
 
 
@@ -91,7 +91,7 @@ def measure_speed(model: FimModel, clock: Clock = time.perf_counter, most_second
 
 
 def speed_of_endpoint(model: FimModel, backend: PacedBackend, clock: Clock) -> Speed:
-    """The same of a model that is waited for when something is done with its rows, not in its passes.
+    """Measure a remote model, whose time is spent when its rows are read and not in its passes.
 
     Raises :class:`ModelError` where it does not answer.
     """
@@ -110,7 +110,7 @@ def speed_of_endpoint(model: FimModel, backend: PacedBackend, clock: Clock) -> S
 
 
 def peak_memory() -> int | None:
-    """Bytes that this process had in memory at most; None where nobody says."""
+    """Return the peak memory of this process in bytes; None where the system does not report it."""
     try:
         import resource
     except ImportError:

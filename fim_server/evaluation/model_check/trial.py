@@ -31,7 +31,7 @@ MOST_PROMPT = 512
 """Tokens of a prompt at most; the holes have some 60."""
 
 MOST_TOKENS = 48
-"""Of a text that the model writes."""
+"""Most tokens of a middle."""
 
 TEXT_MS = 20_000.0
 """For one text that the model writes."""
@@ -40,23 +40,23 @@ LEAST_SHARE = 1e-6
 """A token that is less likely counts as if it were so likely: servers tell nothing of any but the likeliest."""
 
 SECONDS = 120.0
-"""For all of it, if nobody says another time. The pass that is under way ends first."""
+"""Default time limit of a trial in seconds. A pass under way ends first."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What a model made of one hole. Losses are in nats a token of the true middle.
+    """Result for one hole. Losses are in nats a token of the true middle.
 
     Attributes:
         loss: With the text after the cursor.
-        without: With nothing after it.
-        swapped: With what stands after another hole.
-        plain: With what stands before it alone, as no prompt but as a text.
-        end_share: The probability of the tokens that end a middle, after the true one.
-        ends: Whether one of them is the likeliest there.
-        text: What the model writes by itself, constrained; None for nothing.
-        parses: Whether the file parses with that; None where there is no text for want of time.
-        reason: Why there is no text.
+        without: Without text after the cursor.
+        swapped: With the text after another hole.
+        plain: With the text before the cursor alone, as plain text without a prompt format.
+        end_share: Probability of the end tokens after the true middle.
+        ends: True if an end token is the likeliest there.
+        text: The model's own constrained middle; None for none.
+        parses: True if the file parses with ``text``; None where time ran out.
+        reason: Reason for a missing text.
     """
 
     hole: Hole
@@ -72,18 +72,18 @@ class Tried:
 
     @property
     def is_true(self) -> bool:
-        """Whether the model writes the true middle, blanks aside."""
+        """Tell whether the model writes the true middle, blanks aside."""
         return self.text is not None and self.text.split() == self.hole.middle.split()
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a model made of the holes.
+    """Results for all holes.
 
     Attributes:
-        others: The mean losses with other formats whose tokens the model has, by their family. Where the model's own
-            was found wanting.
-        garbled: A hole whose text is another one once it was encoded and decoded, or None.
+        others: Mean losses with other prompt formats whose tokens the model has, by family; measured where the model's
+            own format gave bad results.
+        garbled: A hole whose text changes when it is encoded and decoded, or None.
     """
 
     model: FimModel
@@ -150,7 +150,7 @@ def try_hole(model: FimModel, hole: Hole, clock: Clock, end: float) -> Tried:
 
 
 def written(model: FimModel, hole: Hole, milliseconds: float) -> tuple[str | None, bool | None, str | None]:
-    """What the model writes into a hole, whether the whole parses with it, and why there is nothing."""
+    """Return the model's middle for a hole, whether the program parses with it, and the reason for a missing text."""
     if milliseconds <= 0:
         raise OutOfTimeError
     language = Language.load(hole.language)
@@ -166,7 +166,7 @@ def written(model: FimModel, hole: Hole, milliseconds: float) -> tuple[str | Non
 def mean_loss(
     model: FimModel, prompt: Sequence[int], middle: str, clock: Clock, end: float
 ) -> tuple[float, float, bool]:
-    """Of a middle after a prompt, nats a token; then the share of the end tokens, and whether one is the likeliest."""
+    """Return a middle's loss in nats a token, the share of end tokens, and whether one of them is the likeliest."""
     tokens = model.vocabulary.encode(middle)
     cache = model.new_cache(len(prompt) + len(tokens))
     arithmetic = model.backend.arithmetic
@@ -215,7 +215,7 @@ def limit_of(model: FimModel) -> int:
 
 
 def is_garbled(model: FimModel, hole: Hole) -> bool:
-    """Whether a text's tokens are another text's."""
+    """Tell whether two texts have the same tokens."""
     text = hole.left + hole.middle + hole.right
     tokens = model.format.text_ids(text)
     return b"".join(map(model.vocabulary.token_bytes, tokens)).decode(errors="replace") != text

@@ -1,4 +1,4 @@
-"""What the results of runs say: figures and their uncertainty, tables, plots, a page to browse, two runs compared.
+"""Reports on runs: figures with their uncertainty, tables, plots, a page to browse, and comparisons.
 
-What draws and counts (matplotlib, scipy, Jinja) is imported only when a report is made, and is the extra ``eval``.
+matplotlib, scipy and Jinja (extra ``eval``) are imported only when a report is made.
 """

@@ -34,7 +34,7 @@ MOST_LISTED = 200
 
 
 def report_on(joined: Joined) -> Report:
-    """What there is to say about two runs."""
+    """Comparison of two runs."""
     data = joined.data
     cards, checks = [], []
     for mode in joined.modes:

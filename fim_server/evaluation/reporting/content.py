@@ -1,4 +1,4 @@
-"""What a report says, before it is a page or a summary."""
+"""Content of a report, before it becomes a page or a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Card:
     figure: str
     more: str
     first: bool = False
-    """Whether it is the one that matters."""
+    """True for the most important one."""
 
 
 @dataclass(frozen=True)

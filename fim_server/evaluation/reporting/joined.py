@@ -78,7 +78,7 @@ def _hole(record: Record) -> tuple[str, int, int]:
 
 
 def settings(infos: tuple[RunInfo, RunInfo]) -> list[tuple[str, str, str]]:
-    """What was asked for differently: field, A's, B's. Fields of objects as ``object.field``."""
+    """Return the options that differ: field, value in A, value in B. Fields of objects are ``object.field``."""
     ours, theirs = (_flat(info.to_json()) for info in infos)
     names = dict.fromkeys([*ours, *theirs])
     return [

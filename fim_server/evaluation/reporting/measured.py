@@ -1,10 +1,10 @@
-"""The records of one or more runs as columns: what tables, plots and tests are computed from.
+"""Records of one or more runs as columns, the input of tables, plots and tests.
 
-A sample is known by its set and its id. Modes are compared on the samples that have a record of each; how many have
-not is kept, so that it can be said.
+A sample's key is its set and its id. Modes are compared on the samples that have a record of each, and the report
+states how many lack one.
 
-A record whose sample could not be measured counts as no success, no match and a similarity of 0, as in the paper
-(arXiv 2402.17988: a failed generation is not a program that parses), and has no times.
+A record whose sample could not be measured counts as no success, no match and a similarity of 0, and has no times.
+The paper does the same (arXiv 2402.17988: a failed generation is not a program that parses).
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ class ModeColumns:
     """A text was offered, and the whole program parses."""
     offered: Bools
     exact: Bools
-    """The text is the one that stood there but for blanks at its ends, and the whole program parses: a text that lacks
-    its line break or its indentation is none."""
+    """True if the text equals the true middle but for blanks at its ends, and the program parses.
+
+    A text that lacks the true middle's line break or indentation does not match.
+    """
     edit: Floats
     error: Bools
 
@@ -86,7 +88,7 @@ class Measured:
     clusters: Integers | None
     """A number a sample, equal for samples of one file; None where the files are not known."""
     cluster_reason: str
-    """What is resampled, and why, in a sentence."""
+    """Return the unit of resampling and the reason for it, in a sentence."""
     repeated: int
     """Records left out because another of the same sample and mode follows."""
 
@@ -97,7 +99,7 @@ class Measured:
 
     @property
     def only_python(self) -> bool:
-        """Whether no sample is of another language."""
+        """Tell whether all samples are of one language."""
         return set(self.languages) <= {PYTHON}
 
     @cached_property
@@ -115,7 +117,7 @@ class Measured:
 
     @property
     def parser(self) -> str:
-        """What says whether a program parses, in words."""
+        """Return the judges of programs, in words."""
         return "`ast.parse`" if self.only_python else "the judge of its language, which the run's settings name"
 
     def everything(self) -> Bools:
@@ -266,12 +268,12 @@ def _columns(records: list[Record | None]) -> ModeColumns:
 
 
 def is_success(record: Record) -> bool:
-    """Whether a text was offered with which the whole program parses."""
+    """Tell whether the program parses with the text."""
     return record.error is None and record.text is not None and bool(record.parses)
 
 
 def is_exact(record: Record) -> bool:
-    """Whether the text is the one that stood there, in a program that parses."""
+    """Tell whether the text is the true middle, in a program that parses."""
     return bool(record.exact_match) and is_success(record)
 
 

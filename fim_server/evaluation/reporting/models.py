@@ -34,7 +34,7 @@ BITS_NOTE = (
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a name: the results of its runs, by set (or kind) and mode."""
+    """Results of the runs of one model, by set (or kind) and mode."""
 
     name: str
     infos: tuple[RunInfo, ...]

@@ -50,7 +50,7 @@ def estimates(data: Measured) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """The same with null for every NaN, which JSON does not have."""
+    """Return the value with null for every NaN, which JSON lacks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -28,13 +28,13 @@ from fim_server.evaluation.reporting.measured import Measured, is_exact
 from fim_server.evaluation.reporting.tables.text import printable
 
 MOST_BYTES = 14_000_000
-"""Of the packed samples; plots and tables are another one or two million at most."""
+"""Most bytes of packed samples; plots and tables add at most one or two million."""
 
 CONTEXTS = (2_000, 800, 300, 100)
 """Characters kept on either side of the hole, tried in this order."""
 
 MOST_CHARACTERS = 8_000
-"""Of one text; what is beyond is left out, and the page says how much."""
+"""Most characters of one text; the page states how many are left out."""
 
 FIELDS = ("id", "set", "kind", "left", "right", "reference", "hole", "before", "after", "place", "results")
 RESULT_FIELDS = (

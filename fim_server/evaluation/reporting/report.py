@@ -35,7 +35,7 @@ def write_report(data: Measured, out: str | Path) -> Report:
 
 
 def report_on(data: Measured) -> Report:
-    """What there is to say about some data."""
+    """Report on some data."""
     cards = []
     for mode, columns in data.modes.items():
         estimate = proportion(columns.success[columns.present])
@@ -71,7 +71,7 @@ def failures_first(data: Measured) -> list[int]:
 
 
 def notices(data: Measured) -> list[str]:
-    """What a reader should know before the figures."""
+    """Return the notes that stand before the figures."""
     found = []
     expected = sum(info.samples for info in data.infos)
     complete, _ = data.pairs(list(data.modes))
@@ -99,7 +99,7 @@ def notices(data: Measured) -> list[str]:
 
 
 def judged_by(info: RunInfo) -> str:
-    """What said what parses, language by language."""
+    """Return the judge of each language."""
     own = {PYTHON: f"ast.parse of Python {info.judge}"} if info.judge else {}
     return "; ".join(f"{language}: {judge}" for language, judge in {**own, **info.judges}.items()) or "not said"
 
@@ -129,7 +129,7 @@ def _prompts(data: Measured) -> Iterator[set[str | None]]:
 
 
 def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
-    """What the runs were asked for, in words; several values where runs differ."""
+    """Return the runs' options in words, with several values where runs differ."""
 
     def said(read: Any) -> str:
         return shortened(distinct(read(info) for info in infos))
@@ -159,7 +159,7 @@ def facts(infos: Sequence[RunInfo]) -> list[tuple[str, str]]:
 
 
 def contexts_of(info: RunInfo) -> str:
-    """What the model read, in words."""
+    """Return the contexts that the model read, in words."""
     read = {"both": "both contexts", "left": "an empty suffix", "left-alone": "the left context without control tokens"}
     healed = "healed" if info.healing else "not healed"
     return f"{read.get(info.contexts, info.contexts)}, {healed}{', one line' if info.single_line else ''}"

@@ -1,11 +1,9 @@
-"""Rates, means, differences and fitted lines, with what is known of their uncertainty.
+"""Rates, means, differences and fitted lines, with their uncertainty.
 
-Several samples of an evaluation come from one file and are more alike than samples of different files. Where a function
-takes ``clusters`` (one integer a sample, equal for samples of one file), it resamples whole files, the cluster
-bootstrap (Davison and Hinkley, *Bootstrap Methods and their Application*, section 3.8; Field and Welsh 2007); without
-them it resamples samples. An estimate names its method, so that nobody has to guess.
-
-All draws are seeded, so that one run's figures are the same wherever they are computed.
+Samples from one file are more alike than samples from different files. Where a function takes ``clusters`` (one
+integer a sample, equal within a file), it resamples whole files. This is the cluster bootstrap (Davison and Hinkley,
+*Bootstrap Methods and their Application*, section 3.8; Field and Welsh 2007). Without ``clusters`` it resamples
+samples. An estimate names its method. All draws are seeded, so figures are reproducible.
 """
 
 from __future__ import annotations
@@ -26,8 +24,10 @@ RESAMPLES = 10_000
 SEED = 0
 
 FEW_KINDS = 64
-"""Up to so many different samples (or clusters), a resample is drawn as the counts of each kind: the same
-distribution at a cost that does not grow with the number of samples."""
+"""Most distinct samples or clusters for which a resample is drawn as counts of each kind.
+
+The distribution is the same, and the cost does not grow with the number of samples.
+"""
 
 DRAWS_AT_ONCE = 2_000_000
 """Indices drawn in one step otherwise: 8 MB of them."""
@@ -43,7 +43,7 @@ class Estimate:
     count: int
     """Samples it was made from."""
     method: str
-    """How the interval was made: ``wilson``, ``bootstrap of samples``, ``bootstrap of files``, ``none``."""
+    """Method of the interval: ``wilson``, ``bootstrap of samples``, ``bootstrap of files``, ``none``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def _nothing() -> Estimate:
 
 
 def _units(values: Floats, clusters: ArrayLike | None) -> tuple[Floats, Floats, str]:
-    """What is drawn: sum and number of samples of each, and its name."""
+    """Return the units to draw: sum and number of samples of each, and the method's name."""
     if clusters is None:
         return values, np.ones_like(values), "bootstrap of samples"
     labels = np.asarray(clusters).ravel()

@@ -6,7 +6,7 @@ from fim_server.evaluation.reporting.content import Report
 from fim_server.evaluation.reporting.tables.table import markdown
 
 MARKS = {True: "✓", False: "✗", None: "?"}
-"""Whether a check holds."""
+"""Check with its verdict."""
 
 
 def summary(report: Report) -> str:

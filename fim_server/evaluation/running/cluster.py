@@ -1,9 +1,8 @@
-"""A run over a cluster: workers with a model each, as actors of Ray (the optional extra ``cluster``).
+"""A run on a cluster: workers with a model each, as actors of Ray (extra ``cluster``).
 
-The driver forms the batches, hands each worker one at a time, and writes the results, so what a run leaves on the disk
-is the same as without a cluster. A worker that dies is replaced and its batch given out again; one that dies with its
-batch twice may have been killed by a sample in it, so those are then measured one by one, and a sample with which a
-worker died twice is recorded as failed.
+The driver forms the batches, gives each worker one at a time, and writes the results. The files are the same as without
+a cluster. The driver replaces a worker that dies and gives its batch out again. After a second death its samples are
+measured one by one, and a sample with which a worker died twice is recorded as failed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.worker import Worker, failed
 
 DEATHS = 2
-"""How often a worker may die with the same batch before its samples are measured one by one, and the same sample."""
+"""Deaths of a worker on one batch before its samples are measured one by one, and on one sample before it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +81,11 @@ class Cluster:
         self._ray.shutdown()
 
     def about(self) -> Mapping[str, Any]:
-        """As :meth:`fim_server.evaluation.running.worker.Measuring.about`."""
+        """See :meth:`fim_server.evaluation.running.worker.Measuring.about`."""
         return self._about
 
     def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
-        """As :meth:`fim_server.evaluation.running.worker.Measuring.measure_all`."""
+        """See :meth:`fim_server.evaluation.running.worker.Measuring.measure_all`."""
         stream = iter(batches)
         again: deque[_Parcel] = deque()
         idle = list(range(len(self._workers)))
@@ -130,7 +129,7 @@ def next_parcel(stream: Iterator[Sequence[Sample]]) -> _Parcel | None:
 
 
 def after_death(parcel: _Parcel, modes: Sequence[str], error: Exception) -> tuple[list[_Parcel], list[Record]]:
-    """What is given out again after a worker has died with a parcel, and the results that will not come."""
+    """Return the work to give out again after a worker died, and the results that will not come."""
     if parcel.deaths + 1 < DEATHS:
         return [replace(parcel, deaths=parcel.deaths + 1)], []
     if len(parcel.samples) > 1:
@@ -144,6 +143,6 @@ def all_failed(parcel: _Parcel, modes: Sequence[str], error: Exception) -> list[
 
 
 def reason(error: Exception) -> str:
-    """What an exception of Ray's says: the last line of it, after the traces of other processes."""
+    """Return the last line of an exception of Ray's, after the traces of other processes."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[-1][:300]}" if lines else type(error).__name__

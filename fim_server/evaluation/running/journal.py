@@ -15,7 +15,7 @@ from fim_server.evaluation.running.shards import Shard
 
 
 class Journal:
-    """The file that this process writes results to: opened by nobody else, cut after its last whole line."""
+    """The file that this process alone writes results to, cut after its last whole line."""
 
     def __init__(self, folder: Path, shard: Shard) -> None:
         """Opens or makes the file. Raises RunError where it cannot, or another process is writing it."""

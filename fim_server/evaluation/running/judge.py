@@ -1,7 +1,7 @@
-"""Whether files parse, by CPython's own ``ast.parse`` in a process of its own.
+"""Judge of Python files: CPython's own ``ast.parse`` in a separate process.
 
-Its own, so that the interpreter may be another one than runs the evaluation, and because there are texts on which a
-parser overflows its stack: the process dies, the text counts as not parsing, and the run goes on.
+The interpreter may be another one than runs the evaluation. Some texts overflow a parser's stack: the process dies, the
+text counts as not parsing, and the run goes on.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Judge:
         """Starts it: a path or a name on the PATH; None is the interpreter that runs this. Raises JudgeError."""
         self._executable = sys.executable if executable is None else executable
         self.version = ""
-        """Of the interpreter, as in ``3.13.0``."""
+        """Version of the interpreter, as in ``3.13.0``."""
         self.deaths = 0
-        """How often it died, or was killed because it did not answer."""
+        """Number of times that the process died or was killed for not answering."""
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
@@ -59,9 +59,9 @@ class Judge:
         return process
 
     def parses(self, text: str, claimed: bool = True) -> bool:
-        """Whether ``ast.parse`` takes a file; false as well if it dies of it, or does not answer in a minute.
+        """Return whether ``ast.parse`` takes a file; False if it dies or does not answer in a minute.
 
-        It has the last word, whatever the engine claims.
+        Its verdict overrides the engine's.
         """
         process = self._process
         assert process.stdin is not None

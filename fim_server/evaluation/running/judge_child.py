@@ -12,10 +12,9 @@ import warnings
 
 
 def parses(text: str) -> bool:
-    """Whether ``ast.parse`` takes a file.
+    """Return whether ``ast.parse`` takes a file.
 
-    False as well where it gives up: on nesting too deep for it (RecursionError, MemoryError) and on texts that are none
-    (ValueError: NUL, lone surrogates).
+    False also on nesting too deep for it (RecursionError, MemoryError), on NUL and on lone surrogates (ValueError).
     """
     try:
         ast.parse(text)

@@ -1,6 +1,6 @@
-"""Who says whether files parse, by language: CPython for Python, the language's own parser for every other one.
+"""Judges of files by language: CPython for Python, each other language's own parser.
 
-Where a language's parser is not there, the engine itself may be asked, if somebody says so; a run then names it.
+Where a parser is missing, the engine itself judges if the user allows it, and the run names it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fim_server.language import Language
 
 
 class Judging(Protocol):
-    """What says whether files of one language parse."""
+    """Judge of the files of one language."""
 
     def parses(self, text: str, claimed: bool) -> bool:
-        """Whether a file parses; false as well where that cannot be told.
+        """Return whether a file parses; False also where that is unknown.
 
-        What the engine claims of it decides who is asked, where a slower parser than the first has the last word.
+        ``claimed``, the engine's verdict, decides whether a slower second parser is asked.
         """
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class ProgramJudge:
         self.title, self.version, self._judge = started.title, started.version, started.judge
 
     def parses(self, text: str, claimed: bool) -> bool:
-        """As `Judging.parses`."""
+        """See `Judging.parses`."""
         return self._judge.decided(text, claimed)[0] is True
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class EngineJudge:
         self._language = language
 
     def parses(self, text: str, claimed: bool) -> bool:
-        """As `Judging.parses`."""
+        """See `Judging.parses`."""
         return self._language.open("", "").check(text).complete
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class EngineJudge:
 
 
 def languages_of(found: tuple[str, ...]) -> tuple[str, ...]:
-    """Of the languages that samples are in those that can be judged: those of the package."""
+    """Return the languages of the samples that can be judged: those of the package."""
     known = Language.names()
     return tuple(name for name in found if name in known)
 
@@ -140,7 +140,7 @@ class Judges:
             raise
 
     def parses(self, language: str, text: str, claimed: bool) -> bool:
-        """Whether a file of a language parses, of which the engine claims that it does or does not."""
+        """Return whether a file of a language parses; ``claimed`` is the engine's verdict."""
         return self._judging[language].parses(text, claimed)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""What is told of a text in a hole, by itself: how near it is to what stood there.
+"""Measures of one text in a hole: its likeness to the true middle (docs/evaluation.md).
 
-The measures are those of docs/evaluation.md. Nothing here knows models or the engine.
+Nothing here knows models or the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 from fim_server.errors import MissingLibrary
 
 TAIL_CHARACTERS = 2_000
-"""How much of the contexts a result carries, for the report."""
+"""Characters of each context that a result carries for the report."""
 
 
 @cache
@@ -35,7 +35,7 @@ def edit_similarity(text: str | None, reference: str) -> float:
 
 
 def exact_match(text: str | None, reference: str) -> bool:
-    """Whether the texts are equal, stripped at both ends."""
+    """Return whether the texts are equal, stripped at both ends."""
     return text is not None and text.strip() == reference.strip()
 
 

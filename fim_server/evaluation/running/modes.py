@@ -1,13 +1,13 @@
-"""What is decoded for a sample: its modes, side by side on one prompt.
+"""Modes of decoding a sample, side by side on one prompt.
 
-``unconstrained`` is the model alone. ``constrained`` is under the grammar; until the grammar refuses a token it is the
-same text, so the two share their forward passes until then. ``checked`` (the paper's checked-unconstrained baseline,
-Melcer et al., arXiv 2402.17988, section VII) costs no forward pass: every prefix of the unconstrained tokens is tried
-with the parser. Where the model ended its text and that fits, it is the text, as it would be for ``constrained``; else
-of all the prefixes that fit the one with the greatest ``n * p_end(n)`` is (:mod:`.decoding.conclusion` has it).
+``unconstrained`` is the model alone. ``constrained`` is under the grammar; until the grammar refuses a token both texts
+are the same and share their forward passes. ``checked`` is the paper's checked-unconstrained baseline (Melcer et al.,
+arXiv 2402.17988, section VII). It costs no forward pass: the parser tries every prefix of the unconstrained tokens. A
+text that the model ended and that fits wins. Otherwise the fitting prefix with the greatest ``n * p_end(n)`` wins
+(:mod:`.decoding.loop.conclusion`).
 
-All of them are healed alike (:mod:`.decoding.healing`), as what is served is: what was taken back is no part of any
-text here. What the model reads may be less than the grammar does (:class:`Reads`), which tells what it has of each.
+All modes use token healing (:mod:`.decoding.loop.healing`) as the server does; texts exclude the healed characters.
+The model may read less of the contexts than the grammar (:class:`Reads`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LINES = ("line", "line-rest", "mid-indentation", "single-line")
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How samples are decoded; the same for all of a run."""
+    """Decoding options of all samples of a run."""
 
     modes: tuple[str, ...]
     budget: int
@@ -59,15 +59,18 @@ class Decoding:
     seed: int
     temperature: float
     landing: bool = True
-    """Whether the constrained mode has to end within the budget."""
+    """True if the constrained mode has to end within the budget."""
     reads: Reads = Reads.BOTH
-    """What of a sample stands in the prompt."""
+    """Contexts of a sample in the prompt."""
     heal: bool = True
     single_line: bool = False
-    """Whether texts for holes of :data:`LINES` end at the line's end, as where an editor asks for one line; and
-    constrained ones of all sets at a closer that the right context begins with (:mod:`.decoding.closing`)."""
+    """True if texts for holes of :data:`LINES` end at the line's end, like an editor's requests for one line.
+
+    Constrained texts of all sets then also end at a closer that the right context begins with
+    (:mod:`.decoding.ending.right_closer`).
+    """
     score: bool = False
-    """Whether the true middles are scored."""
+    """True if the true middles are scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Prepared:
     session: Session
     open_ms: float
     healing: str = ""
-    """What was taken from the left context, and every text begins with."""
+    """Characters that token healing took from the left context; every text begins with them."""
     single_line: bool = False
 
     @property
@@ -90,7 +93,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a mode made of a sample; the fields of :class:`fim_server.evaluation.records.Record`."""
+    """Result of one mode; the fields are those of :class:`fim_server.evaluation.records.Record`."""
 
     text: str | None
     guarantee: str
@@ -194,7 +197,7 @@ class Decoder:
         outcomes: Sequence[Outcome],
         reading: Reading,
     ) -> Offers:
-        """What came of a sample's runs. ``reading``: what scoring its middle goes on from."""
+        """Return the results of a sample's runs. Scoring its middle continues from ``reading``."""
         try:
             offers = self._offers(one, runs, dict(zip(runs, outcomes, strict=True)), modes)
             if not self._decoding.score or not one.sample.middle:
@@ -252,34 +255,34 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """How many of a run's tokens are the text that is offered, and what it is; None for none."""
+    """Length and origin of a run's text in tokens; None for no text."""
 
     length: int | None
     won: str | None
     whole: bool
-    """Whether its bytes have to be UTF-8, because the text is complete; any other is cut where they are not."""
+    """True if the text is complete, so that its bytes are UTF-8; others are cut after their last whole character."""
 
 
 NOTHING = Text(None, None, whole=True)
 
 
 def text_of_run(run: Run, outcome: Outcome, exact: bool) -> Text:
-    """What a run offers by itself; ``exact``: under a grammar."""
+    """Return the text that a run itself ends with; ``exact``: under a grammar."""
     ending = ended(outcome)
     length = final_length(run, exact, ending)
     return NOTHING if length is None else Text(length, str(winner(run, length, exact, ending)), whole=exact)
 
 
 def ended(outcome: Outcome) -> StopReason:
-    """How a run ended that raised nothing."""
+    """Return the end reason of a run that raised no error."""
     assert isinstance(outcome.ending, StopReason)
     return outcome.ending
 
 
 def checked_text(run: Run, outcome: Outcome, complete: Sequence[int]) -> Text:
-    """What the model alone offers if the parser may choose among its prefixes: see the module.
+    """Return the unconstrained text whose prefix the parser chooses (see the module).
 
-    An empty text is one only where the model itself ended it, as for the constrained run.
+    An empty text counts only where the model itself ended it, as in the constrained mode.
     """
     if outcome.ending is StopReason.END_TOKEN and len(run.tokens) in complete:
         return Text(len(run.tokens), "end_token", whole=True)

@@ -1,4 +1,4 @@
-"""How far a run is, in words."""
+"""Progress of a run, in words."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def model_hash(name: str | None, adapter: str | None = None) -> str:
 
 
 def export_hash(name: str | None) -> str:
-    """The same of a model's export for onnxruntime: one of other precision is another one."""
+    """Return the digest of a model's export for onnxruntime; exports of other precision differ."""
     from fim_server.models.onnx_backend import EXPORT_FOLDER
     from fim_server.models.source import locate
 
@@ -60,7 +60,7 @@ def hash_of(files: Sequence[Path]) -> str:
 
 
 def versions(runtime: str) -> dict[str, str]:
-    """What the results of a model on some runtime may depend on."""
+    """Return the versions that a model's results on some runtime may depend on."""
     found = {"python": platform.python_version()}
     also = ("xllamacpp",) if runtime == LLAMA_CPP else ()
     for name in ("fim-server", "torch", "transformers", "onnxruntime", *also):

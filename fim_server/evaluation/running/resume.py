@@ -36,7 +36,7 @@ OPTIONS = {
     "format": "the prompt format",
     "versions": "versions",
 }
-"""What a run cannot go on with if it has changed, and what the user calls it; the data is compared by its hash."""
+"""Options that may not change when a run resumes, with the user's names for them. Data is compared by its hash."""
 
 
 def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], data: tuple[Data, ...]) -> RunInfo:

@@ -1,8 +1,8 @@
-"""A run: samples are decoded batch by batch, and each batch is written down when it is done.
+"""A run: decode samples batch by batch, and write each batch when it is done.
 
-What is on the disk is the only state. A run that goes on reads which samples have their results, forms the batches that
-it would have formed (:mod:`.shards`), decodes again those of which a result is missing, and writes what is missing. So
-a kill at any point costs at most the work on one batch, and the results are those of a run that was not killed.
+The files on the disk are the only state. A resumed run reads which samples have results, forms the same batches
+(:mod:`.shards`), decodes those again that lack a result, and writes the missing ones. A kill costs at most one batch,
+and the results equal those of a run without a break.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fim_server.evaluation.running.worker import Measuring
 from fim_server.text.terminal import Progress, is_terminal
 
 SAID_S = 30.0
-"""How often it is said how far a run is, where there is no terminal. Seconds."""
+"""Seconds between progress lines where there is no terminal."""
 
 FAILURES_IN_A_ROW = 200
 """So many samples failing one after the other end the run: the device is gone, or the disk of the model. What was

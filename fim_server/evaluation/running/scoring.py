@@ -1,7 +1,7 @@
-"""How likely a model takes the middle that stood there: bits, whatever it would have written itself.
+"""Scores of true middles: their bits under a model, whatever the model would write itself.
 
-Exact matches of a few hundred holes tell models apart that differ much. The bits of the true middle tell apart those
-that differ little, on the same holes and prompts, and cost no more than a greedy text of that length.
+Exact matches of a few hundred holes separate models that differ much. The bits of the true middle separate those that
+differ little, on the same holes and prompts, at the cost of a greedy text of that length.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Score:
     """The bits of a middle, in the tokens that the tokenizer gives it."""
 
     text_bits: float
-    """Of its text. Tokens that have to begin with what was healed count their share among those that do."""
+    """Bits of the middle's text. After token healing, a token counts its share among the tokens that begin right."""
     end_bits: float
-    """Of ending after it."""
+    """Bits of ending after the middle."""
 
 
 def score(model: FimModel, reading: Reading, prompt: Sequence[int], healing: bytes, middle: str) -> Score | None:

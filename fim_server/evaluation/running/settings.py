@@ -1,4 +1,4 @@
-"""What a run is asked for."""
+"""Options of a run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fim_server.models.options import LoadOptions
 
 
 class Reads(StrEnum):
-    """What of a sample a model reads. The grammar always reads both contexts."""
+    """Contexts of a sample that the model reads. The grammar always reads both."""
 
     BOTH = "both"
     """The prompt of the model's format."""
     LEFT = "left"
-    """The same with an empty suffix: what the suffix is worth is the difference."""
+    """The left context and an empty suffix: the difference to ``both`` is the suffix's worth."""
     LEFT_ALONE = "left-alone"
     """The left context and no control token: for models that were not trained to fill in."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker needs, in a form that can be sent to another machine."""
+    """Options of a worker, in a form that can be sent to another machine."""
 
     model: str | None
     device: str | None
@@ -37,10 +37,10 @@ class WorkerSettings:
     judge: str | None
     """The Python whose ``ast.parse`` says what parses of Python; None is the one that runs the worker."""
     language_version: str | None
-    """Of Python's grammar; None is the judge's own version, or the newest where the judge is newer."""
+    """Version of Python's grammar; None is the judge's own version, or the newest known one."""
     landing: bool = True
     runtime: str | None = None
-    """As of :func:`fim_server.models.load.load_model`, with the next one."""
+    """See :func:`fim_server.models.load.load_model`, also for the next field."""
     load: LoadOptions = field(default_factory=LoadOptions)
     reads: Reads = Reads.BOTH
     heal: bool = True
@@ -49,7 +49,7 @@ class WorkerSettings:
     unsafe: bool = False
     """Run the samples' own tests without a sandbox where there is none."""
     languages: tuple[str, ...] = (PYTHON,)
-    """Of the samples."""
+    """Languages of the samples."""
     judges: Mapping[str, str] = field(default_factory=dict)
     """By language, the command of a judge other than the package's own (:mod:`.judges`)."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a run is asked for, besides what its workers are told."""
+    """Options of a run beside those of its workers."""
 
     data: tuple[str, ...]
     out: Path

@@ -1,7 +1,7 @@
-"""How the samples of a run are shared out: shards, windows, batches.
+"""Division of a run's samples: shards, windows, batches.
 
-All of it follows from the order of the data alone, and from nothing that was done before: a run that goes on forms the
-batches that it would have formed, so that its results are those of a run without a break.
+All of it follows from the order of the data alone. A resumed run forms the same batches and gets the same results as a
+run without a break.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WINDOW_BATCHES = 16
 """Batches that are formed together, of samples of similar length: more would be more alike, and read ahead further."""
 
 CHARACTERS_PER_TOKEN = 4
-"""What a token of a prompt is taken for, to tell which samples are of similar length; source code has 3 to 4."""
+"""Assumed bytes of a prompt token, to group samples of similar length; source code has 3 to 4."""
 
 
 @dataclass(frozen=True, slots=True)

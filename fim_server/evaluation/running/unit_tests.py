@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 Test = tuple[bool, str | None]
-"""Whether a test passed, and why not."""
+"""Verdict of a test, and the reason of a failure."""
 
 
 def start_tests(
@@ -30,7 +30,7 @@ def start_tests(
 
 
 def run_test(sample: Sample, text: str, unsafe: bool) -> Test:
-    """Whether the sample's own test passes with a text, and why not. Raises DatasetError if it cannot be run."""
+    """Run the sample's own test with a text; return its verdict. Raises DatasetError if it cannot be run."""
     from fim_server.datasets.python.sandbox import run_sample
 
     outcome = run_sample(sample, text, unsafe=unsafe)
@@ -47,7 +47,7 @@ def require_sandbox(samples: Iterable[Sample]) -> None:
 
 
 def isolation() -> str:
-    """What run.json says of where tests run."""
+    """Describe the place where tests run, for run.json."""
     from fim_server.datasets.python.sandbox import unavailable
 
     return "bubblewrap" if unavailable() is None else "none"

@@ -1,4 +1,4 @@
-"""What measures samples: a model, a parser, a judge."""
+"""Workers that measure samples: a model, a parser, a judge."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class Measuring(Protocol):
-    """What measures batches: a :class:`Worker`, or many."""
+    """Measurer of batches: a :class:`Worker`, or many."""
 
     def about(self) -> Mapping[str, Any]:
-        """What run.json holds and the settings do not say.
+        """Return the fields of run.json beside the settings.
 
         ``format``, ``device``, ``runtime``, ``model_sha256``, ``export_sha256``, ``languages``, ``judge``, ``judges``,
         ``language_version``, ``language_versions``, ``versions``, ``machine``.
@@ -101,7 +101,7 @@ class Worker:
         return self._recoveries[language].open(left, right)
 
     def about(self) -> Mapping[str, Any]:
-        """As :meth:`Measuring.about`."""
+        """See :meth:`Measuring.about`."""
         asked = self._settings
         return {
             "format": self.decoder.model.format.family,
@@ -124,7 +124,7 @@ class Worker:
         }
 
     def measure_all(self, batches: Iterable[Sequence[Sample]]) -> Iterator[list[Record]]:
-        """As :meth:`Measuring.measure_all`."""
+        """See :meth:`Measuring.measure_all`."""
         return map(self.measure, batches)
 
     def measure(self, samples: Sequence[Sample]) -> list[Record]:
@@ -203,7 +203,7 @@ class Worker:
 
 
 def described_backend(model: FimModel) -> dict[str, Any]:
-    """What a model runs on: the device's name and the threads; of torch the numbers' type as well."""
+    """Describe a model's hardware: device and threads; with torch also the numbers' type."""
     if model.runtime != "torch":
         return {"device": platform.processor() or platform.machine(), "threads": model.backend.threads}
     from fim_server.models.torch_backend import describe_machine

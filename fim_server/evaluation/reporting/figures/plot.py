@@ -31,7 +31,7 @@ class Plot:
     about: str
 
     def file(self) -> str:
-        """The same as a file: declared, with its own light and dark colours and a background."""
+        """Return the plot as a file of its own, with light and dark colours and a background."""
         light, dark = (";".join(f"{c[0]}:{c[which]}" for c in COLOURS.values()) for which in (1, 2))
         style = (
             f"<style>svg{{{light};background:#fff}}"

@@ -125,11 +125,11 @@ def validity(data: Measured) -> Plot | None:
 
 
 def valid_within(mode: str, records: Sequence[Record], longest: int) -> Floats:
-    """For every budget of 0 to ``longest`` tokens, the share of records with a valid text within it.
+    """Return the share of records with a valid text within every budget from 0 to ``longest`` tokens.
 
-    Unconstrained text is cut where the budget ends: it is valid if left + text + right is complete just there, or if
-    the model has ended it by then and it is a success. The other modes may go back to any complete point but that of no
-    token, and are valid from the first one on, or from where the model ended a text that is a success.
+    Unconstrained text is cut at the budget's end. It is valid if left + text + right is complete there, or if the
+    model has ended it by then and it succeeds. The other modes may return to any complete point but the empty one. They
+    are valid from the first such point on, or from the model's own end of a text that succeeds.
     """
     changes = np.zeros(longest + 2)
 

@@ -1,8 +1,7 @@
-"""How plots look: colours that a page's style sheet sets, markers and dashes, axes and legends.
+"""Style of plots: colours from the page's style sheet, markers, dashes, axes and legends.
 
-The few colours that matplotlib is told become variables of the page's style sheet, with a value of their own for light
-and for dark, so that a plot is readable in both. Modes differ by marker and by dash as well as by colour (Okabe and
-Ito's palette, which colour-blind eyes tell apart).
+matplotlib's few colours become variables of the style sheet, with values for light and dark. Modes differ by marker
+and dash as well as by colour (Okabe and Ito's palette for colour-blind readers).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 WIDTH = 7.2
-"""Of every plot, in inches."""
+"""Size of every plot in inches."""
 
 COLOURS: dict[str, tuple[str, str, str]] = {
     # What matplotlib is told: the variable that it becomes, its value on light and on dark.

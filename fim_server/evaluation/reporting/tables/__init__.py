@@ -1,5 +1,5 @@
-"""The tables of a report as text in cells, a module for each of its sections.
+"""Tables of a report as text in cells, a module for each section.
 
-``sections`` puts them in order; ``table`` and ``text`` are what a table and its cells are, ``pairs`` and ``counts``
-what several sections share; ``goals`` are the checks at the head of a report.
+``sections`` orders them. ``table`` and ``text`` define tables and cells. ``pairs`` and ``counts`` are shared by several
+sections. ``goals`` are the checks at the head of a report.
 """

@@ -111,7 +111,7 @@ def fits(data: Measured) -> Table | None:
 
 
 def cost_series(mode: str, columns: ModeColumns) -> list[tuple[str, Floats]]:
-    """What Figure 11 plots of a mode: microseconds a token, and milliseconds of opening where the mode needs it."""
+    """Return Figure 11's values: microseconds a token, and milliseconds of opening where the mode opens a session."""
     series = []
     if mode in ("checked", "constrained"):
         series.append(("engine a token, µs", 1000 * engine_per_token(columns)))

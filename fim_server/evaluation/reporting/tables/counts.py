@@ -1,4 +1,4 @@
-"""How often each value of a record's field occurs: what several sections have a table of."""
+"""Counts of the values of a record's field, shared by several sections."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def counted(data: Measured, what: str, read: Callable[[Record], str]) -> tuple[H
 
 
 def without_text(record: Record) -> str:
-    """What is said in a field's place of a record that has nothing there."""
+    """Text for a missing value."""
     return "not measured" if record.error is not None else "no text" if record.text is None else "not said"

@@ -13,7 +13,7 @@ from fim_server.evaluation.reporting.tables.text import number, of, percent, rat
 
 
 def what_won(data: Measured) -> Table:
-    """What the offered texts are: how often the model's own end, a point before the budget's end, a landed text won."""
+    """Return the table of the texts' origins: the model's own end, a point before the budget's end, a landed text."""
     header, rows = counted(data, "offered text", lambda record: record.won or without_text(record))
     known = {name: place for place, name in enumerate(WON)}
     rows = tuple(sorted(rows, key=lambda row: known.get(row[0], len(known))))
@@ -82,6 +82,6 @@ def stop_reasons(data: Measured) -> Table:
 
 
 def guarantees(data: Measured) -> Table:
-    """What the sessions guaranteed."""
+    """Return the table of the sessions' guarantees."""
     header, rows = counted(data, "guarantee", lambda record: record.guarantee or without_text(record))
     return Table("guarantees", "Guarantees", header, rows, 1)

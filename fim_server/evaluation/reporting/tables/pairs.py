@@ -15,7 +15,7 @@ def compared(data: Measured) -> list[tuple[str, str]]:
 
 
 def have_pairs(data: Measured) -> bool:
-    """Whether constrained can be compared with anything."""
+    """Tell whether the constrained mode can be compared with another one."""
     return any(first == "constrained" for first, _ in compared(data))
 
 

@@ -1,12 +1,10 @@
-"""The section "The paper's tables", and the same crossing for exact matches.
+"""Section "The paper's tables", and the same crossing for exact matches.
 
-Tables I and II of the paper (Melcer et al., arXiv 2402.17988, section VII) are raw counts of how two modes cross on one
-set. Their contents are known from the queries that the authors published with their code: how many programs parse with
-constrained, with unconstrained and with checked unconstrained generation, and for unconstrained and for checked, how
-many parse with that mode and not with constrained, and the other way round; then the constrained failures by whether a
-left context had been identified as complete, and how many of them parse unconstrained. Their layout on the page is not
-in what we could read, so it is ours: :func:`table_one` crosses constrained with unconstrained, :func:`table_two`
-constrained with checked, each for every set, with all four cells, and :func:`constrained_failures` has the rest.
+Tables I and II of the paper (Melcer et al., arXiv 2402.17988, section VII) count how two modes cross on one set. Their
+contents follow from the queries that the authors published: programs that parse with each mode, and programs that parse
+with one mode only. The queries also count constrained failures by whether a left context was complete. The paper's
+layout is unknown to us. :func:`table_one` crosses constrained with unconstrained, :func:`table_two` constrained with
+checked, and :func:`constrained_failures` has the rest.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from fim_server.evaluation.reporting.tables.text import of
 
 
 def table_one(data: Measured) -> Table | None:
-    """How constrained and unconstrained cross (see the module's text). None if a mode is missing."""
+    """Cross constrained and unconstrained (see the module). Return None if a mode is missing."""
     return _cross(data, "unconstrained", "table-1", "Table I: constrained and unconstrained")
 
 
 def table_two(data: Measured) -> Table | None:
-    """How constrained and checked unconstrained cross. None if a mode is missing."""
+    """Cross constrained and checked unconstrained. Return None if a mode is missing."""
     return _cross(data, "checked", "table-2", "Table II: constrained and checked unconstrained")
 
 
@@ -85,7 +83,7 @@ def constrained_failures(data: Measured) -> Table | None:
 
 
 def table_exact(data: Measured) -> Table | None:
-    """How exact matches cross with the mode: what the constraint wins and loses of what was right."""
+    """Cross exact matches with the mode: the constraint's gains and losses among right texts."""
     pairs = [pair for pair in compared(data) if pair[0] == "constrained"]
     if not pairs:
         return None

@@ -72,12 +72,12 @@ class Slice:
 
     @property
     def below(self) -> bool:
-        """Whether constrained succeeds less often than checked."""
+        """Tell whether constrained succeeds less often than checked."""
         return self.constrained < self.checked
 
     @property
     def exact_below(self) -> bool:
-        """Whether constrained matches less often than unconstrained."""
+        """Tell whether constrained matches less often than unconstrained."""
         return self.exact_constrained < self.exact_unconstrained
 
 

@@ -15,7 +15,7 @@ from fim_server.evaluation.reporting.tables.table import Table
 from fim_server.evaluation.reporting.tables.text import difference, percent, rate
 
 PAPER_SUCCESS = {"stack-boundary": 0.950, "stack-randspan": 0.965}
-"""What the paper reports for its constrained mode, with its own model, of Python."""
+"""Rates that the paper reports for its constrained mode, with its own model, on Python."""
 
 
 def overview(data: Measured) -> Table:

@@ -40,7 +40,7 @@ def refusals(data: Measured) -> Table:
 
 
 def suffixes(data: Measured) -> Table:
-    """How often a text's end repeats what follows it, beside how often the samples' own middles do."""
+    """Return how often a text's end repeats the text after it, beside the true middles' rate."""
     rows = []
     sides: list[tuple[str, list[int]]] = [("reference", data.about(reference_overlap))]
     for mode, columns in data.modes.items():
