@@ -36,7 +36,6 @@ OF_ONE_LANGUAGE = {
 ALLOWED = {
     ("rust_core/src/completing", "_"): "a character of names in any language, as letters and digits are",
     ("fim_server/server", "_"): "the same",
-    ("fim_server/suggest", "_"): "the same",
     ("fim_server/decoding", "_"): "the same",
     ("fim_server/language", "_"): "the same",
     ("fim_server/language", '"'): "around a fixed text where lexemes are listed",
