@@ -57,8 +57,8 @@ index_type!(
     /// A node of the right context's lattice, in topological order of creation within one session.
     pub(crate) NodeId, u32);
 index_type!(
-    /// An interned colour.
-    pub(crate) ColourId, u32);
+    /// An interned requirement.
+    pub(crate) RequirementId, u32);
 index_type!(
     /// An interned column of a block; 0 is "no column".
     pub(crate) ColumnId, u16);

@@ -1,13 +1,12 @@
 //! Exact fill-in-the-middle constraints: which bytes may follow, given both contexts, and which middles are whole.
 //!
 //! The way the data goes: [`spec`] → [`language`] (over [`lexing`] and [`grammar`]) → [`session`] ([`engine`]: branches over the
-//! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`colour`]: what R asks of the parse
+//! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`requirement`]: what R asks of the parse
 //! stack) → [`masking`] over a vocabulary. The crate knows nothing of Python.
 
 mod bits;
 mod chart;
 mod chunked;
-mod colour;
 mod completing;
 mod components;
 mod engine;
@@ -21,6 +20,7 @@ mod lexing;
 mod limits;
 mod masking;
 mod matcher;
+mod requirement;
 mod right;
 mod session;
 mod spec;

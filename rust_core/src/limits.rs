@@ -125,9 +125,9 @@ pub(crate) const STOP_BYTES: usize = 128;
 /// of half a kB each. Past it, the next session opens its contexts afresh.
 pub(crate) const REUSED_SETS: usize = 10_000;
 
-/// Colours that the sessions sharing an engine may have made since then. Unit: colours, of some hundred bytes each;
+/// Requirements that the sessions sharing an engine may have made since then. Unit: requirements, of some hundred bytes each;
 /// those of long lists in R take more.
-pub(crate) const REUSED_COLOURS: usize = 10_000;
+pub(crate) const REUSED_REQUIREMENTS: usize = 10_000;
 
 /// Texts that may bind or match which the sessions sharing an engine may have met. Unit: texts, some 30 bytes each.
 pub(crate) const REUSED_TEXTS: usize = 100_000;

@@ -260,7 +260,7 @@ impl Session {
             broken = Some(Broken::Right(0));
         } else {
             // R is asked itself, also where an earlier session found that it has no say in what follows its own L.
-            branches.extend(trail.end().filter(|branch| engine.viable_by_colours(branch)));
+            branches.extend(trail.end().filter(|branch| engine.viable_by_requirements(branch)));
             if branches.is_empty() {
                 diagnostics.push("left and right context do not meet: no text between them makes a program".into());
                 broken = Some(Broken::Between);
@@ -356,7 +356,7 @@ impl Session {
         self.lock().tighten();
     }
 
-    /// Sizes of what is kept: left sets, lattice nodes, colours, frames.
+    /// Sizes of what is kept: left sets, lattice nodes, requirements, frames.
     #[must_use]
     pub fn sizes(&self) -> (usize, usize, usize, usize) {
         self.lock().sizes()

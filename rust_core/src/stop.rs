@@ -3,7 +3,7 @@
 //!
 //! Who calls the engine says so once, around the calls ([`watched`]); loops deep inside ask ([`poll`]) without having been
 //! handed anything. A loop that has to stop unwinds to there. It asks where what it works on is whole, or where all that it
-//! has made is dropped with it, so that what others keep (charts, colours, masks) is as after an answered call.
+//! has made is dropped with it, so that what others keep (charts, requirements, masks) is as after an answered call.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

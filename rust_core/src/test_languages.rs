@@ -83,10 +83,10 @@ pub(crate) fn stepped(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
     branches
 }
 
-/// Those of them that the colours find a way to the right for.
+/// Those of them that the requirements find a way to the right for.
 pub(crate) fn opened(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
     let mut branches = stepped(engine, left);
-    branches.retain(|branch| engine.viable_by_colours(branch));
+    branches.retain(|branch| engine.viable_by_requirements(branch));
     branches
 }
 

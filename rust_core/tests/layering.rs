@@ -20,7 +20,7 @@ const LAYERS: [&str; 22] = [
     "language",
     "chart",
     "right",
-    "colour",
+    "requirement",
     "engine",
     "masking",
     "explaining",

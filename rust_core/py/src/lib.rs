@@ -359,7 +359,7 @@ impl Session {
         self.held
     }
 
-    /// Sizes of what is kept: left sets, lattice nodes, colours, frames.
+    /// Sizes of what is kept: left sets, lattice nodes, requirements, frames.
     fn sizes(&self, py: Python<'_>) -> (usize, usize, usize, usize) {
         py.detach(|| self.core.sizes())
     }

@@ -1,6 +1,6 @@
 //! The shortest completion: the least bytes of further middle that make a whole program, and such a middle.
 //!
-//! A* over branches, byte by byte. The bound is the colours' (min, +) distance: it prices every lexeme at its shortest
+//! A* over branches, byte by byte. The bound is the requirements' (min, +) distance: it prices every lexeme at its shortest
 //! text, separators between words, and a block's indentation where R names its column; it never exceeds the truth, so the
 //! first whole branch taken off the queue is a shortest one.
 

@@ -32,7 +32,7 @@ fn open_in(language: &Arc<Language>, left: &str, right: &str) -> (Engine, Vec<Br
         engine.parser.step_all(&branches, byte, &mut stepped);
         std::mem::swap(&mut branches, &mut stepped);
     }
-    branches.retain(|branch| engine.viable_by_colours(branch));
+    branches.retain(|branch| engine.viable_by_requirements(branch));
     engine.loosen(&branches);
     (engine, branches)
 }

@@ -4,8 +4,6 @@
 
 use crate::chart::left::{Mark, NO_SET, Read};
 use crate::chart::predict::Predictions;
-use crate::colour::colours::{Context, Depth};
-use crate::colour::demands::{Demands, Outlook};
 use crate::engine::at_line::AtLine;
 use crate::engine::branch::{Branch, InLine, Nesting};
 use crate::engine::parser::{Least, Parser};
@@ -19,6 +17,8 @@ use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::lexer::NEVER;
 use crate::lexing::roles::Role;
 use crate::limits;
+use crate::requirement::requirements::{Context, Depth};
+use crate::requirement::solver::{Outlook, Solver};
 use crate::right::queries::Right;
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
@@ -70,7 +70,7 @@ struct Looseness {
 /// How much the engine held, and holds on to.
 #[derive(Debug)]
 struct Sizes {
-    /// Sets and colours when the first session was opened.
+    /// Sets and requirements when the first session was opened.
     first: Option<(usize, usize)>,
     /// Sets when the last session was opened.
     last: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Engine {
     pub right: Right,
     /// What L and the middle are read by.
     pub(crate) parser: Parser,
-    demands: Demands,
+    solver: Solver,
     ways: Ways,
     answers: Answers,
     looseness: Looseness,
@@ -109,7 +109,7 @@ impl Engine {
         Self {
             language: language.clone(),
             parser: Parser::new(language, predictions, slots),
-            demands: Demands::new(language, &right),
+            solver: Solver::new(language, &right),
             ways: Ways::new(language, &right),
             answers: Answers::default(),
             looseness: Looseness::default(),
@@ -131,7 +131,7 @@ impl Engine {
     /// Forgets the sets made since a mark. No branch made since may be used again.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         let sets = self.parser.truncate(mark);
-        self.demands.truncate(sets);
+        self.solver.truncate(sets);
         self.answers.truncate(sets);
         self.sizes.kept = self.sizes.kept.min(sets);
     }
@@ -192,12 +192,12 @@ impl Engine {
     pub(crate) fn loosen(&mut self, branches: &[Branch]) -> bool {
         let sets = self.parser.set_count();
         self.sizes.last = sets;
-        self.sizes.first.get_or_insert((sets, self.demands.sizes().0));
-        // What the middle must not close is asked of the colours.
+        self.sizes.first.get_or_insert((sets, self.solver.sizes().0));
+        // What the middle must not close is asked of the requirements.
         let loose = self.floor.is_none()
             && branches.iter().all(|branch| {
-                let (demands, context) = self.parts();
-                demands.is_loose(context, branch.set)
+                let (solver, context) = self.parts();
+                solver.is_loose(context, branch.set)
             });
         // Without branches nothing is ever asked.
         if self.looseness.settled {
@@ -210,9 +210,9 @@ impl Engine {
     /// Whether sessions have left so much behind in this engine that the next one shall have its own.
     #[must_use]
     pub(crate) fn is_worn(&self) -> bool {
-        self.sizes.first.is_some_and(|(sets, colours)| {
+        self.sizes.first.is_some_and(|(sets, requirements)| {
             self.parser.set_count() > sets + limits::REUSED_SETS
-                || self.demands.sizes().0 > colours + limits::REUSED_COLOURS
+                || self.solver.sizes().0 > requirements + limits::REUSED_REQUIREMENTS
                 || self.parser.text_count() > limits::REUSED_TEXTS
         })
     }
@@ -235,25 +235,25 @@ impl Engine {
         self.right_asked
     }
 
-    /// The sizes of everything kept: sets, lattice nodes, colours, frames.
+    /// The sizes of everything kept: sets, lattice nodes, requirements, frames.
     #[must_use]
     pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
-        let (colours, frames) = self.demands.sizes();
-        (self.parser.set_count(), self.right.node_count(), colours, frames)
+        let (requirements, frames) = self.solver.sizes();
+        (self.parser.set_count(), self.right.node_count(), requirements, frames)
     }
 
     /// What R demands of sets, and what that is computed from.
-    pub(crate) fn parts(&mut self) -> (&mut Demands, Context<'_>) {
+    pub(crate) fn parts(&mut self) -> (&mut Solver, Context<'_>) {
         let (left, predictions, columns) = self.parser.charts();
         let floor = self.floor.and_then(|(kind, level)| Some((self.language.nesting(kind)?, level as Depth)));
         let context = Context { language: &self.language, right: &self.right, left, predictions, columns, floor };
-        (&mut self.demands, context)
+        (&mut self.solver, context)
     }
 
     /// Where the cursor may fall right after a set.
     pub(crate) fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
-        let (demands, context) = self.parts();
-        demands.outlook(context, set)
+        let (solver, context) = self.parts();
+        solver.outlook(context, set)
     }
 
     /// One byte's step of every branch, those that cannot be completed left out.
@@ -306,7 +306,7 @@ impl Engine {
             return self.viable_loosely(branch);
         }
         self.right_asked += 1;
-        self.viable_by_colours(branch)
+        self.viable_by_requirements(branch)
     }
 
     /// Whether some further middle completes a branch whose stack is loose.
@@ -330,7 +330,7 @@ impl Engine {
         self.can_match(branch)
     }
 
-    pub(crate) fn viable_by_colours(&mut self, branch: &Branch) -> bool {
+    pub(crate) fn viable_by_requirements(&mut self, branch: &Branch) -> bool {
         if let InLine::Start { .. } = branch.line {
             if self.language.shaped.is_some() && !self.language.lexer.is_start(branch.state) {
                 return self.viable_in_trivia(branch);
@@ -412,7 +412,7 @@ impl Engine {
         let mut sources = Sources {
             language: &self.language,
             right: &self.right,
-            colours: &self.demands.colours,
+            requirements: &self.solver.requirements,
             guards: self.parser.guards_mut(),
         };
         self.ways.of(&mut sources, branch, nesting)
@@ -512,12 +512,12 @@ impl Engine {
         };
         let fits = |node: &NodeId| self.right.depth(*node).is_none_or(|depth| depth == branch.depth);
         let nodes = nodes.into_iter().filter(fits);
-        let targets: Vec<usize> = nodes.filter_map(|node| self.demands.colours.target(node)).collect();
+        let targets: Vec<usize> = nodes.filter_map(|node| self.solver.requirements.target(node)).collect();
         if targets.is_empty() {
             return false;
         }
-        let (demands, context) = self.parts();
-        demands.reaches(context, set, &targets)
+        let (solver, context) = self.parts();
+        solver.reaches(context, set, &targets)
     }
 
     /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.

@@ -2,7 +2,6 @@
 //! for each state of the lexer, and shared by all states of a lexeme.
 
 use crate::bits;
-use crate::colour::colours::Colours;
 use crate::engine::branch::{Branch, Nesting};
 use crate::ids::{AcceptId, FreeId, GuardId, ShapeId, StateId, SymbolId, WaysId};
 use crate::language::compiled::Language;
@@ -11,6 +10,7 @@ use crate::language::shaped::{Reach, ShapedLexer};
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::product::{Beside, walk_beside};
 use crate::lexing::roles::Role;
+use crate::requirement::requirements::Requirements;
 use crate::right::queries::Right;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Way {
     pub(crate) accept: Option<AcceptId>,
     /// The free state after a symbol that ends in the middle.
     pub(crate) free: Option<FreeId>,
-    /// Where R goes on after a symbol that ends in R: bitset over the colours' targets.
+    /// Where R goes on after a symbol that ends in R: bitset over the requirements' targets.
     pub(crate) targets: Vec<u64>,
     /// Where in R that symbol ends.
     pub(crate) end: u32,
@@ -40,7 +40,7 @@ const UNKNOWN: u32 = u32::MAX;
 pub(super) struct Sources<'a> {
     pub(super) language: &'a Language,
     pub(super) right: &'a Right,
-    pub(super) colours: &'a Colours,
+    pub(super) requirements: &'a Requirements,
     pub(super) guards: &'a mut Guards,
 }
 
@@ -53,9 +53,9 @@ impl Sources<'_> {
     /// A symbol in progress where the cursor falls, ended in R.
     fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Way> {
         let language = self.language;
-        let mut targets = vec![0u64; bits::words_for::<u64>(self.colours.targets().len())];
+        let mut targets = vec![0u64; bits::words_for::<u64>(self.requirements.targets().len())];
         let mut add = |node| {
-            if let Some(bit) = self.colours.target(node) {
+            if let Some(bit) = self.requirements.target(node) {
                 bits::insert(&mut targets, bit);
             }
         };

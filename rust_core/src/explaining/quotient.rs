@@ -8,15 +8,15 @@
 
 use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
 use crate::chart::texts::WILD;
-use crate::colour::colours::{Colour, Context, NO_FLOOR};
-use crate::colour::demands::Demands;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{ColourId, ColumnId, DotId, FreeId, LexemeId, NodeId, SetId, SymbolId};
+use crate::ids::{ColumnId, DotId, FreeId, LexemeId, NodeId, RequirementId, SetId, SymbolId};
 use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::lexing::layout::NO_COLUMN;
+use crate::requirement::requirements::{Context, NO_FLOOR, Requirement};
+use crate::requirement::solver::Solver;
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
@@ -56,14 +56,14 @@ enum Piece {
 /// What comes behind a rule of the quotient.
 #[derive(Clone, Copy)]
 enum Behind {
-    Rest(SetId, SymbolId, ColourId),
-    Node(ColourId),
+    Rest(SetId, SymbolId, RequirementId),
+    Node(RequirementId),
 }
 
 impl Behind {
-    fn colour(self) -> ColourId {
+    fn requirement(self) -> RequirementId {
         match self {
-            Self::Rest(_, _, colour) | Self::Node(colour) => colour,
+            Self::Rest(_, _, requirement) | Self::Node(requirement) => requirement,
         }
     }
 }
@@ -82,14 +82,14 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     let mut start = Vec::new();
     for branch in opening {
         let prepared = openings(engine, branch);
-        let (demands, context) = engine.parts();
-        let mut extractor = Extractor { demands, context };
+        let (solver, context) = engine.parts();
+        let mut extractor = Extractor { solver, context };
         for read in prepared {
             extractor.opening(&read, &mut start);
         }
     }
-    let (demands, context) = engine.parts();
-    let mut extractor = Extractor { demands, context };
+    let (solver, context) = engine.parts();
+    let mut extractor = Extractor { solver, context };
     let mut queue: Vec<Nonterminal> = keys(&start);
     rules.insert(Nonterminal::Start, start);
     while let Some(key) = queue.pop() {
@@ -148,7 +148,7 @@ fn keys(alternatives: &[Vec<Piece>]) -> Vec<Nonterminal> {
 }
 
 struct Extractor<'a> {
-    demands: &'a mut Demands,
+    solver: &'a mut Solver,
     context: Context<'a>,
 }
 
@@ -167,18 +167,18 @@ impl Extractor<'_> {
         }
         let grammar = &self.context.language.grammar;
         if set == FIRST_SET {
-            let bottom = self.demands.colours.bottom();
+            let bottom = self.solver.requirements.bottom();
             self.cut_or_whole(grammar.start, read.free, &prefix, out, Behind::Rest(set, grammar.start, bottom));
         }
         let items: Vec<_> = self.context.left.set(set).items.to_vec();
         for item in items {
             let lhs = grammar.lhs(item.dot);
-            let colour = self.demands.colour(self.context, item.origin, lhs);
-            let follow = Behind::Rest(item.origin, lhs, colour);
+            let requirement = self.solver.requirement(self.context, item.origin, lhs);
+            let follow = Behind::Rest(item.origin, lhs, requirement);
             self.tails(Tail { dot: item.dot, column: item.column, follow }, read.free, prefix.clone(), out);
         }
         if self.context.left.set(set).accepts {
-            let bottom = self.demands.colours.bottom();
+            let bottom = self.solver.requirements.bottom();
             if self.falls(read.free, bottom) {
                 out.push(prefix);
             }
@@ -197,9 +197,10 @@ impl Extractor<'_> {
                 }
             }
             Nonterminal::Cut(symbol, from, node) => {
-                let colour = self.demands.colours.singleton(node);
+                let requirement = self.solver.requirements.singleton(node);
                 for (index, _) in grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == symbol) {
-                    let tail = Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Behind::Node(colour) };
+                    let tail =
+                        Tail { dot: grammar.dot(index, 0), column: NO_COLUMN, follow: Behind::Node(requirement) };
                     self.tails(tail, from, Vec::new(), &mut out);
                 }
             }
@@ -211,38 +212,38 @@ impl Extractor<'_> {
 
     fn rest(&mut self, set: SetId, symbol: SymbolId, from: FreeId, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        if set == FIRST_SET && symbol == grammar.start && self.falls(from, self.demands.colours.bottom()) {
+        if set == FIRST_SET && symbol == grammar.start && self.falls(from, self.solver.requirements.bottom()) {
             out.push(Vec::new());
         }
         let waiting: Vec<_> = self.context.left.waiting(grammar, set, symbol).to_vec();
         for item in waiting {
             let lhs = grammar.lhs(item.dot);
-            let colour = self.demands.colour(self.context, item.origin, lhs);
-            let follow = Behind::Rest(item.origin, lhs, colour);
+            let requirement = self.solver.requirement(self.context, item.origin, lhs);
+            let follow = Behind::Rest(item.origin, lhs, requirement);
             let dot = Grammar::advance(item.dot);
             self.tails(Tail { dot, column: item.column, follow }, from, Vec::new(), out);
         }
         let prediction = self.context.left.set(set).prediction;
         for dot in self.context.predictions.dots(prediction, symbol).to_vec() {
             let lhs = grammar.lhs(dot);
-            let colour = self.demands.colour(self.context, set, lhs);
-            let follow = Behind::Rest(set, lhs, colour);
+            let requirement = self.solver.requirement(self.context, set, lhs);
+            let follow = Behind::Rest(set, lhs, requirement);
             self.tails(Tail { dot: Grammar::advance(dot), column: NO_COLUMN, follow }, from, Vec::new(), out);
         }
     }
 
-    /// Whether the cursor, in a free state, may fall on a node of a colour.
-    fn falls(&self, from: FreeId, colour: ColourId) -> bool {
-        let nodes = &self.demands.colours.get(colour).nodes;
+    /// Whether the cursor, in a free state, may fall on a node of a requirement.
+    fn falls(&self, from: FreeId, requirement: RequirementId) -> bool {
+        let nodes = &self.solver.requirements.get(requirement).nodes;
         self.context.right.crossings().iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
     }
 
     /// Every way to split the rest of a rule between the middle and R.
     fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
-        let here = self.demands.colours.step(
+        let here = self.solver.requirements.step(
             self.context,
-            tail.follow.colour(),
+            tail.follow.requirement(),
             (tail.dot, NO_FLOOR),
             tail.column,
             NO_INDENTS,
@@ -252,8 +253,8 @@ impl Extractor<'_> {
         }
         let symbol = grammar.next(tail.dot);
         if symbol == END_OF_RULE {
-            if let Behind::Rest(set, lhs, colour) = tail.follow
-                && self.demands.colours.get(colour).free[from.index()] != INFINITE
+            if let Behind::Rest(set, lhs, requirement) = tail.follow
+                && self.solver.requirements.get(requirement).free[from.index()] != INFINITE
             {
                 let mut whole = prefix;
                 whole.push(Piece::Nonterminal(Nonterminal::Rest(set, lhs, from)));
@@ -262,9 +263,9 @@ impl Extractor<'_> {
             return;
         }
         let next = Tail { dot: Grammar::advance(tail.dot), ..tail };
-        let after = self.demands.colours.step(
+        let after = self.solver.requirements.step(
             self.context,
-            tail.follow.colour(),
+            tail.follow.requirement(),
             (next.dot, NO_FLOOR),
             next.column,
             NO_INDENTS,
@@ -281,9 +282,16 @@ impl Extractor<'_> {
     }
 
     /// The alternatives in which the cursor cuts a symbol.
-    fn cuts(&mut self, symbol: SymbolId, from: FreeId, after: ColourId, prefix: &[Piece], out: &mut Vec<Vec<Piece>>) {
+    fn cuts(
+        &mut self,
+        symbol: SymbolId,
+        from: FreeId,
+        after: RequirementId,
+        prefix: &[Piece],
+        out: &mut Vec<Vec<Piece>>,
+    ) {
         let grammar = &self.context.language.grammar;
-        let nodes = self.demands.colours.get(after).nodes.clone();
+        let nodes = self.solver.requirements.get(after).nodes.clone();
         if grammar.is_lexeme(symbol) {
             let crosses = self
                 .context
@@ -315,7 +323,7 @@ impl Extractor<'_> {
         out: &mut Vec<Vec<Piece>>,
         follow: Behind,
     ) {
-        let after = follow.colour();
+        let after = follow.requirement();
         self.cuts(symbol, from, after, prefix, out);
         for to in self.context.language.free.states() {
             if self.context.language.free.relation(symbol, from, to) == INFINITE {
@@ -328,7 +336,7 @@ impl Extractor<'_> {
                 out.push(whole);
             }
         }
-        let before: Colour = self.demands.colours.before_symbol(self.context, symbol, after);
+        let before: Requirement = self.solver.requirements.before_symbol(self.context, symbol, after);
         let falls =
             self.context.right.crossings().iter().any(|&(at, node, _)| at == from && before.nodes.contains(&node));
         if falls {

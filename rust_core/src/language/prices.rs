@@ -3,7 +3,7 @@
 //! Whether the middle can go on is the same after a name as after a bracket, and the same at a line's start whether or not its
 //! blanks are written. For how little is not: after a name, another word needs a blank before it; and a line whose blanks are
 //! written is not to pay for them again. Each byte that a bound leaves out is tried in every place where it may be saved, so
-//! searches grow exponentially with them. Two states more tell these apart, for colours and bounds alone: R's chart and all
+//! searches grow exponentially with them. Two states more tell these apart, for requirements and bounds alone: R's chart and all
 //! verdicts know the free states only.
 
 use crate::grammar::compiled::Grammar;

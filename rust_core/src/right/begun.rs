@@ -1,4 +1,4 @@
-//! Where the nonterminals that end at a node began: what the colours ask of R's chart.
+//! Where the nonterminals that end at a node began: what the requirements ask of R's chart.
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, NodeId, SourceId, SymbolId};

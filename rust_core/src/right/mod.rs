@@ -4,7 +4,7 @@
 //! the indentation stack), and lexings from different first boundaries merge. The chart is ordinary Earley whose first
 //! sets hold *free items*: rules begun in the middle that is still to be written, with the least bytes that their part
 //! before the cursor costs. What it finds, completed nonterminals between nodes and from free states to nodes, is all
-//! that the colours ask about R.
+//! that the requirements ask about R.
 //!
 //! # Layout
 //!

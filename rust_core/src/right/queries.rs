@@ -1,4 +1,4 @@
-//! The right context, opened, and what the colours and the branches ask of it.
+//! The right context, opened, and what the requirements and the branches ask of it.
 
 use crate::bits;
 use crate::chart::predict::Predictions;

@@ -1,11 +1,11 @@
-//! Colours: what R demands of the parse stack, as a regular condition on it.
+//! Requirements: what R demands of the parse stack, as a regular condition on it.
 //!
-//! `colour(k, A)` says where the parse may be once the A begun at set k of the left chart is finished, so that the rest of
+//! `requirement(k, A)` says where the parse may be once the A begun at set k of the left chart is finished, so that the rest of
 //! some parse takes it to the end of the file: a set of lattice nodes, and the least bytes of further middle from each free
-//! state (the design's ⊤, over (min, +)). `step` carries a colour backwards over the rest of a rule. Both are memoised and
-//! colours are interned, so in the steady state R costs one table lookup per item.
+//! state (the design's ⊤, over (min, +)). `step` carries a requirement backwards over the rest of a rule. Both are memoised and
+//! requirements are interned, so in the steady state R costs one table lookup per item.
 //!
-//! What sets of the left chart demand by them is found in [`crate::colour::frames`].
+//! What sets of the left chart demand by them is found in [`crate::requirement::frames`].
 
 use crate::bits::{self, BitSet};
 use crate::chart::left::{Indents, LeftChart, NO_INDENTS};
@@ -13,7 +13,7 @@ use crate::chart::predict::Predictions;
 use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{ColourId, ColumnId, DotId, FreeId, NodeId, SymbolId};
+use crate::ids::{ColumnId, DotId, FreeId, NodeId, RequirementId, SymbolId};
 use crate::interned::{Hashes, hash};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
@@ -24,9 +24,9 @@ use crate::right::places::{Place, Top};
 use crate::right::queries::Right;
 use rustc_hash::FxHashMap;
 
-/// One colour.
+/// One requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Colour {
+pub(crate) struct Requirement {
     /// Least bytes of further middle, per state that bounds tell apart ([`Free::price`]).
     ///
     /// [`Free::price`]: crate::language::free::Free::price
@@ -35,12 +35,12 @@ pub(crate) struct Colour {
     pub nodes: Vec<NodeId>,
 }
 
-/// All colours of one session.
+/// All requirements of one session.
 #[derive(Debug)]
-pub(crate) struct Colours {
-    table: Chunked<Colour>,
+pub(crate) struct Requirements {
+    table: Chunked<Requirement>,
     hashes: Hashes,
-    /// Bitsets over `targets`, one row of `words` per colour.
+    /// Bitsets over `targets`, one row of `words` per requirement.
     projections: Vec<u64>,
     words: usize,
     target_of: FxHashMap<NodeId, usize>,
@@ -53,19 +53,19 @@ pub(crate) struct Colours {
     /// Per target: bitset of the lexemes that R goes on with there.
     leaving: Vec<BitSet>,
     steps: Steps,
-    /// Unions of colours that hold many nodes, the lesser number first: each set of a long L asks for the same.
-    unions: FxHashMap<(ColourId, ColourId), ColourId>,
-    bottom: ColourId,
+    /// Unions of requirements that hold many nodes, the lesser number first: each set of a long L asks for the same.
+    unions: FxHashMap<(RequirementId, RequirementId), RequirementId>,
+    bottom: RequirementId,
     free_count: usize,
     /// How many unions were computed.
     #[cfg(test)]
     pub(super) united: usize,
 }
 
-/// Nodes from which on the union of two colours is remembered: that of few is as soon made as found.
+/// Nodes from which on the union of two requirements is remembered: that of few is as soon made as found.
 const MANY_NODES: usize = if cfg!(test) { 3 } else { 16 };
 
-/// What a colour is carried over: a dot, the column of its rule's block and what indentations cost.
+/// What a requirement is carried over: a dot, the column of its rule's block and what indentations cost.
 type Over = (DotId, ColumnId, Indents);
 
 /// How many more than where a rule began must stay open, by a floor: the middle does not go on below.
@@ -74,42 +74,42 @@ pub(crate) type Depth = i32;
 /// No floor is in a rule's way.
 pub(crate) const NO_FLOOR: Depth = -1;
 
-/// Colours whose steps are kept together.
+/// Requirements whose steps are kept together.
 const TOGETHER: usize = 1 << 10;
 
-/// What comes of carrying colours backwards. Most rules open no block and end in the line that they begin in, for which a key
-/// of half the length does; and tables of a thousand colours each grow without a copy of all of them.
+/// What comes of carrying requirements backwards. Most rules open no block and end in the line that they begin in, for which a key
+/// of half the length does; and tables of a thousand requirements each grow without a copy of all of them.
 #[derive(Debug, Default)]
 struct Steps {
-    in_line: Vec<FxHashMap<(ColourId, DotId), ColourId>>,
-    others: FxHashMap<(ColourId, Over), ColourId>,
-    floored: FxHashMap<(ColourId, Over, Depth), ColourId>,
+    in_line: Vec<FxHashMap<(RequirementId, DotId), RequirementId>>,
+    others: FxHashMap<(RequirementId, Over), RequirementId>,
+    floored: FxHashMap<(RequirementId, Over, Depth), RequirementId>,
 }
 
 impl Steps {
-    fn get(&self, colour: ColourId, over: Over, floor: Depth) -> Option<ColourId> {
+    fn get(&self, requirement: RequirementId, over: Over, floor: Depth) -> Option<RequirementId> {
         match over {
-            over if floor != NO_FLOOR => self.floored.get(&(colour, over, floor)),
-            (dot, NO_COLUMN, NO_INDENTS) => self.in_line.get(colour.index() / TOGETHER)?.get(&(colour, dot)),
-            over => self.others.get(&(colour, over)),
+            over if floor != NO_FLOOR => self.floored.get(&(requirement, over, floor)),
+            (dot, NO_COLUMN, NO_INDENTS) => self.in_line.get(requirement.index() / TOGETHER)?.get(&(requirement, dot)),
+            over => self.others.get(&(requirement, over)),
         }
         .copied()
     }
 
-    fn insert(&mut self, colour: ColourId, over: Over, floor: Depth, stepped: ColourId) {
+    fn insert(&mut self, requirement: RequirementId, over: Over, floor: Depth, stepped: RequirementId) {
         if floor != NO_FLOOR {
-            self.floored.insert((colour, over, floor), stepped);
+            self.floored.insert((requirement, over, floor), stepped);
             return;
         }
         let (dot, NO_COLUMN, NO_INDENTS) = over else {
-            self.others.insert((colour, over), stepped);
+            self.others.insert((requirement, over), stepped);
             return;
         };
-        let at = colour.index() / TOGETHER;
+        let at = requirement.index() / TOGETHER;
         if self.in_line.len() <= at {
             self.in_line.resize_with(at + 1, FxHashMap::default);
         }
-        self.in_line[at].insert((colour, dot), stepped);
+        self.in_line[at].insert((requirement, dot), stepped);
     }
 }
 
@@ -124,10 +124,10 @@ enum Popped {
     InMiddle,
 }
 
-/// The empty colour: nothing leads to the end.
-pub(crate) const NO_COLOUR: ColourId = ColourId(0);
+/// The empty requirement: nothing leads to the end.
+pub(crate) const UNSATISFIABLE: RequirementId = RequirementId(0);
 
-/// What the colours are computed from.
+/// What the requirements are computed from.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     /// The language.
@@ -161,8 +161,8 @@ impl Context<'_> {
     }
 }
 
-impl Colours {
-    /// No colours but the bottom: at the end of R the file is finished.
+impl Requirements {
+    /// No requirements but the bottom: at the end of R the file is finished.
     #[must_use]
     pub(crate) fn new(language: &Language, right: &Right) -> Self {
         let mut targets: Vec<NodeId> = right.crossings().iter().map(|&(_, node, _)| node).collect();
@@ -170,7 +170,7 @@ impl Colours {
         targets.sort_unstable();
         targets.dedup();
         let free_count = language.free.priced_count();
-        let mut colours = Self {
+        let mut requirements = Self {
             table: Chunked::default(),
             hashes: Hashes::default(),
             projections: Vec::new(),
@@ -183,29 +183,29 @@ impl Colours {
             targets,
             steps: Steps::default(),
             unions: FxHashMap::default(),
-            bottom: NO_COLOUR,
+            bottom: UNSATISFIABLE,
             free_count,
             #[cfg(test)]
             united: 0,
         };
-        colours.leaving = colours.find_leaving(language, right);
+        requirements.leaving = requirements.find_leaving(language, right);
         let free = &language.free;
         for &(from, node, cost) in right.crossings() {
-            let target = colours.target_of[&node];
+            let target = requirements.target_of[&node];
             // Mostly what it costs are blanks.
             let cost_from = |from: FreeId| if free.is_written(from) { 0 } else { cost };
-            colours.crossed.extend(free.priced_as(from).map(|from| (from, target, cost_from(from))));
+            requirements.crossed.extend(free.priced_as(from).map(|from| (from, target, cost_from(from))));
         }
         for &(from, symbol, node, cost) in right.symbol_crossings() {
-            let target = colours.target_of[&node];
-            let crossings = colours.symbol_crossings.entry(symbol).or_default();
+            let target = requirements.target_of[&node];
+            let crossings = requirements.symbol_crossings.entry(symbol).or_default();
             crossings.extend(free.priced_as(from).map(|from| (from, target, cost)));
         }
-        colours.intern(colours.blank());
-        let mut bottom = colours.blank();
+        requirements.intern(requirements.blank());
+        let mut bottom = requirements.blank();
         bottom.nodes.extend(right.end());
-        colours.bottom = colours.intern(bottom);
-        colours
+        requirements.bottom = requirements.intern(bottom);
+        requirements
     }
 
     fn find_leaving(&self, language: &Language, right: &Right) -> Vec<BitSet> {
@@ -220,19 +220,19 @@ impl Colours {
         leaving
     }
 
-    fn blank(&self) -> Colour {
-        Colour { free: vec![INFINITE; self.free_count], nodes: Vec::new() }
+    fn blank(&self) -> Requirement {
+        Requirement { free: vec![INFINITE; self.free_count], nodes: Vec::new() }
     }
 
-    /// A colour.
+    /// A requirement.
     #[must_use]
-    pub(crate) fn get(&self, id: ColourId) -> &Colour {
+    pub(crate) fn get(&self, id: RequirementId) -> &Requirement {
         self.table.get(id.index())
     }
 
     /// The condition at the bottom of the stack.
     #[must_use]
-    pub(crate) fn bottom(&self) -> ColourId {
+    pub(crate) fn bottom(&self) -> RequirementId {
         self.bottom
     }
 
@@ -242,9 +242,9 @@ impl Colours {
         &self.targets
     }
 
-    /// The targets that a colour holds, as a bitset.
-    pub(super) fn projection(&self, colour: ColourId) -> &[u64] {
-        &self.projections[colour.index() * self.words..(colour.index() + 1) * self.words]
+    /// The targets that a requirement holds, as a bitset.
+    pub(super) fn projection(&self, requirement: RequirementId) -> &[u64] {
+        &self.projections[requirement.index() * self.words..(requirement.index() + 1) * self.words]
     }
 
     /// Bitset of the lexemes that R goes on with at a target.
@@ -252,7 +252,7 @@ impl Colours {
         self.leaving[target].words()
     }
 
-    /// The number of interned colours.
+    /// The number of interned requirements.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
@@ -263,15 +263,15 @@ impl Colours {
         self.target_of.get(&node).copied()
     }
 
-    /// Lets every free state fall on the nodes that the cursor may cut; `row` are the targets that the colour holds.
-    fn settle(&mut self, colour: &mut Colour) {
-        colour.nodes.sort_unstable();
-        colour.nodes.dedup();
+    /// Lets every free state fall on the nodes that the cursor may cut; `row` are the targets that the requirement holds.
+    fn settle(&mut self, requirement: &mut Requirement) {
+        requirement.nodes.sort_unstable();
+        requirement.nodes.dedup();
         self.row.clear();
         self.row.resize(self.words, 0);
-        // Both lists ascend. A colour that grows by a node at a time has few of them.
+        // Both lists ascend. A requirement that grows by a node at a time has few of them.
         let mut rest = &self.targets[..];
-        for node in &colour.nodes {
+        for node in &requirement.nodes {
             let before = rest.partition_point(|target| target < node);
             rest = &rest[before..];
             match rest.first() {
@@ -284,33 +284,33 @@ impl Colours {
             return;
         }
         for &(from, target, cost) in &self.crossed {
-            if colour.free[from.index()] > cost && bits::contains(&self.row, target) {
-                colour.free[from.index()] = cost;
+            if requirement.free[from.index()] > cost && bits::contains(&self.row, target) {
+                requirement.free[from.index()] = cost;
             }
         }
     }
 
-    /// Interns a colour, after letting every free state fall on the nodes that the cursor may cut.
-    pub(super) fn intern(&mut self, mut colour: Colour) -> ColourId {
-        self.settle(&mut colour);
-        let hash = hash(&colour);
-        if let Some(known) = self.hashes.find(hash, |index| *self.table.get(index) == colour) {
-            return ColourId::from_index(known);
+    /// Interns a requirement, after letting every free state fall on the nodes that the cursor may cut.
+    pub(super) fn intern(&mut self, mut requirement: Requirement) -> RequirementId {
+        self.settle(&mut requirement);
+        let hash = hash(&requirement);
+        if let Some(known) = self.hashes.find(hash, |index| *self.table.get(index) == requirement) {
+            return RequirementId::from_index(known);
         }
-        let id = ColourId::from_index(self.table.len());
+        let id = RequirementId::from_index(self.table.len());
         self.projections.extend_from_slice(&self.row);
         self.hashes.push(hash);
-        colour.nodes.shrink_to_fit();
-        self.table.push(colour);
+        requirement.nodes.shrink_to_fit();
+        self.table.push(requirement);
         id
     }
 
-    /// The union of two colours.
-    pub(super) fn union(&mut self, one: ColourId, other: ColourId) -> ColourId {
-        if one == other || other == NO_COLOUR {
+    /// The union of two requirements.
+    pub(super) fn union(&mut self, one: RequirementId, other: RequirementId) -> RequirementId {
+        if one == other || other == UNSATISFIABLE {
             return one;
         }
-        if one == NO_COLOUR {
+        if one == UNSATISFIABLE {
             return other;
         }
         let nodes = self.get(one).nodes.len() + self.get(other).nodes.len();
@@ -326,55 +326,57 @@ impl Colours {
         found
     }
 
-    fn find_union(&mut self, one: ColourId, other: ColourId) -> ColourId {
+    fn find_union(&mut self, one: RequirementId, other: RequirementId) -> RequirementId {
         if self.holds(other, one) {
             return other;
         }
         if self.holds(one, other) {
             return one;
         }
-        let mut colour = self.table.get(one.index()).clone();
-        merge(&mut colour, self.table.get(other.index()));
+        let mut requirement = self.table.get(one.index()).clone();
+        merge(&mut requirement, self.table.get(other.index()));
         #[cfg(test)]
         {
             self.united += 1;
         }
-        self.intern(colour)
+        self.intern(requirement)
     }
 
-    /// Carries a colour backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
+    /// Carries a requirement backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
     /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one. What is
     /// below `floor` is R's alone: the middle does not go on there.
     pub(crate) fn step(
         &mut self,
         context: Context<'_>,
-        colour: ColourId,
+        requirement: RequirementId,
         (dot, floor): (DotId, Depth),
         column: ColumnId,
         indents: Indents,
-    ) -> ColourId {
+    ) -> RequirementId {
         let grammar = &context.language.grammar;
         let next = grammar.next(dot);
-        if next == END_OF_RULE || colour == NO_COLOUR {
-            return colour;
+        if next == END_OF_RULE || requirement == UNSATISFIABLE {
+            return requirement;
         }
         let indents = if context.language.free.crosses_line(dot) { indents } else { NO_INDENTS };
         let floor = context.floor_from(dot, floor);
         let below = floor != NO_FLOOR && context.is_below(Grammar::advance(dot), floor);
-        if let Some(known) = self.steps.get(colour, (dot, column, indents), floor) {
+        if let Some(known) = self.steps.get(requirement, (dot, column, indents), floor) {
             return known;
         }
         let position = grammar.position(dot);
         let stepped = match grammar.rule(dot).block {
-            Some((open, close)) if position <= open => self.step_unopened(context, colour, dot, (open, close), indents),
+            Some((open, close)) if position <= open => {
+                self.step_unopened(context, requirement, dot, (open, close), indents)
+            }
             Some((_, close)) if position == close => {
-                let after = self.step(context, colour, (Grammar::advance(dot), floor), NO_COLUMN, indents);
+                let after = self.step(context, requirement, (Grammar::advance(dot), floor), NO_COLUMN, indents);
                 let popped =
                     if column == NO_COLUMN { Popped::Any } else { Popped::Column(context.columns.get(column)) };
                 self.before_dedent(context, after, popped, below)
             }
             block => {
-                let after = self.step(context, colour, (Grammar::advance(dot), floor), column, indents);
+                let after = self.step(context, requirement, (Grammar::advance(dot), floor), column, indents);
                 let inside = block.is_some_and(|(_, close)| position < close);
                 let indent = if inside { 0 } else { indents.own };
                 let before = match below {
@@ -384,24 +386,24 @@ impl Colours {
                 self.intern(before)
             }
         };
-        self.steps.insert(colour, (dot, column, indents), floor, stepped);
+        self.steps.insert(requirement, (dot, column, indents), floor, stepped);
         stepped
     }
 
-    /// What [`Colours::step`] gives, without remembering it, for a rule that opens no block: for colours that grow by a few nodes
+    /// What [`Requirements::step`] gives, without remembering it, for a rule that opens no block: for requirements that grow by a few nodes
     /// at a time, of which there are as many as elements in a list. Nodes that `walks` have passed for an earlier part of the
-    /// same growing colour are left out, since what comes of them has been found.
+    /// same growing requirement are left out, since what comes of them has been found.
     pub(super) fn carry(
         &mut self,
         context: Context<'_>,
-        colour: &Colour,
+        requirement: &Requirement,
         dot: DotId,
         indents: Indents,
         walks: &mut FxHashMap<(DotId, DotId), Passed>,
-    ) -> Colour {
+    ) -> Requirement {
         let grammar = &context.language.grammar;
-        let mut colour = colour.clone();
-        self.settle(&mut colour);
+        let mut requirement = requirement.clone();
+        self.settle(&mut requirement);
         let rule = grammar.rule(dot);
         for place in (grammar.position(dot)..rule.rhs.len()).rev() {
             let at = DotId::from_index(dot.index() + place - grammar.position(dot));
@@ -410,33 +412,33 @@ impl Colours {
             if !grammar.is_lexeme(rule.rhs[place]) {
                 context.right.begun_besides(
                     rule.rhs[place],
-                    &colour.nodes,
+                    &requirement.nodes,
                     walks.entry((dot, at)).or_default(),
                     &mut nodes,
                 );
             }
             let row = std::mem::take(&mut self.row);
-            colour = self.before_of(context, rule.rhs[place], (&colour, &row), nodes, own.own);
+            requirement = self.before_of(context, rule.rhs[place], (&requirement, &row), nodes, own.own);
             self.row = row;
-            self.settle(&mut colour);
+            self.settle(&mut requirement);
         }
-        colour
+        requirement
     }
 
-    /// The colour of one node alone.
-    pub(crate) fn singleton(&mut self, node: NodeId) -> ColourId {
-        let colour = Colour { nodes: vec![node], ..self.blank() };
-        self.intern(colour)
+    /// The requirement of one node alone.
+    pub(crate) fn singleton(&mut self, node: NodeId) -> RequirementId {
+        let requirement = Requirement { nodes: vec![node], ..self.blank() };
+        self.intern(requirement)
     }
 
-    /// The colour before a symbol.
+    /// The requirement before a symbol.
     #[must_use]
-    pub(crate) fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: ColourId) -> Colour {
+    pub(crate) fn before_symbol(&self, context: Context<'_>, symbol: SymbolId, after: RequirementId) -> Requirement {
         self.before(context, symbol, after, 0)
     }
 
     /// What begins at a line's start in the middle costs that line's indentation besides.
-    fn before(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
+    fn before(&self, context: Context<'_>, symbol: SymbolId, after: RequirementId, indent: Cost) -> Requirement {
         let source = self.table.get(after.index());
         let mut begun = Vec::new();
         if !context.language.grammar.is_lexeme(symbol) {
@@ -446,8 +448,14 @@ impl Colours {
     }
 
     /// The same where the middle must not go on after the symbol.
-    fn before_in_right(&self, context: Context<'_>, symbol: SymbolId, after: ColourId, indent: Cost) -> Colour {
-        let source = Colour { nodes: self.table.get(after.index()).nodes.clone(), ..self.blank() };
+    fn before_in_right(
+        &self,
+        context: Context<'_>,
+        symbol: SymbolId,
+        after: RequirementId,
+        indent: Cost,
+    ) -> Requirement {
+        let source = Requirement { nodes: self.table.get(after.index()).nodes.clone(), ..self.blank() };
         let mut begun = Vec::new();
         if !context.language.grammar.is_lexeme(symbol) {
             context.right.begun(symbol, &source.nodes, &mut begun);
@@ -455,15 +463,15 @@ impl Colours {
         self.before_of(context, symbol, (&source, self.projection(after)), begun, indent)
     }
 
-    /// The same for a colour with the targets that it holds, and the nodes where the symbol began if it is a nonterminal.
+    /// The same for a requirement with the targets that it holds, and the nodes where the symbol began if it is a nonterminal.
     fn before_of(
         &self,
         context: Context<'_>,
         symbol: SymbolId,
-        (source, row): (&Colour, &[u64]),
+        (source, row): (&Requirement, &[u64]),
         begun: Vec<NodeId>,
         indent: Cost,
-    ) -> Colour {
+    ) -> Requirement {
         let indented = |from: FreeId, cost: Cost| match cost {
             0 => 0,
             _ if context.language.free.pays_indentation(from) => cost.saturating_add(indent),
@@ -471,46 +479,52 @@ impl Colours {
         };
         let grammar = &context.language.grammar;
         let free = &context.language.free;
-        let mut colour = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
+        let mut requirement = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
         for to in free.priced_states().filter(|to| source.free[to.index()] != INFINITE) {
             for from in free.priced_states() {
                 let cost = indented(from, free.price(symbol, from, to)).saturating_add(source.free[to.index()]);
-                lower(&mut colour.free[from.index()], cost);
+                lower(&mut requirement.free[from.index()], cost);
             }
         }
         if grammar.is_lexeme(symbol) {
             for &(from, target, cost) in self.symbol_crossings.get(&symbol).into_iter().flatten() {
                 if bits::contains(row, target) {
-                    lower(&mut colour.free[from.index()], indented(from, cost));
+                    lower(&mut requirement.free[from.index()], indented(from, cost));
                 }
             }
             for &node in &source.nodes {
                 let incoming = context.right.incoming(node);
-                colour.nodes.extend(incoming.filter(|edge| edge.0 == symbol).map(|edge| edge.1));
+                requirement.nodes.extend(incoming.filter(|edge| edge.0 == symbol).map(|edge| edge.1));
             }
-            return colour;
+            return requirement;
         }
-        colour.nodes.extend(begun);
+        requirement.nodes.extend(begun);
         for &node in &source.nodes {
             for (from, cost) in context.right.begun_free(symbol, node) {
                 for from in free.priced_as(from) {
-                    lower(&mut colour.free[from.index()], indented(from, cost));
+                    lower(&mut requirement.free[from.index()], indented(from, cost));
                 }
             }
         }
-        colour
+        requirement
     }
 
-    /// The colour before a DEDENT, which is R's if what comes after it is `below` a floor.
-    fn before_dedent(&mut self, context: Context<'_>, after: ColourId, popped: Popped, below: bool) -> ColourId {
+    /// The requirement before a DEDENT, which is R's if what comes after it is `below` a floor.
+    fn before_dedent(
+        &mut self,
+        context: Context<'_>,
+        after: RequirementId,
+        popped: Popped,
+        below: bool,
+    ) -> RequirementId {
         let free = &context.language.free;
         let (_, dedent) = context.language.grammar.indent_dedent.expect("a language with layout");
         let source = self.table.get(after.index());
-        let mut colour = self.blank();
+        let mut requirement = self.blank();
         for from in free.priced_states().filter(|_| !below) {
             for to in free.priced_states() {
                 let cost = free.price(dedent, from, to).saturating_add(source.free[to.index()]);
-                lower(&mut colour.free[from.index()], cost);
+                lower(&mut requirement.free[from.index()], cost);
             }
         }
         for (_, from) in dedents_into(context.right, &source.nodes, dedent) {
@@ -520,10 +534,10 @@ impl Colours {
                 Popped::InMiddle => false,
             };
             if fits {
-                colour.nodes.push(from);
+                requirement.nodes.push(from);
             }
         }
-        self.intern(colour)
+        self.intern(requirement)
     }
 
     /// A block whose INDENT is still to come: in the middle, where its column is free, or in R, where it must be the one
@@ -531,19 +545,19 @@ impl Colours {
     fn step_unopened(
         &mut self,
         context: Context<'_>,
-        colour: ColourId,
+        requirement: RequirementId,
         dot: DotId,
         block: (usize, usize),
         indents: Indents,
-    ) -> ColourId {
+    ) -> RequirementId {
         let grammar = &context.language.grammar;
         let (indent, dedent) = grammar.indent_dedent.expect("a language with layout");
         let position = grammar.position(dot);
         let at = |target: usize| DotId::from_index(dot.index() + target - position);
         let (open, close) = block;
-        let after = self.step(context, colour, (at(close + 1), NO_FLOOR), NO_COLUMN, indents);
+        let after = self.step(context, requirement, (at(close + 1), NO_FLOOR), NO_COLUMN, indents);
 
-        let mut classes: Vec<(Option<Top>, ColourId)> =
+        let mut classes: Vec<(Option<Top>, RequirementId)> =
             vec![(None, self.before_dedent(context, after, Popped::InMiddle, false))];
         let nodes = self.table.get(after.index()).nodes.clone();
         let mut by_top: FxHashMap<Top, Vec<NodeId>> = FxHashMap::default();
@@ -551,7 +565,7 @@ impl Colours {
             by_top.entry(top).or_default().push(from);
         }
         for (top, nodes) in by_top {
-            let class = Colour { nodes, ..self.blank() };
+            let class = Requirement { nodes, ..self.blank() };
             classes.push((Some(top), self.intern(class)));
         }
 
@@ -575,14 +589,20 @@ impl Colours {
         stepped
     }
 
-    fn before_indent(&self, context: Context<'_>, indent: SymbolId, inner: ColourId, top: Option<Top>) -> Colour {
+    fn before_indent(
+        &self,
+        context: Context<'_>,
+        indent: SymbolId,
+        inner: RequirementId,
+        top: Option<Top>,
+    ) -> Requirement {
         let free = &context.language.free;
         let source = self.table.get(inner.index());
-        let mut colour = self.blank();
+        let mut requirement = self.blank();
         for from in free.priced_states() {
             for to in free.priced_states() {
                 if free.price(indent, from, to) != INFINITE {
-                    lower(&mut colour.free[from.index()], source.free[to.index()]);
+                    lower(&mut requirement.free[from.index()], source.free[to.index()]);
                 }
             }
         }
@@ -593,17 +613,17 @@ impl Colours {
                 }
                 if let Place::Line { column, .. } = context.right.place(from) {
                     if top == Some(Top::Exact(column)) {
-                        colour.nodes.push(from);
+                        requirement.nodes.push(from);
                     }
                 }
             }
         }
-        colour
+        requirement
     }
 
-    /// Whether a colour holds all of another.
-    pub(super) fn holds(&self, one: ColourId, other: ColourId) -> bool {
-        if one == other || other == NO_COLOUR {
+    /// Whether a requirement holds all of another.
+    pub(super) fn holds(&self, one: RequirementId, other: RequirementId) -> bool {
+        if one == other || other == UNSATISFIABLE {
             return true;
         }
         let (one, other) = (self.table.get(one.index()), self.table.get(other.index()));
@@ -613,14 +633,14 @@ impl Colours {
             && other.nodes.iter().all(|node| rest.any(|own| own == node))
     }
 
-    /// Whether a colour holds a target.
-    pub(super) fn projects(&self, colour: ColourId, target: usize) -> bool {
-        bits::contains(&self.projections[colour.index() * self.words..], target)
+    /// Whether a requirement holds a target.
+    pub(super) fn projects(&self, requirement: RequirementId, target: usize) -> bool {
+        bits::contains(&self.projections[requirement.index() * self.words..], target)
     }
 
     /// The free states from which the middle can go on, as a mask.
-    pub(super) fn open_mask(&self, colour: ColourId) -> u64 {
-        let free = self.table.get(colour.index()).free.iter().enumerate();
+    pub(super) fn open_mask(&self, requirement: RequirementId) -> u64 {
+        let free = self.table.get(requirement.index()).free.iter().enumerate();
         free.filter(|&(_, &cost)| cost != INFINITE).fold(0, |mask, (index, _)| mask | 1 << index)
     }
 }
@@ -643,7 +663,7 @@ fn lower(cell: &mut Cost, cost: Cost) {
     *cell = (*cell).min(cost);
 }
 
-fn merge(into: &mut Colour, other: &Colour) {
+fn merge(into: &mut Requirement, other: &Requirement) {
     into.nodes.extend(&other.nodes);
     for (cell, &cost) in into.free.iter_mut().zip(&other.free) {
         lower(cell, cost);

@@ -1,17 +1,17 @@
 //! Frames: what a set of the left chart demands of its predictions, and all that has been solved of it.
 //!
-//! What a set demands depends on the colours behind its items alone, so sets with equal demands share one frame; frames
+//! What a set demands depends on the requirements behind its items alone, so sets with equal demands share one frame; frames
 //! outlive the sets.
 
 use crate::chart::left::{FIRST_SET, Indents};
 use crate::chunked::Chunked;
-use crate::colour::colours::{Colour, Colours, Context, Depth, NO_COLOUR, NO_FLOOR};
 use crate::components::components;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{ColourId, DotId, FrameId, NodeId, PredictionId, SetId, SymbolId};
+use crate::ids::{DotId, FrameId, NodeId, PredictionId, RequirementId, SetId, SymbolId};
 use crate::interned::{Hashes, hash};
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::NO_COLUMN;
+use crate::requirement::requirements::{Context, Depth, NO_FLOOR, Requirement, Requirements, UNSATISFIABLE};
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -23,20 +23,20 @@ struct Demand {
     indents: Indents,
     /// How many more must stay open, by a floor.
     floor: Depth,
-    /// Colours that the set's items ask of the symbols after their dots.
-    seeds: Box<[(SymbolId, ColourId)]>,
+    /// Requirements that the set's items ask of the symbols after their dots.
+    seeds: Box<[(SymbolId, RequirementId)]>,
 }
 
 #[derive(Debug)]
 struct Frame {
     demand: Demand,
     /// By nonterminal. Few are asked for in most frames, and all that lead to them are solved along.
-    solved: Vec<(SymbolId, ColourId)>,
+    solved: Vec<(SymbolId, RequirementId)>,
 }
 
 impl Frame {
     /// What has been solved of a nonterminal.
-    fn solution(&self, nonterminal: SymbolId) -> Option<ColourId> {
+    fn solution(&self, nonterminal: SymbolId) -> Option<RequirementId> {
         let at = self.solved.binary_search_by_key(&nonterminal, |solved| solved.0);
         at.ok().map(|at| self.solved[at].1)
     }
@@ -47,14 +47,14 @@ impl Frame {
 struct Unsolved {
     symbol: SymbolId,
     /// What it is known to hold.
-    colour: ColourId,
+    requirement: RequirementId,
     /// What it leads to: the dot before it and the place of the nonterminal after the step.
     children: Vec<(DotId, usize)>,
 }
 
 impl Unsolved {
     fn new(symbol: SymbolId) -> Self {
-        Self { symbol, colour: NO_COLOUR, children: Vec::new() }
+        Self { symbol, requirement: UNSATISFIABLE, children: Vec::new() }
     }
 
     /// The nonterminals of a frame that lead to the wanted one, as far as they are not solved, with what is known of each.
@@ -66,11 +66,11 @@ impl Unsolved {
         while let Some(symbol) = stack.pop() {
             let own = place[&symbol];
             if let Some(known) = frame.solution(symbol) {
-                found[own].colour = known;
+                found[own].requirement = known;
                 continue;
             }
-            if let Some(&(_, colour)) = frame.demand.seeds.iter().find(|seed| seed.0 == symbol) {
-                found[own].colour = colour;
+            if let Some(&(_, requirement)) = frame.demand.seeds.iter().find(|seed| seed.0 == symbol) {
+                found[own].requirement = requirement;
             }
             for &dot in context.predictions.dots(frame.demand.prediction, symbol) {
                 let parent = context.language.grammar.lhs(dot);
@@ -86,7 +86,7 @@ impl Unsolved {
     }
 }
 
-/// A colour that grows, in a group of nonterminals that lead to each other.
+/// A requirement that grows, in a group of nonterminals that lead to each other.
 #[derive(Debug)]
 struct Growing {
     nodes: FxHashSet<NodeId>,
@@ -101,14 +101,14 @@ impl Growing {
         Self { nodes: FxHashSet::default(), free: vec![INFINITE; free_count], fresh: Vec::new(), cheaper: false }
     }
 
-    /// Adds a colour; whether there is anything new to carry on.
-    fn add(&mut self, colour: &Colour) -> bool {
-        for &node in &colour.nodes {
+    /// Adds a requirement; whether there is anything new to carry on.
+    fn add(&mut self, requirement: &Requirement) -> bool {
+        for &node in &requirement.nodes {
             if self.nodes.insert(node) {
                 self.fresh.push(node);
             }
         }
-        for (cell, &cost) in self.free.iter_mut().zip(&colour.free) {
+        for (cell, &cost) in self.free.iter_mut().zip(&requirement.free) {
             if cost < *cell {
                 *cell = cost;
                 self.cheaper = true;
@@ -118,12 +118,12 @@ impl Growing {
     }
 
     /// What is new, once.
-    fn take(&mut self, free_count: usize) -> Option<Colour> {
+    fn take(&mut self, free_count: usize) -> Option<Requirement> {
         if !self.cheaper && self.fresh.is_empty() {
             return None;
         }
         let free = if std::mem::take(&mut self.cheaper) { self.free.clone() } else { vec![INFINITE; free_count] };
-        Some(Colour { free, nodes: std::mem::take(&mut self.fresh) })
+        Some(Requirement { free, nodes: std::mem::take(&mut self.fresh) })
     }
 }
 
@@ -146,24 +146,24 @@ impl Group<'_> {
 
     /// Whether what the nonterminals of the group lead to in each other is known of them already: mostly, an operator that
     /// could be repeated does not come next in R.
-    fn is_settled(&self, colours: &mut Colours, context: Context<'_>, unsolved: &[Unsolved]) -> bool {
+    fn is_settled(&self, requirements: &mut Requirements, context: Context<'_>, unsolved: &[Unsolved]) -> bool {
         self.members.iter().all(|&at| {
             self.inner(unsolved, at).all(|(dot, child)| {
                 let over = (Grammar::advance(dot), self.floor);
-                let demanded = colours.step(context, unsolved[at].colour, over, NO_COLUMN, self.indents);
-                colours.holds(unsolved[child].colour, demanded)
+                let demanded = requirements.step(context, unsolved[at].requirement, over, NO_COLUMN, self.indents);
+                requirements.holds(unsolved[child].requirement, demanded)
             })
         })
     }
 
     /// Finishes the nonterminals of the group. What is new is carried on alone, since steps distribute over unions: a long
     /// list in R (each of its ends leads to the one before) costs as much as it is long.
-    fn grow(&self, colours: &mut Colours, context: Context<'_>, unsolved: &mut [Unsolved]) {
+    fn grow(&self, requirements: &mut Requirements, context: Context<'_>, unsolved: &mut [Unsolved]) {
         let free_count = context.language.free.priced_count();
         let mut growing: FxHashMap<usize, Growing> = FxHashMap::default();
         for &at in self.members {
             let mut own = Growing::new(free_count);
-            own.add(colours.get(unsolved[at].colour));
+            own.add(requirements.get(unsolved[at].requirement));
             growing.insert(at, own);
         }
         let grammar = &context.language.grammar;
@@ -174,13 +174,13 @@ impl Group<'_> {
             let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(free_count)) else { continue };
             for (dot, child) in self.inner(unsolved, at) {
                 let after = Grammar::advance(dot);
-                let child_colour = growing.get_mut(&child).expect("of this group");
+                let child_requirement = growing.get_mut(&child).expect("of this group");
                 let grown = if grammar.rule(after).block.is_none() && self.floor == NO_FLOOR {
-                    child_colour.add(&colours.carry(context, &fresh, after, self.indents, &mut walks))
+                    child_requirement.add(&requirements.carry(context, &fresh, after, self.indents, &mut walks))
                 } else {
-                    let fresh = colours.intern(fresh.clone());
-                    let demanded = colours.step(context, fresh, (after, self.floor), NO_COLUMN, self.indents);
-                    child_colour.add(colours.get(demanded))
+                    let fresh = requirements.intern(fresh.clone());
+                    let demanded = requirements.step(context, fresh, (after, self.floor), NO_COLUMN, self.indents);
+                    child_requirement.add(requirements.get(demanded))
                 };
                 if grown {
                     queue.push(child);
@@ -188,8 +188,8 @@ impl Group<'_> {
             }
         }
         for (at, own) in growing {
-            let colour = Colour { free: own.free, nodes: own.nodes.into_iter().collect() };
-            unsolved[at].colour = colours.intern(colour);
+            let requirement = Requirement { free: own.free, nodes: own.nodes.into_iter().collect() };
+            unsolved[at].requirement = requirements.intern(requirement);
         }
     }
 }
@@ -217,20 +217,20 @@ impl Frames {
         self.of_set.truncate(sets);
     }
 
-    /// `colour(set, nonterminal)`.
-    pub(super) fn colour(
+    /// `requirement(set, nonterminal)`.
+    pub(super) fn requirement(
         &mut self,
-        colours: &mut Colours,
+        requirements: &mut Requirements,
         context: Context<'_>,
         set: SetId,
         nonterminal: SymbolId,
-    ) -> ColourId {
-        let frame = self.frame(colours, context, set);
+    ) -> RequirementId {
+        let frame = self.frame(requirements, context, set);
         if let Some(known) = self.frames.get(frame.index()).solution(nonterminal) {
             return known;
         }
-        self.solve(colours, context, frame, nonterminal);
-        self.frames.get(frame.index()).solution(nonterminal).unwrap_or(NO_COLOUR)
+        self.solve(requirements, context, frame, nonterminal);
+        self.frames.get(frame.index()).solution(nonterminal).unwrap_or(UNSATISFIABLE)
     }
 
     /// How many more than at a set must stay open, whose frame is known.
@@ -239,7 +239,7 @@ impl Frames {
     }
 
     /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
-    fn frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
+    fn frame(&mut self, requirements: &mut Requirements, context: Context<'_>, set: SetId) -> FrameId {
         if let Some(known) = self.known(set) {
             return known;
         }
@@ -257,7 +257,7 @@ impl Frames {
         needed.sort_unstable();
         for &at in &needed {
             poll();
-            let frame = self.make_frame(colours, context, at);
+            let frame = self.make_frame(requirements, context, at);
             if self.of_set.len() <= at.index() {
                 self.of_set.resize(at.index() + 1, UNKNOWN);
             }
@@ -270,21 +270,23 @@ impl Frames {
         self.of_set.get(set.index()).copied().filter(|&frame| frame != UNKNOWN)
     }
 
-    fn make_frame(&mut self, colours: &mut Colours, context: Context<'_>, set: SetId) -> FrameId {
+    fn make_frame(&mut self, requirements: &mut Requirements, context: Context<'_>, set: SetId) -> FrameId {
         let grammar = &context.language.grammar;
-        let mut seeds: Vec<(SymbolId, ColourId)> = Vec::new();
+        let mut seeds: Vec<(SymbolId, RequirementId)> = Vec::new();
         if set == FIRST_SET {
-            seeds.push((grammar.start, colours.bottom()));
+            seeds.push((grammar.start, requirements.bottom()));
         }
         let items = &context.left.set(set).items;
         for item in items.iter().filter(|item| !grammar.is_lexeme(grammar.next(item.dot))) {
-            let behind = self.colour(colours, context, item.origin, grammar.lhs(item.dot));
+            let behind = self.requirement(requirements, context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             let over = (Grammar::advance(item.dot), self.floor(item.origin));
-            let demanded = colours.step(context, behind, over, item.column, indents);
+            let demanded = requirements.step(context, behind, over, item.column, indents);
             let symbol = grammar.next(item.dot);
             match seeds.last_mut() {
-                Some((last, colour)) if *last == symbol => *colour = colours.union(*colour, demanded),
+                Some((last, requirement)) if *last == symbol => {
+                    *requirement = requirements.union(*requirement, demanded)
+                }
                 _ => seeds.push((symbol, demanded)),
             }
         }
@@ -308,7 +310,7 @@ impl Frames {
 
     /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
     /// before what they lead to.
-    fn solve(&mut self, colours: &mut Colours, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
+    fn solve(&mut self, requirements: &mut Requirements, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let frame = self.frames.get_mut(frame.index());
         let (indents, floor) = (frame.demand.indents, frame.demand.floor);
         let mut unsolved = Unsolved::leading_to(wanted, frame, context);
@@ -317,17 +319,17 @@ impl Frames {
         let mut solved = Vec::with_capacity(unsolved.len());
         for (index, members) in groups.iter().enumerate() {
             let group = Group { members, index, of: &group_of, indents, floor };
-            if !group.is_settled(colours, context, &unsolved) {
-                group.grow(colours, context, &mut unsolved);
+            if !group.is_settled(requirements, context, &unsolved) {
+                group.grow(requirements, context, &mut unsolved);
             }
             for &at in members {
-                solved.push((unsolved[at].symbol, unsolved[at].colour));
+                solved.push((unsolved[at].symbol, unsolved[at].requirement));
                 for place in 0..unsolved[at].children.len() {
                     let (dot, child) = unsolved[at].children[place];
                     if group_of[child] != index {
                         let over = (Grammar::advance(dot), floor);
-                        let demanded = colours.step(context, unsolved[at].colour, over, NO_COLUMN, indents);
-                        unsolved[child].colour = colours.union(unsolved[child].colour, demanded);
+                        let demanded = requirements.step(context, unsolved[at].requirement, over, NO_COLUMN, indents);
+                        unsolved[child].requirement = requirements.union(unsolved[child].requirement, demanded);
                     }
                 }
             }

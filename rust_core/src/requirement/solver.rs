@@ -2,13 +2,13 @@
 
 use crate::bits::{BitSet, contains, meet};
 use crate::chart::left::FIRST_SET;
-use crate::colour::colours::{Colours, Context};
-use crate::colour::frames::Frames;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{ColourId, FreeId, SetId, SymbolId};
+use crate::ids::{FreeId, RequirementId, SetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::follow::FileEnd;
 use crate::language::free::{Cost, INFINITE};
+use crate::requirement::frames::Frames;
+use crate::requirement::requirements::{Context, Requirements};
 use crate::right::queries::Right;
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Outlook {
     /// Least bytes of further middle, per state that bounds tell apart, the free states first.
     pub free: Vec<Cost>,
-    /// Bitset over [`Colours::targets`].
+    /// Bitset over [`Requirements::targets`].
     pub targets: Vec<u64>,
 }
 
@@ -46,20 +46,24 @@ impl Outlook {
     }
 }
 
-/// The colours of one session, and what has been found out by them of sets.
+/// The requirements of one session, and what has been found out by them of sets.
 #[derive(Debug)]
-pub(crate) struct Demands {
-    /// The colours.
-    pub colours: Colours,
+pub(crate) struct Solver {
+    /// The requirements.
+    pub requirements: Requirements,
     frames: Frames,
     outlooks: FxHashMap<SetId, Arc<Outlook>>,
 }
 
-impl Demands {
+impl Solver {
     /// Nothing is known of any set.
     #[must_use]
     pub(crate) fn new(language: &Language, right: &Right) -> Self {
-        Self { colours: Colours::new(language, right), frames: Frames::default(), outlooks: FxHashMap::default() }
+        Self {
+            requirements: Requirements::new(language, right),
+            frames: Frames::default(),
+            outlooks: FxHashMap::default(),
+        }
     }
 
     /// Forgets what was found out of sets at or past a size of the left chart.
@@ -68,15 +72,15 @@ impl Demands {
         self.outlooks.retain(|set, _| set.index() < sets);
     }
 
-    /// The numbers of interned colours and frames.
+    /// The numbers of interned requirements and frames.
     #[must_use]
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.colours.len(), self.frames.len())
+        (self.requirements.len(), self.frames.len())
     }
 
     /// Where the parse may be once the nonterminal begun at a set is finished.
-    pub(crate) fn colour(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> ColourId {
-        self.frames.colour(&mut self.colours, context, set, nonterminal)
+    pub(crate) fn requirement(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> RequirementId {
+        self.frames.requirement(&mut self.requirements, context, set, nonterminal)
     }
 
     /// Where the cursor may fall right after a set.
@@ -86,28 +90,28 @@ impl Demands {
         }
         let grammar = &context.language.grammar;
         let mut free = vec![INFINITE; context.language.free.priced_count()];
-        let mut targets = vec![0u64; self.colours.targets().len().div_ceil(64)];
-        let mut reached: FxHashSet<ColourId> = FxHashSet::default();
+        let mut targets = vec![0u64; self.requirements.targets().len().div_ceil(64)];
+        let mut reached: FxHashSet<RequirementId> = FxHashSet::default();
         if set == FIRST_SET {
-            let before = self.colours.before_symbol(context, grammar.start, self.colours.bottom());
-            reached.insert(self.colours.intern(before));
+            let before = self.requirements.before_symbol(context, grammar.start, self.requirements.bottom());
+            reached.insert(self.requirements.intern(before));
         }
         if context.left.set(set).accepts {
-            reached.insert(self.colours.bottom());
+            reached.insert(self.requirements.bottom());
         }
         let items = &context.left.set(set).items;
         for item in items {
             poll();
-            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
+            let behind = self.requirement(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             let over = (item.dot, self.frames.floor(item.origin));
-            reached.insert(self.colours.step(context, behind, over, item.column, indents));
+            reached.insert(self.requirements.step(context, behind, over, item.column, indents));
         }
-        for colour in reached {
-            for (word, &more) in targets.iter_mut().zip(self.colours.projection(colour)) {
+        for requirement in reached {
+            for (word, &more) in targets.iter_mut().zip(self.requirements.projection(requirement)) {
                 *word |= more;
             }
-            for (cell, &cost) in free.iter_mut().zip(&self.colours.get(colour).free) {
+            for (cell, &cost) in free.iter_mut().zip(&self.requirements.get(requirement).free) {
                 *cell = cost.min(*cell);
             }
         }
@@ -116,7 +120,7 @@ impl Demands {
         outlook
     }
 
-    /// Whether the cursor may fall on one of some targets right after a set. [`Demands::outlook`] says it as well; here only those items are
+    /// Whether the cursor may fall on one of some targets right after a set. [`Solver::outlook`] says it as well; here only those items are
     /// asked whose rule can go on with what R goes on with.
     pub(crate) fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
         if set == FIRST_SET || self.outlooks.contains_key(&set) {
@@ -124,21 +128,23 @@ impl Demands {
             return targets.iter().any(|&target| outlook.reaches(target));
         }
         let source = context.left.set(set);
-        if source.accepts && targets.iter().any(|&target| self.colours.projects(self.colours.bottom(), target)) {
+        if source.accepts
+            && targets.iter().any(|&target| self.requirements.projects(self.requirements.bottom(), target))
+        {
             return true;
         }
         let grammar = &context.language.grammar;
         for item in &source.items {
             let first = grammar.first(item.dot);
-            let can = |target: usize| meet(first, self.colours.leaving(target));
+            let can = |target: usize| meet(first, self.requirements.leaving(target));
             if !targets.iter().any(|&target| can(target)) {
                 continue;
             }
-            let behind = self.colour(context, item.origin, grammar.lhs(item.dot));
+            let behind = self.requirement(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             let over = (item.dot, self.frames.floor(item.origin));
-            let colour = self.colours.step(context, behind, over, item.column, indents);
-            if targets.iter().any(|&target| self.colours.projects(colour, target)) {
+            let requirement = self.requirements.step(context, behind, over, item.column, indents);
+            if targets.iter().any(|&target| self.requirements.projects(requirement, target)) {
                 return true;
             }
         }
@@ -160,8 +166,8 @@ impl Demands {
             for item in &context.left.set(at).items {
                 let lhs = grammar.lhs(item.dot);
                 if lhs != grammar.start || item.origin != FIRST_SET {
-                    let colour = self.colour(context, item.origin, lhs);
-                    if follow.after(lhs) & !self.colours.open_mask(colour) != 0 {
+                    let requirement = self.requirement(context, item.origin, lhs);
+                    if follow.after(lhs) & !self.requirements.open_mask(requirement) != 0 {
                         return false;
                     }
                 }
@@ -179,7 +185,7 @@ impl Demands {
     fn is_loose_below(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
-        if follow.after(grammar.start) & !self.colours.open_mask(self.colours.bottom()) == 0 {
+        if follow.after(grammar.start) & !self.requirements.open_mask(self.requirements.bottom()) == 0 {
             return true;
         }
         let mut finished = None;
@@ -188,8 +194,8 @@ impl Demands {
             (FileEnd::Last, _) | (FileEnd::Open, []) => true,
             (end, &[only]) => {
                 let is_open = *end == FileEnd::Open && {
-                    let colour = self.colour(context, FIRST_SET, only);
-                    follow.after(only) & !self.colours.open_mask(colour) == 0
+                    let requirement = self.requirement(context, FIRST_SET, only);
+                    follow.after(only) & !self.requirements.open_mask(requirement) == 0
                 };
                 is_open
                     || set != FIRST_SET

@@ -1,8 +1,8 @@
 //! What the right context asks of the parse stack.
 
-pub(crate) mod colours;
-pub(crate) mod demands;
 mod frames;
+pub(crate) mod requirements;
+pub(crate) mod solver;
 
 #[cfg(test)]
 mod tests;

@@ -64,10 +64,10 @@ fn a_stack_reaches_the_nodes_from_which_r_ends_its_file() {
                 }
                 let mode = engine.parser.mode_of(set);
                 let nodes: Vec<_> = engine.right.nodes_at(0, mode).collect();
-                let (demands, context) = engine.parts();
-                let targets: Vec<usize> = nodes.iter().filter_map(|&node| demands.colours.target(node)).collect();
-                let reaches = demands.reaches(context, set, &targets);
-                let outlook = demands.outlook(context, set);
+                let (solver, context) = engine.parts();
+                let targets: Vec<usize> = nodes.iter().filter_map(|&node| solver.requirements.target(node)).collect();
+                let reaches = solver.reaches(context, set, &targets);
+                let outlook = solver.outlook(context, set);
                 assert_eq!(reaches, targets.iter().any(|&target| outlook.reaches(target)));
                 let whole = derives(grammar, grammar.start, &spelled(&[left.as_slice(), &right].concat()));
                 assert_eq!(reaches, whole, "{left:?} {right:?} of {spec:?}");
@@ -77,7 +77,7 @@ fn a_stack_reaches_the_nodes_from_which_r_ends_its_file() {
 }
 
 #[test]
-fn equal_demands_have_one_colour() {
+fn equal_demands_have_one_requirement() {
     // The stacks after `a`, `aa`, … differ in nothing that R can see.
     let language = compile(&letters()[0]);
     let mut engine = Engine::open(&language, b"a");
@@ -88,12 +88,12 @@ fn equal_demands_have_one_colour() {
     assert_eq!(engine.sizes(), before, "asking again makes nothing");
 }
 
-/// How many unions of colours are computed for a middle between two texts.
+/// How many unions of requirements are computed for a middle between two texts.
 fn united(language: &Arc<Language>, left: &str, right: &str) -> usize {
     let mut engine = Engine::open(language, right.as_bytes());
     let branches = opened(&mut engine, left.as_bytes());
     assert!(!branches.is_empty(), "{left:?} {right:?}");
-    engine.parts().0.colours.united
+    engine.parts().0.requirements.united
 }
 
 #[test]
