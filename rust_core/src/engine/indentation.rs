@@ -39,7 +39,7 @@ impl Engine {
         if opens != Opens::Never || self.language.shaped.is_some() {
             return needed;
         }
-        let fresh = match self.free_at(LINE, branch.at).map(|line| self.outlook(branch.set).cost(line)) {
+        let fresh = match self.free_at(LINE, branch.at).map(|line| self.reachability(branch.set).cost(line)) {
             Some(cost) if cost != INFINITE => cost,
             _ => return needed,
         };

@@ -18,7 +18,7 @@ use crate::lexing::lexer::NEVER;
 use crate::lexing::roles::Role;
 use crate::limits;
 use crate::requirement::requirements::{Context, Depth};
-use crate::requirement::solver::{Outlook, Solver};
+use crate::requirement::solver::{Reachability, Solver};
 use crate::right::queries::Right;
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
@@ -251,9 +251,9 @@ impl Engine {
     }
 
     /// Where the cursor may fall right after a set.
-    pub(crate) fn outlook(&mut self, set: SetId) -> Arc<Outlook> {
+    pub(crate) fn reachability(&mut self, set: SetId) -> Arc<Reachability> {
         let (solver, context) = self.parts();
-        solver.outlook(context, set)
+        solver.reachability(context, set)
     }
 
     /// One byte's step of every branch, those that cannot be completed left out.
@@ -336,12 +336,12 @@ impl Engine {
                 return self.viable_in_trivia(branch);
             }
             let Some(line) = self.free_at(LINE, branch.at) else { return false };
-            return self.outlook(branch.set).cost(line) != INFINITE && !self.parser.needs_one_block_more(branch);
+            return self.reachability(branch.set).cost(line) != INFINITE && !self.parser.needs_one_block_more(branch);
         }
         if self.language.lexer.is_start(branch.state) {
             let free = self.language.free.at_boundary(self.parser.guard_states(branch.guards));
             return match free.and_then(|free| self.free_at(free, branch.at)) {
-                Some(free) => self.outlook(branch.set).cost(free) != INFINITE,
+                Some(free) => self.reachability(branch.set).cost(free) != INFINITE,
                 None => false,
             };
         }
@@ -395,8 +395,8 @@ impl Engine {
     fn any_way(&mut self, branch: &Branch, ways: WaysId) -> bool {
         self.ways.get(ways).iter().any(|way| {
             self.after_way(branch, way).into_iter().any(|(after, _)| {
-                let outlook = self.outlook(after);
-                way.free.is_some_and(|free| outlook.cost(free) != INFINITE) || outlook.meets(&way.targets)
+                let reachability = self.reachability(after);
+                way.free.is_some_and(|free| reachability.cost(free) != INFINITE) || reachability.meets(&way.targets)
             })
         })
     }
@@ -444,8 +444,8 @@ impl Engine {
                 _ => after.push(language.free.at_place(LINE, place)),
             }
         }
-        let outlook = self.outlook(branch.set);
-        if after.into_iter().any(|free| outlook.cost(free) != INFINITE) && !self.parser.needs_one_block_more(branch) {
+        let reachability = self.reachability(branch.set);
+        if after.into_iter().any(|free| reachability.cost(free) != INFINITE) && !self.parser.needs_one_block_more(branch) {
             return true;
         }
         self.guards_hold(branch.guards)
@@ -526,7 +526,7 @@ impl Engine {
         if expected == INFINITE || !matches!(branch.line, InLine::Start { .. }) || self.is_in_comment(branch) {
             return expected;
         }
-        let written = self.language.free.written().map_or(0, |written| self.outlook(branch.set).cost(written));
+        let written = self.language.free.written().map_or(0, |written| self.reachability(branch.set).cost(written));
         expected.max(written).max(self.bound_of_line(branch))
     }
 
@@ -560,7 +560,7 @@ impl Engine {
                     None => column.least_bytes() + 2,
                 }
             };
-            return match self.outlook(branch.set).cost(line) {
+            return match self.reachability(branch.set).cost(line) {
                 INFINITE => INFINITE,
                 cost => cost.saturating_sub(written),
             };
@@ -568,7 +568,7 @@ impl Engine {
         if self.language.lexer.is_start(branch.state) {
             let free = self.language.free.at_boundary(self.parser.guard_states(branch.guards));
             return match free.and_then(|free| self.free_at(free, branch.at)) {
-                Some(free) => self.outlook(branch.set).cost(free),
+                Some(free) => self.reachability(branch.set).cost(free),
                 None => INFINITE,
             };
         }
@@ -576,8 +576,8 @@ impl Engine {
         let mut best = INFINITE;
         for way in ways.iter() {
             for (after, least) in self.after_way(branch, way) {
-                let outlook = self.outlook(after);
-                if outlook.meets(&way.targets) {
+                let reachability = self.reachability(after);
+                if reachability.meets(&way.targets) {
                     best = best.min(least);
                 }
                 if let Some(free) = way.free {
@@ -587,7 +587,7 @@ impl Engine {
                             Some(bytes) => least.max(bytes.into()),
                         };
                     let after = self.language.free.priced_after(free, branch.state, way.accept, finish);
-                    best = best.min(outlook.cost(after).saturating_add(finish));
+                    best = best.min(reachability.cost(after).saturating_add(finish));
                 }
             }
             if best == 0 {

@@ -30,8 +30,8 @@ pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
         for before in befores {
             let after = engine.parser.scan(before, Read::Accepted(accept, WILD));
             if after != NO_SET {
-                let outlook = engine.outlook(after);
-                if outlook.free.iter().any(|&cost| cost != INFINITE) || outlook.targets.iter().any(|&word| word != 0) {
+                let reachability = engine.reachability(after);
+                if reachability.free.iter().any(|&cost| cost != INFINITE) || reachability.targets.iter().any(|&word| word != 0) {
                     names.extend(language.unmarked(accept).iter().flat_map(|&lexeme| language.shown(lexeme)));
                 }
             }

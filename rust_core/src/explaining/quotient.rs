@@ -130,8 +130,8 @@ fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
         if set == NO_SET {
             continue;
         }
-        let outlook = engine.outlook(set);
-        if outlook.meets(&way.targets) {
+        let reachability = engine.reachability(set);
+        if reachability.meets(&way.targets) {
             let lexeme = names.first().map(|name| format!("…{name}…"));
             found.push(Opening { lexeme, set, free: MIDDLE, crosses: true });
         }

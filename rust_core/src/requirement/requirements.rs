@@ -257,7 +257,7 @@ impl Requirements {
         self.table.len()
     }
 
-    /// The bit of a node in an outlook's bitset.
+    /// The bit of a node in an reachability's bitset.
     #[must_use]
     pub(crate) fn target(&self, node: NodeId) -> Option<usize> {
         self.target_of.get(&node).copied()

@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 /// What a set of the left chart can become: where the cursor may fall right after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct Reachability {
     /// Least bytes of further middle, per state that bounds tell apart, the free states first.
     pub free: Vec<Cost>,
     /// Bitset over [`Requirements::targets`].
     pub targets: Vec<u64>,
 }
 
-impl Outlook {
+impl Reachability {
     /// Whether the cursor may fall on a target.
     #[inline]
     #[must_use]
@@ -52,7 +52,7 @@ pub(crate) struct Solver {
     /// The requirements.
     pub requirements: Requirements,
     frames: Frames,
-    outlooks: FxHashMap<SetId, Arc<Outlook>>,
+    reachabilities: FxHashMap<SetId, Arc<Reachability>>,
 }
 
 impl Solver {
@@ -62,14 +62,14 @@ impl Solver {
         Self {
             requirements: Requirements::new(language, right),
             frames: Frames::default(),
-            outlooks: FxHashMap::default(),
+            reachabilities: FxHashMap::default(),
         }
     }
 
     /// Forgets what was found out of sets at or past a size of the left chart.
     pub(crate) fn truncate(&mut self, sets: usize) {
         self.frames.truncate(sets);
-        self.outlooks.retain(|set, _| set.index() < sets);
+        self.reachabilities.retain(|set, _| set.index() < sets);
     }
 
     /// The numbers of interned requirements and frames.
@@ -84,8 +84,8 @@ impl Solver {
     }
 
     /// Where the cursor may fall right after a set.
-    pub(crate) fn outlook(&mut self, context: Context<'_>, set: SetId) -> Arc<Outlook> {
-        if let Some(known) = self.outlooks.get(&set) {
+    pub(crate) fn reachability(&mut self, context: Context<'_>, set: SetId) -> Arc<Reachability> {
+        if let Some(known) = self.reachabilities.get(&set) {
             return known.clone();
         }
         let grammar = &context.language.grammar;
@@ -115,17 +115,17 @@ impl Solver {
                 *cell = cost.min(*cell);
             }
         }
-        let outlook = Arc::new(Outlook { free, targets });
-        self.outlooks.insert(set, outlook.clone());
-        outlook
+        let reachability = Arc::new(Reachability { free, targets });
+        self.reachabilities.insert(set, reachability.clone());
+        reachability
     }
 
-    /// Whether the cursor may fall on one of some targets right after a set. [`Solver::outlook`] says it as well; here only those items are
+    /// Whether the cursor may fall on one of some targets right after a set. [`Solver::reachability`] says it as well; here only those items are
     /// asked whose rule can go on with what R goes on with.
     pub(crate) fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
-        if set == FIRST_SET || self.outlooks.contains_key(&set) {
-            let outlook = self.outlook(context, set);
-            return targets.iter().any(|&target| outlook.reaches(target));
+        if set == FIRST_SET || self.reachabilities.contains_key(&set) {
+            let reachability = self.reachability(context, set);
+            return targets.iter().any(|&target| reachability.reaches(target));
         }
         let source = context.left.set(set);
         if source.accepts

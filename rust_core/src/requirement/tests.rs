@@ -42,7 +42,7 @@ fn a_stack_costs_the_shortest_middle_that_r_can_follow() {
                     assert_eq!(least, None);
                     continue;
                 }
-                let cost = engine.outlook(set).cost(between);
+                let cost = engine.reachability(set).cost(between);
                 let found = (cost != INFINITE && cost as usize <= LONGEST).then_some(cost as usize);
                 assert_eq!(found, least, "{left:?} {right:?} of {spec:?}");
             }
@@ -67,8 +67,8 @@ fn a_stack_reaches_the_nodes_from_which_r_ends_its_file() {
                 let (solver, context) = engine.parts();
                 let targets: Vec<usize> = nodes.iter().filter_map(|&node| solver.requirements.target(node)).collect();
                 let reaches = solver.reaches(context, set, &targets);
-                let outlook = solver.outlook(context, set);
-                assert_eq!(reaches, targets.iter().any(|&target| outlook.reaches(target)));
+                let reachability = solver.reachability(context, set);
+                assert_eq!(reaches, targets.iter().any(|&target| reachability.reaches(target)));
                 let whole = derives(grammar, grammar.start, &spelled(&[left.as_slice(), &right].concat()));
                 assert_eq!(reaches, whole, "{left:?} {right:?} of {spec:?}");
             }
@@ -82,9 +82,9 @@ fn equal_demands_have_one_requirement() {
     let language = compile(&letters()[0]);
     let mut engine = Engine::open(&language, b"a");
     let sets = [&b"b"[..], b"ba", b"baa"].map(|text| read(&mut engine, text));
-    let outlooks = sets.map(|set| engine.outlook(set));
+    let reachabilities = sets.map(|set| engine.reachability(set));
     let before = engine.sizes();
-    assert_eq!(sets.map(|set| *engine.outlook(set) == *outlooks[0]), [true; 3]);
+    assert_eq!(sets.map(|set| *engine.reachability(set) == *reachabilities[0]), [true; 3]);
     assert_eq!(engine.sizes(), before, "asking again makes nothing");
 }
 
