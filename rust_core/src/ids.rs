@@ -88,7 +88,7 @@ index_type!(
     pub(crate) FrameId, u32);
 index_type!(
     /// An interned list of ways that a symbol in progress can go on.
-    pub(crate) WaysId, u32);
+    pub(crate) ContinuationsId, u32);
 index_type!(
     /// An Earley set of the right chart, interned.
     pub(crate) RightSetId, u32);

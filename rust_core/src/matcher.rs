@@ -27,7 +27,7 @@ pub struct Matcher {
     /// What the middle begins with and the state does not have: it ends where the state began.
     again: Vec<u8>,
     /// For each place of that: whether tokens lead on from there.
-    ways_on: Vec<bool>,
+    rewritable: Vec<bool>,
     /// Bytes of it that have been written.
     written: usize,
     /// Bytes of each committed token; an end token has none.
@@ -80,13 +80,13 @@ impl Matcher {
     /// (token healing: the text is the end of what is left of the state). All it says is of the whole middle, that text included.
     #[must_use]
     pub fn healing(state: State, tables: Arc<Tables>, again: Vec<u8>) -> Self {
-        let ways_on = if again.is_empty() { Vec::new() } else { state.ways_on(&again, &tables.vocabulary) };
+        let rewritable = if again.is_empty() { Vec::new() } else { state.rewritable(&again, &tables.vocabulary) };
         Self {
             state,
             tables,
             masks: OnceLock::new(),
             again,
-            ways_on,
+            rewritable,
             written: 0,
             lengths: Vec::new(),
             text: Vec::new(),
@@ -101,7 +101,7 @@ impl Matcher {
         if self.ended {
             words.fill(0);
         } else if self.is_healing() {
-            self.state.fill_mask_again(self.rest(), &self.ways_on[self.written..], self.vocabulary(), words);
+            self.state.fill_healing_mask(self.rest(), &self.rewritable[self.written..], self.vocabulary(), words);
         } else {
             let masks = self.masks.get_or_init(|| self.state.masks(&self.tables));
             self.state.fill_mask(self.vocabulary(), masks, words);
@@ -136,7 +136,7 @@ impl Matcher {
         }
         let bytes = self.vocabulary().bytes_of(token);
         let Some((again, new)) = self.parts(bytes) else { return false };
-        !bytes.is_empty() && self.ways_on[self.written + again] && self.state.takes(new)
+        !bytes.is_empty() && self.rewritable[self.written + again] && self.state.takes(new)
     }
 
     /// Whether something is still to be written again.
@@ -177,7 +177,7 @@ impl Matcher {
         let tables = self.tables.clone();
         let bytes = tables.vocabulary.bytes_of(token);
         let Some((again, new)) = self.parts(bytes) else { return Err(refused()) };
-        if bytes.is_empty() || again > 0 && !self.ways_on[self.written + again] {
+        if bytes.is_empty() || again > 0 && !self.rewritable[self.written + again] {
             return Err(refused());
         }
         let accepted = self.state.advance(new);

@@ -11,8 +11,8 @@ use crate::ids::TokenId;
 use crate::language::compiled::Language;
 use crate::language::spelling::Spelling;
 use crate::limits;
-use crate::masking::again;
 use crate::masking::cache::MaskCache;
+use crate::masking::healing;
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::tables::Tables;
 use crate::masking::trie_walk::TrieWalk;
@@ -233,23 +233,29 @@ impl State {
     }
 
     /// Fills a packed mask with the tokens with which a middle can begin that writes a text again and then goes on from here; the text
-    /// has `ways_on` for its [`Self::ways_on`].
-    pub(crate) fn fill_mask_again(&self, text: &[u8], ways_on: &[bool], vocabulary: &Vocabulary, words: &mut [u32]) {
+    /// has `rewritable` for its [`Self::rewritable`].
+    pub(crate) fn fill_healing_mask(
+        &self,
+        text: &[u8],
+        rewritable: &[bool],
+        vocabulary: &Vocabulary,
+        words: &mut [u32],
+    ) {
         let mut engine = self.session.lock();
         let mark = engine.mark();
         let mut walk = TrieWalk::new(&mut engine, self.branches(), vocabulary.longest());
-        again::fill_mask(&mut walk, text, ways_on, vocabulary, words);
+        healing::fill_mask(&mut walk, text, rewritable, vocabulary, words);
         engine.truncate(mark);
     }
 
     /// For each place of a text that is written again before what goes on from here: whether tokens lead on from there.
-    pub(crate) fn ways_on(&self, text: &[u8], vocabulary: &Vocabulary) -> Vec<bool> {
+    pub(crate) fn rewritable(&self, text: &[u8], vocabulary: &Vocabulary) -> Vec<bool> {
         let mut engine = self.session.lock();
         let mark = engine.mark();
         let mut walk = TrieWalk::new(&mut engine, self.branches(), vocabulary.longest());
-        let ways = again::ways_on(&mut walk, text, self.is_viable(), vocabulary);
+        let rewritable = healing::rewritable(&mut walk, text, self.is_viable(), vocabulary);
         engine.truncate(mark);
-        ways
+        rewritable
     }
 
     /// The bytes that every continuation begins with; none where the middle may end. A text longer than the limit is cut.

@@ -124,7 +124,7 @@ struct Search<'s> {
 
 /// One way outwards from a place in a segment's order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Way {
+struct Direction {
     matched: usize,
     upwards: bool,
     segment: usize,
@@ -134,30 +134,30 @@ struct Way {
 impl<'s> Search<'s> {
     /// Places that match, longest first.
     fn hits(&self, state: &State, strings: &Strings, cursor: &Cursor<'_>) -> Vec<Hit<'s>> {
-        let mut ways = BinaryHeap::new();
-        let way = |segment: usize, place: Option<usize>, upwards, most| {
+        let mut directions = BinaryHeap::new();
+        let direction = |segment: usize, place: Option<usize>, upwards, most| {
             let place = place.filter(|&place| place < self.segments[segment].0.len())?;
             let one = self.segments[segment].0;
             let matched = one.matching(one.position(place), &cursor.context, most);
-            Some(Way { matched, upwards, segment, place })
+            Some(Direction { matched, upwards, segment, place })
         };
         for (index, (segment, _)) in self.segments.iter().enumerate() {
             let place = segment.place(&cursor.context);
-            ways.extend(way(index, Some(place), true, DEPTH));
-            ways.extend(way(index, place.checked_sub(1), false, DEPTH));
+            directions.extend(direction(index, Some(place), true, DEPTH));
+            directions.extend(direction(index, place.checked_sub(1), false, DEPTH));
         }
         let mut hits: Vec<Hit<'s>> = Vec::new();
         let mut of: FxHashMap<Document, usize> = FxHashMap::default();
         let mut starts: FxHashMap<Lexeme, bool> = FxHashMap::default();
         let least = if cursor.prefix.len() > 1 { 0 } else { 1 };
         for _ in 0..self.walk {
-            let Some(now) = ways.pop() else { break };
+            let Some(now) = directions.pop() else { break };
             if now.matched < least || hits.len() >= self.most {
                 break;
             }
             let (segment, line) = self.segments[now.segment];
             let next = if now.upwards { Some(now.place + 1) } else { now.place.checked_sub(1) };
-            ways.extend(way(now.segment, next, now.upwards, now.matched));
+            directions.extend(direction(now.segment, next, now.upwards, now.matched));
             let position = segment.position(now.place);
             let first = segment.lexemes[position];
             let begins = cursor.prefix.is_empty()

@@ -50,7 +50,7 @@ pub(crate) fn short_completion(
         // Each step of words is about as good as any other where so much has to follow; by bytes, a search goes straight to it.
         search::search(engine, &begun, &mut Bytes::new(engine), limits::straight_expansions(least))?
     } else {
-        search::search(engine, &begun, &mut Ways::new(engine, &begun, Goal::Completion, known), most)?
+        search::search(engine, &begun, &mut ShortSteps::new(engine, &begun, Goal::Completion, known), most)?
     };
     Ok(rest.map(|rest| {
         text.extend(rest);
@@ -95,8 +95,8 @@ pub(crate) fn short_to_line(
     most: usize,
     known: &mut Known,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let mut ways = Ways::new(engine, branches, Goal::Line, known);
-    search::search(engine, branches, &mut ways, most)
+    let mut steps = ShortSteps::new(engine, branches, Goal::Line, known);
+    search::search(engine, branches, &mut steps, most)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ enum Goal {
     Line,
 }
 
-struct Ways<'a> {
+struct ShortSteps<'a> {
     goal: Goal,
     words: Arc<Words>,
     known: &'a mut Known,
@@ -118,7 +118,7 @@ struct Ways<'a> {
     stepped: Vec<Branch>,
 }
 
-impl<'a> Ways<'a> {
+impl<'a> ShortSteps<'a> {
     fn new(engine: &Engine, branches: &[Branch], goal: Goal, known: &'a mut Known) -> Self {
         Self {
             goal,
@@ -273,7 +273,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-impl search::Steps for Ways<'_> {
+impl search::Steps for ShortSteps<'_> {
     type Note = Brackets;
 
     fn admits(&mut self, note: &Brackets) -> bool {

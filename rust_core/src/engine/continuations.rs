@@ -1,9 +1,9 @@
-//! The ways in which a symbol in progress can go on: to end in the middle, or to be cut by the cursor and end in R. Found once
+//! The continuations in which a symbol in progress can go on: to end in the middle, or to be cut by the cursor and end in R. Found once
 //! for each state of the lexer, and shared by all states of a lexeme.
 
 use crate::bits;
 use crate::engine::branch::{Branch, Nesting};
-use crate::ids::{AcceptId, FreeId, GuardId, ShapeId, StateId, SymbolId, WaysId};
+use crate::ids::{AcceptId, ContinuationsId, FreeId, GuardId, ShapeId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{INFINITE, LINE, MIDDLE};
 use crate::language::shaped::{Reach, ShapedLexer};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// One way in which a symbol in progress can go on, and where the cursor may fall then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Way {
+pub(crate) struct Continuation {
     /// What is read; `None` for an ignored lexeme.
     pub(crate) accept: Option<AcceptId>,
     /// The free state after a symbol that ends in the middle.
@@ -28,7 +28,7 @@ pub(crate) struct Way {
     pub(crate) end: u32,
 }
 
-impl Way {
+impl Continuation {
     fn ended((accept, free): (Option<AcceptId>, FreeId)) -> Self {
         Self { accept, free: Some(free), targets: Vec::new(), end: 0 }
     }
@@ -36,7 +36,7 @@ impl Way {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// What ways are found by.
+/// What continuations are found by.
 pub(super) struct Sources<'a> {
     pub(super) language: &'a Language,
     pub(super) right: &'a Right,
@@ -51,7 +51,7 @@ impl Sources<'_> {
     }
 
     /// A symbol in progress where the cursor falls, ended in R.
-    fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Way> {
+    fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Continuation> {
         let language = self.language;
         let mut targets = vec![0u64; bits::words_for::<u64>(self.requirements.targets().len())];
         let mut add = |node| {
@@ -83,25 +83,25 @@ impl Sources<'_> {
                 return None;
             }
         }
-        Some(Way { accept: read.then_some(accept), free: None, targets, end })
+        Some(Continuation { accept: read.then_some(accept), free: None, targets, end })
     }
 }
 
-/// All ways that have been asked for, interned.
+/// All continuations that have been asked for, interned.
 #[derive(Debug)]
-pub(super) struct Ways {
-    table: Vec<Arc<[Way]>>,
-    ids: FxHashMap<Arc<[Way]>, WaysId>,
-    /// Ways of a state without guards: `[outside, inside]`.
+pub(super) struct Continuations {
+    table: Vec<Arc<[Continuation]>>,
+    ids: FxHashMap<Arc<[Continuation]>, ContinuationsId>,
+    /// Continuations of a state without guards: `[outside, inside]`.
     plain: [Vec<u32>; 2],
-    guarded: FxHashMap<(StateId, GuardId, Nesting), WaysId>,
-    shaped: FxHashMap<(StateId, GuardId, ShapeId, Nesting), WaysId>,
+    guarded: FxHashMap<(StateId, GuardId, Nesting), ContinuationsId>,
+    shaped: FxHashMap<(StateId, GuardId, ShapeId, Nesting), ContinuationsId>,
     /// How R goes on with a symbol that the cursor cuts, where the middle must have a shape.
     cuts: Option<Cuts>,
     newline_accepts: Vec<AcceptId>,
 }
 
-impl Ways {
+impl Continuations {
     pub(super) fn new(language: &Language, right: &Right) -> Self {
         let states = language.lexer.state_count();
         let newline = |accept: &AcceptId| language.accept_role(*accept) == Role::Newline;
@@ -116,30 +116,30 @@ impl Ways {
         }
     }
 
-    /// The ways of a list.
-    pub(super) fn get(&self, id: WaysId) -> Arc<[Way]> {
+    /// The continuations of a list.
+    pub(super) fn get(&self, id: ContinuationsId) -> Arc<[Continuation]> {
         self.table[id.index()].clone()
     }
 
-    /// The ways of the symbol in progress of a branch.
-    pub(super) fn of(&mut self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> WaysId {
+    /// The continuations of the symbol in progress of a branch.
+    pub(super) fn of(&mut self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> ContinuationsId {
         if self.cuts.is_some() {
             let key = (branch.state, branch.guards, branch.at, nesting);
             if let Some(&known) = self.shaped.get(&key) {
                 return known;
             }
-            let ways = self.shaped(sources, branch, nesting);
-            let id = self.intern(ways);
+            let continuations = self.shaped(sources, branch, nesting);
+            let id = self.intern(continuations);
             self.shaped.insert(key, id);
             return id;
         }
         if branch.guards == NO_GUARDS && sources.language.free.is_separated() {
             let known = self.plain[nesting as usize][branch.state.index()];
             if known != UNKNOWN {
-                return WaysId(known);
+                return ContinuationsId(known);
             }
-            let ways = self.plain(sources, branch.state, nesting);
-            let id = self.intern(ways);
+            let continuations = self.plain(sources, branch.state, nesting);
+            let id = self.intern(continuations);
             self.plain[nesting as usize][branch.state.index()] = id.0;
             return id;
         }
@@ -147,28 +147,28 @@ impl Ways {
         if let Some(&known) = self.guarded.get(&key) {
             return known;
         }
-        let ways = self.guarded(sources, branch, nesting);
-        let id = self.intern(ways);
+        let continuations = self.guarded(sources, branch, nesting);
+        let id = self.intern(continuations);
         self.guarded.insert(key, id);
         id
     }
 
-    /// Interns a list of ways, in whatever order.
-    pub(super) fn intern(&mut self, mut ways: Vec<Way>) -> WaysId {
-        ways.sort_unstable();
-        ways.dedup();
-        let ways: Arc<[Way]> = ways.into();
-        if let Some(&id) = self.ids.get(&ways) {
+    /// Interns a list of continuations, in whatever order.
+    pub(super) fn intern(&mut self, mut continuations: Vec<Continuation>) -> ContinuationsId {
+        continuations.sort_unstable();
+        continuations.dedup();
+        let continuations: Arc<[Continuation]> = continuations.into();
+        if let Some(&id) = self.ids.get(&continuations) {
             return id;
         }
-        let id = WaysId::from_index(self.table.len());
-        self.table.push(ways.clone());
-        self.ids.insert(ways, id);
+        let id = ContinuationsId::from_index(self.table.len());
+        self.table.push(continuations.clone());
+        self.ids.insert(continuations, id);
         id
     }
 
-    /// Ways of a state where the middle must have a shape.
-    fn shaped(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Way> {
+    /// Continuations of a state where the middle must have a shape.
+    fn shaped(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Continuation> {
         let language = sources.language;
         let (Some(shaped), Some(shape)) = (&language.shaped, language.free.shape()) else { return Vec::new() };
         let mut ends: Vec<(AcceptId, usize)> = Vec::new();
@@ -196,12 +196,12 @@ impl Ways {
             ended.sort_unstable();
             ended.dedup();
         }
-        let mut ways = Vec::new();
+        let mut continuations = Vec::new();
         for (accept, place) in ends {
-            ways.extend(self.ended_at(language, accept, nesting, place).into_iter().map(Way::ended));
+            continuations.extend(self.ended_at(language, accept, nesting, place).into_iter().map(Continuation::ended));
         }
-        ways.extend(ended.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
-        ways
+        continuations.extend(ended.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
+        continuations
     }
 
     /// How R goes on with a symbol in progress at a place of its shape, if the middle ends in it.
@@ -212,26 +212,26 @@ impl Ways {
         }
     }
 
-    /// Ways of a state that no guard runs beside, in a language with separators.
-    fn plain(&self, sources: &Sources<'_>, state: StateId, nesting: Nesting) -> Vec<Way> {
+    /// Continuations of a state that no guard runs beside, in a language with separators.
+    fn plain(&self, sources: &Sources<'_>, state: StateId, nesting: Nesting) -> Vec<Continuation> {
         let language = sources.language;
-        let mut ways = Vec::new();
+        let mut continuations = Vec::new();
         for accept in language.lexer.live(state) {
-            ways.extend(self.ended(language, accept, nesting).into_iter().map(Way::ended));
+            continuations.extend(self.ended(language, accept, nesting).into_iter().map(Continuation::ended));
         }
         let reachable = language.lexer.reachable(state).into_iter();
         let mut cuts: Vec<(u32, AcceptId)> = reachable.filter_map(|state| sources.right.lookahead.end(state)).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        ways.extend(cuts.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
-        ways
+        continuations.extend(cuts.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
+        continuations
     }
 
-    /// Ways of a state beside guards, or in a language without separators: a walk over the product with the guards.
-    fn guarded(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Way> {
+    /// Continuations of a state beside guards, or in a language without separators: a walk over the product with the guards.
+    fn guarded(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Continuation> {
         let language = sources.language;
         let lexer = &language.lexer;
-        let mut ways = Vec::new();
+        let mut continuations = Vec::new();
         let separated = language.free.is_separated();
         let goes_on = |guards| guards != NO_GUARDS || !separated;
         let bytes = lexer.representatives();
@@ -240,7 +240,7 @@ impl Ways {
             walk_beside(lexer, sources.guards, &bytes, (branch.state, branch.guards, ()), step, goes_on)
         {
             if !goes_on(guards) {
-                ways.extend(self.plain(sources, state, nesting));
+                continuations.extend(self.plain(sources, state, nesting));
                 continue;
             }
             if lexer.accepts(state) {
@@ -248,17 +248,17 @@ impl Ways {
                 if let Some(boundary) = language.free.at_boundary(sources.guards.states(after)) {
                     for (accept, free) in self.ended(language, lexer.accept(state), nesting) {
                         let free = if separated { free } else { boundary };
-                        ways.push(Way::ended((accept, free)));
+                        continuations.push(Continuation::ended((accept, free)));
                     }
                 }
             }
             if let Some((end, accept)) = sources.right.lookahead.end(state)
                 && sources.guards_hold(guards)
             {
-                ways.extend(sources.cut(end, accept, nesting));
+                continuations.extend(sources.cut(end, accept, nesting));
             }
         }
-        ways
+        continuations
     }
 
     /// What the parser reads when a symbol ends at a place of the shape, and the free states after it.

@@ -2,11 +2,11 @@
 
 mod at_line;
 pub(crate) mod branch;
+mod continuations;
 mod indentation;
 mod naming;
 pub(crate) mod parser;
 pub(crate) mod verdicts;
-mod ways;
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 use crate::chart::left::{NO_SET, Read};
 use crate::chart::texts::{CUT, PLAIN, Texts, WILD};
 use crate::engine::branch::Branch;
+use crate::engine::continuations::Continuation;
 use crate::engine::verdicts::Engine;
-use crate::engine::ways::Way;
 use crate::ids::{AcceptId, SetId, TextId};
 use crate::language::free::Cost;
 use crate::lexing::guards::NO_GUARDS;
@@ -15,10 +15,10 @@ type Coming = (TextId, Cost);
 impl Engine {
     /// The sets after a way in which the symbol in progress of a branch can go on, each with the least bytes that its text is
     /// known to lack.
-    pub(super) fn after_way(&mut self, branch: &Branch, way: &Way) -> Vec<(SetId, Cost)> {
-        let Some(accept) = way.accept else { return vec![(branch.set, 0)] };
+    pub(super) fn after_continuation(&mut self, branch: &Branch, continuation: &Continuation) -> Vec<(SetId, Cost)> {
+        let Some(accept) = continuation.accept else { return vec![(branch.set, 0)] };
         let texts = if self.language.has_marks(accept) && self.parser.asks_text(branch.set, branch.state) {
-            self.coming(branch, accept, (way.free.is_none()).then_some(way.end))
+            self.coming(branch, accept, (continuation.free.is_none()).then_some(continuation.end))
         } else {
             vec![(PLAIN, 0)]
         };

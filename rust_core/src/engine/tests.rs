@@ -111,13 +111,16 @@ fn a_symbol_in_progress_has_a_way_for_each_end() {
     let language = compile(&sums());
     let mut engine = Engine::open(&language, b"a)");
     let opening = opened(&mut engine, b"(a");
-    let ways = engine.ways_of(&opening[0]);
+    let continuations = engine.continuations_of(&opening[0]);
     let name = language.lexer.accept(opening[0].state);
-    assert!(ways.iter().all(|way| way.accept == Some(name)), "a name can end as nothing else: {ways:?}");
-    let free = ways.iter().filter(|way| way.free.is_some()).count();
-    let in_right = ways.iter().filter(|way| !way.targets.is_empty()).count();
+    assert!(
+        continuations.iter().all(|continuation| continuation.accept == Some(name)),
+        "a name can end as nothing else: {continuations:?}"
+    );
+    let free = continuations.iter().filter(|continuation| continuation.free.is_some()).count();
+    let in_right = continuations.iter().filter(|continuation| !continuation.targets.is_empty()).count();
     assert_eq!((free, in_right), (1, 1), "it ends in the middle, or goes on in R");
-    assert_eq!(engine.ways_of(&opening[0]), ways);
+    assert_eq!(engine.continuations_of(&opening[0]), continuations);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use crate::chart::left::{Mark, NO_SET, Read};
 use crate::chart::predict::Predictions;
 use crate::engine::at_line::AtLine;
 use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::continuations::{Continuation, Continuations, Sources};
 use crate::engine::parser::{Least, Parser};
-use crate::engine::ways::{Sources, Way, Ways};
-use crate::ids::{FreeId, GuardId, NodeId, SetId, ShapeId, TextId, WaysId};
+use crate::ids::{ContinuationsId, FreeId, GuardId, NodeId, SetId, ShapeId, TextId};
 use crate::language::compiled::Language;
 use crate::language::definition::Floor;
 use crate::language::follow::bit;
@@ -24,7 +24,7 @@ use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Whether a set can go on by some ways, as far as that was asked.
+/// Whether a set can go on by some continuations, as far as that was asked.
 #[derive(Debug, Default)]
 struct Answers {
     known: FxHashMap<Asked, bool>,
@@ -32,8 +32,8 @@ struct Answers {
     last: Option<(Asked, bool)>,
 }
 
-/// A set, the ways on from it, and what has been read of a text that may bind or match.
-type Asked = (SetId, WaysId, TextId);
+/// A set, the continuations on from it, and what has been read of a text that may bind or match.
+type Asked = (SetId, ContinuationsId, TextId);
 
 impl Answers {
     fn get(&mut self, asked: Asked) -> Option<bool> {
@@ -88,12 +88,12 @@ pub(crate) struct Engine {
     /// What L and the middle are read by.
     pub(crate) parser: Parser,
     solver: Solver,
-    ways: Ways,
+    continuations: Continuations,
     answers: Answers,
     looseness: Looseness,
     floor: Option<(Floor, u32)>,
-    /// Ways without those that close a bracket in the middle.
-    not_closing: FxHashMap<WaysId, WaysId>,
+    /// Continuations without those that close a bracket in the middle.
+    not_closing: FxHashMap<ContinuationsId, ContinuationsId>,
     sizes: Sizes,
     right_asked: u64,
     pub(super) at_line: AtLine,
@@ -110,7 +110,7 @@ impl Engine {
             language: language.clone(),
             parser: Parser::new(language, predictions, slots),
             solver: Solver::new(language, &right),
-            ways: Ways::new(language, &right),
+            continuations: Continuations::new(language, &right),
             answers: Answers::default(),
             looseness: Looseness::default(),
             floor: None,
@@ -345,27 +345,27 @@ impl Engine {
                 None => false,
             };
         }
-        let mut ways = self.ways_id(branch);
+        let mut continuations = self.continuations_id(branch);
         if self.parser.is_at_limit(branch) {
-            ways = self.ways_at_limit(branch, ways);
+            continuations = self.continuations_at_limit(branch, continuations);
         }
         if self.parser.is_on_floor(branch.depth) {
-            ways = self.ways_on_floor(ways);
+            continuations = self.continuations_on_floor(continuations);
         }
-        let asked = (branch.set, ways, branch.text);
+        let asked = (branch.set, continuations, branch.text);
         if let Some(known) = self.answers.get(asked) {
             return known;
         }
-        let found = self.any_way(branch, ways);
+        let found = self.any_continuation(branch, continuations);
         self.answers.put(asked, found)
     }
 
-    /// Those of a branch's ways that open neither a bracket nor a block too many.
-    fn ways_at_limit(&mut self, branch: &Branch, ways: WaysId) -> WaysId {
+    /// Those of a branch's continuations that open neither a bracket nor a block too many.
+    fn continuations_at_limit(&mut self, branch: &Branch, continuations: ContinuationsId) -> ContinuationsId {
         let language = self.language.clone();
-        let mut few = self.ways.get(ways).to_vec();
-        few.retain(|way| {
-            let Some(accept) = way.accept else { return true };
+        let mut few = self.continuations.get(continuations).to_vec();
+        few.retain(|continuation| {
+            let Some(accept) = continuation.accept else { return true };
             match language.accept_role(accept) {
                 Role::Open => branch.depth < language.limits.brackets,
                 Role::Newline => {
@@ -375,39 +375,42 @@ impl Engine {
                 _ => true,
             }
         });
-        self.ways.intern(few)
+        self.continuations.intern(few)
     }
 
-    /// Those of some ways that close no bracket in the middle; one that R ends is R's.
-    fn ways_on_floor(&mut self, ways: WaysId) -> WaysId {
-        if let Some(&known) = self.not_closing.get(&ways) {
+    /// Those of some continuations that close no bracket in the middle; one that R ends is R's.
+    fn continuations_on_floor(&mut self, continuations: ContinuationsId) -> ContinuationsId {
+        if let Some(&known) = self.not_closing.get(&continuations) {
             return known;
         }
         let language = self.language.clone();
-        let mut few = self.ways.get(ways).to_vec();
-        let closes = |way: &Way| way.accept.is_some_and(|accept| language.accept_role(accept) == Role::Close);
-        few.retain(|way| way.free.is_none() || !closes(way));
-        let few = self.ways.intern(few);
-        self.not_closing.insert(ways, few);
+        let mut few = self.continuations.get(continuations).to_vec();
+        let closes = |continuation: &Continuation| {
+            continuation.accept.is_some_and(|accept| language.accept_role(accept) == Role::Close)
+        };
+        few.retain(|continuation| continuation.free.is_none() || !closes(continuation));
+        let few = self.continuations.intern(few);
+        self.not_closing.insert(continuations, few);
         few
     }
 
-    fn any_way(&mut self, branch: &Branch, ways: WaysId) -> bool {
-        self.ways.get(ways).iter().any(|way| {
-            self.after_way(branch, way).into_iter().any(|(after, _)| {
+    fn any_continuation(&mut self, branch: &Branch, continuations: ContinuationsId) -> bool {
+        self.continuations.get(continuations).iter().any(|continuation| {
+            self.after_continuation(branch, continuation).into_iter().any(|(after, _)| {
                 let reachability = self.reachability(after);
-                way.free.is_some_and(|free| reachability.cost(free) != INFINITE) || reachability.meets(&way.targets)
+                continuation.free.is_some_and(|free| reachability.cost(free) != INFINITE)
+                    || reachability.meets(&continuation.targets)
             })
         })
     }
 
-    /// The ways in which the symbol in progress of a branch can go on.
-    pub(crate) fn ways_of(&mut self, branch: &Branch) -> Arc<[Way]> {
-        let id = self.ways_id(branch);
-        self.ways.get(id)
+    /// The continuations in which the symbol in progress of a branch can go on.
+    pub(crate) fn continuations_of(&mut self, branch: &Branch) -> Arc<[Continuation]> {
+        let id = self.continuations_id(branch);
+        self.continuations.get(id)
     }
 
-    fn ways_id(&mut self, branch: &Branch) -> WaysId {
+    fn continuations_id(&mut self, branch: &Branch) -> ContinuationsId {
         let nesting = self.parser.nesting(branch);
         let mut sources = Sources {
             language: &self.language,
@@ -415,7 +418,7 @@ impl Engine {
             requirements: &self.solver.requirements,
             guards: self.parser.guards_mut(),
         };
-        self.ways.of(&mut sources, branch, nesting)
+        self.continuations.of(&mut sources, branch, nesting)
     }
 
     /// The free state of a kind where in the shape the middle is; `None` between the bytes of a character.
@@ -438,18 +441,20 @@ impl Engine {
         for (accept, place) in shaped.ends(branch.state, branch.at) {
             match language.accept_role(accept) {
                 Role::Comment => {
-                    let ended = self.ways.ended_at(&language, accept, Nesting::Outside, place).into_iter();
+                    let ended = self.continuations.ended_at(&language, accept, Nesting::Outside, place).into_iter();
                     after.extend(ended.map(|(_, free)| free));
                 }
                 _ => after.push(language.free.at_place(LINE, place)),
             }
         }
         let reachability = self.reachability(branch.set);
-        if after.into_iter().any(|free| reachability.cost(free) != INFINITE) && !self.parser.needs_one_block_more(branch) {
+        if after.into_iter().any(|free| reachability.cost(free) != INFINITE)
+            && !self.parser.needs_one_block_more(branch)
+        {
             return true;
         }
         self.guards_hold(branch.guards)
-            && self.ways.ends_in_right(&language, branch.state, branch.at).into_iter().any(|(end, accept)| {
+            && self.continuations.ends_in_right(&language, branch.state, branch.at).into_iter().any(|(end, accept)| {
                 let ended = self.parser.end_symbol(branch, accept);
                 ended.is_some_and(|ended| self.complete_between(&ended, end, false))
             })
@@ -572,21 +577,21 @@ impl Engine {
                 None => INFINITE,
             };
         }
-        let ways = self.ways_of(branch);
+        let continuations = self.continuations_of(branch);
         let mut best = INFINITE;
-        for way in ways.iter() {
-            for (after, least) in self.after_way(branch, way) {
+        for continuation in continuations.iter() {
+            for (after, least) in self.after_continuation(branch, continuation) {
                 let reachability = self.reachability(after);
-                if reachability.meets(&way.targets) {
+                if reachability.meets(&continuation.targets) {
                     best = best.min(least);
                 }
-                if let Some(free) = way.free {
+                if let Some(free) = continuation.free {
                     let finish: Cost =
-                        match way.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
+                        match continuation.accept.map(|accept| self.language.lexer.to_accept(branch.state, accept)) {
                             Some(NEVER) | None => 0,
                             Some(bytes) => least.max(bytes.into()),
                         };
-                    let after = self.language.free.priced_after(free, branch.state, way.accept, finish);
+                    let after = self.language.free.priced_after(free, branch.state, continuation.accept, finish);
                     best = best.min(reachability.cost(after).saturating_add(finish));
                 }
             }

@@ -31,7 +31,9 @@ pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
             let after = engine.parser.scan(before, Read::Accepted(accept, WILD));
             if after != NO_SET {
                 let reachability = engine.reachability(after);
-                if reachability.free.iter().any(|&cost| cost != INFINITE) || reachability.targets.iter().any(|&word| word != 0) {
+                if reachability.free.iter().any(|&cost| cost != INFINITE)
+                    || reachability.targets.iter().any(|&word| word != 0)
+                {
                     names.extend(language.unmarked(accept).iter().flat_map(|&lexeme| language.shown(lexeme)));
                 }
             }

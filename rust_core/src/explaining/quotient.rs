@@ -116,26 +116,28 @@ fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
         let boundary = language.free.at_boundary(engine.parser.guard_states(branch.guards));
         return boundary.map(|free| between(branch.set, free)).into_iter().collect();
     }
-    let ways = engine.ways_of(branch);
+    let continuations = engine.continuations_of(branch);
     let mut found = Vec::new();
-    for way in ways.iter() {
-        let names: Vec<String> = match way.accept {
+    for continuation in continuations.iter() {
+        let names: Vec<String> = match continuation.accept {
             Some(accept) => {
                 let display = |&lexeme: &LexemeId| language.display(lexeme);
                 vec![language.lexer.lexemes(accept).iter().map(display).collect::<Vec<_>>().join("/")]
             }
             None => Vec::new(),
         };
-        let set = way.accept.map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept, WILD)));
+        let set = continuation
+            .accept
+            .map_or(branch.set, |accept| engine.parser.scan(branch.set, Read::Accepted(accept, WILD)));
         if set == NO_SET {
             continue;
         }
         let reachability = engine.reachability(set);
-        if reachability.meets(&way.targets) {
+        if reachability.meets(&continuation.targets) {
             let lexeme = names.first().map(|name| format!("…{name}…"));
             found.push(Opening { lexeme, set, free: MIDDLE, crosses: true });
         }
-        if let Some(free) = way.free {
+        if let Some(free) = continuation.free {
             let lexeme = names.first().map(|name| format!("…{name}"));
             found.push(Opening { lexeme, set, free, crosses: false });
         }

@@ -1,8 +1,8 @@
 //! Which tokens of a vocabulary may come: the plain walk, the token table, and what is kept.
 
-pub(crate) mod again;
 pub(crate) mod cache;
 mod doubtful;
+pub(crate) mod healing;
 pub(crate) mod key;
 pub(crate) mod own;
 pub(crate) mod plain;

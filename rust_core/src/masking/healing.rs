@@ -7,21 +7,21 @@ use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 
 /// Fills a packed mask with the tokens with which such a middle can begin. `recognizer` takes what comes after the text, which has
-/// `ways_on` for its [`ways_on`].
+/// `rewritable` for its [`rewritable`].
 ///
 /// # Panics
-/// If `ways_on` is not one longer than the text.
+/// If `rewritable` is not one longer than the text.
 pub(crate) fn fill_mask(
     recognizer: &mut impl Recognizer,
     text: &[u8],
-    ways_on: &[bool],
+    rewritable: &[bool],
     vocabulary: &Vocabulary,
     words: &mut [u32],
 ) {
-    assert_eq!(ways_on.len(), text.len() + 1, "one for each place");
+    assert_eq!(rewritable.len(), text.len() + 1, "one for each place");
     words.fill(0);
     each_token(recognizer, text, vocabulary, |node| {
-        if ways_on[text.len().min(node.depth as usize)] {
+        if rewritable[text.len().min(node.depth as usize)] {
             vocabulary.ending(node).iter().for_each(|&token| bits::insert(words, token.index()));
         }
         true
@@ -30,27 +30,27 @@ pub(crate) fn fill_mask(
 
 /// For each place of a text: whether tokens lead from there to its end, or beyond it; for the end itself `is_viable`, whether
 /// anything may come there.
-pub(crate) fn ways_on(
+pub(crate) fn rewritable(
     recognizer: &mut impl Recognizer,
     text: &[u8],
     is_viable: bool,
     vocabulary: &Vocabulary,
 ) -> Vec<bool> {
-    let mut ways = vec![is_viable; text.len() + 1];
+    let mut rewritable = vec![is_viable; text.len() + 1];
     let mut along = Vec::new();
     for at in (0..text.len()).rev() {
         let rest = &text[at..];
         along.clear();
         vocabulary.tokens_along(rest, &mut along);
-        ways[at] = is_viable && along.iter().any(|&(length, _)| ways[at + length]);
-        if is_viable && !ways[at] {
+        rewritable[at] = is_viable && along.iter().any(|&(length, _)| rewritable[at + length]);
+        if is_viable && !rewritable[at] {
             each_token(recognizer, rest, vocabulary, |node| {
-                ways[at] |= node.depth as usize > rest.len();
-                !ways[at]
+                rewritable[at] |= node.depth as usize > rest.len();
+                !rewritable[at]
             });
         }
     }
-    ways
+    rewritable
 }
 
 /// Visits the nodes at which tokens end that are a beginning of a text, or begin with it and then go on as a recognizer allows; until
