@@ -81,7 +81,7 @@ index_type!(
     /// An interned prediction: what the items of a set predict.
     pub(crate) PredictionId, u32);
 index_type!(
-    /// What a set of a loose stack allows next, interned.
+    /// What a set of an unconstrained stack allows next, interned.
     pub(crate) NextId, u32);
 index_type!(
     /// An interned frame: what sets with equal demands have solved of them.

@@ -153,7 +153,7 @@ impl Session {
         let shared = Arc::new(Mutex::new(engine));
         let mut engine = lock(&shared);
         let session = Self::begin(language, (&shared, &Arc::default()), &mut engine, left, trail);
-        engine.loosen(&session.opening);
+        engine.find_unconstrained(&session.opening);
         drop(engine);
         Arc::new(session)
     }
@@ -182,7 +182,7 @@ impl Session {
         if floor.is_some() && session.broken.is_some() {
             return None;
         }
-        engine.loosen(&session.opening).then(|| Arc::new(session))
+        engine.find_unconstrained(&session.opening).then(|| Arc::new(session))
     }
 
     /// A session of the same contexts whose middles keep a floor besides: none of the brackets that L has opened and R closes
@@ -209,7 +209,7 @@ impl Session {
         let shared = Arc::new(Mutex::new(engine));
         let mut engine = lock(&shared);
         let asked = Self::ask(&self.language, (&shared, &Arc::default()), &mut engine, &self.left, trail);
-        engine.loosen(&asked.opening);
+        engine.find_unconstrained(&asked.opening);
         drop(engine);
         asked.broken.is_none().then(|| Arc::new(Self { floor: Some((kind, level)), ..asked }))
     }
@@ -346,8 +346,8 @@ impl Session {
 
     /// Whether R has no say in what may come next, so that masks are shared with other sessions.
     #[must_use]
-    pub fn is_loose(&self) -> bool {
-        self.lock().is_loose()
+    pub fn is_unconstrained(&self) -> bool {
+        self.lock().is_unconstrained()
     }
 
     /// Takes R into account at every step from now on, even where it has no say: the plain twin. Sessions that share the

@@ -345,7 +345,7 @@ impl Session {
 
     /// Whether the right context has no say in what may come next.
     fn is_loose(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.core.is_loose())
+        py.detach(|| self.core.is_unconstrained())
     }
 
     /// Takes the right context into account at every step: the plain twin, for tests.

@@ -1,4 +1,4 @@
-//! What a set of the left chart allows next where its stack is loose (see `follow`), as far as a session has asked: the
+//! What a set of the left chart allows next where its stack is unconstrained (see `follow`), as far as a session has asked: the
 //! accept sets that can be read, and the free states from which the middle can go on. Interned, since most sets of one kind
 //! of place allow the same.
 

@@ -33,7 +33,7 @@ fn open_in(language: &Arc<Language>, left: &str, right: &str) -> (Engine, Vec<Br
         std::mem::swap(&mut branches, &mut stepped);
     }
     branches.retain(|branch| engine.viable_by_requirements(branch));
-    engine.loosen(&branches);
+    engine.find_unconstrained(&branches);
     (engine, branches)
 }
 

@@ -507,7 +507,7 @@ impl Parser {
         &mut self.guards
     }
 
-    /// Whether the set of a branch, on a loose stack, allows what its symbol in progress, which guards run beside, can be.
+    /// Whether the set of a branch, on an unconstrained stack, allows what its symbol in progress, which guards run beside, can be.
     pub(super) fn takes_beside(&mut self, branch: &Branch, outside: bool) -> bool {
         let id = self.next_id(branch.set);
         let Self { language, guards, guarded_live, .. } = self;
@@ -522,12 +522,12 @@ impl Parser {
         self.live_later.entry(state).or_insert_with(|| live_later(lexer, state))
     }
 
-    /// What may come after an accept set has been read after a set of a loose stack, as far as the set after that says it.
+    /// What may come after an accept set has been read after a set of an unconstrained stack, as far as the set after that says it.
     pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
         self.left.ahead(&self.language, &mut self.predictions, set, accept)
     }
 
-    /// What a set allows next where its stack is loose.
+    /// What a set allows next where its stack is unconstrained.
     #[inline]
     pub(crate) fn next(&mut self, set: SetId) -> &Next {
         let id = self.next_id(set);

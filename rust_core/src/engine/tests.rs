@@ -20,9 +20,9 @@ fn check(twin: &mut Twin, case: &Case<'_>) {
     let completing: BTreeSet<&[u8]> = twin.completing(left, right, middles).into_iter().collect();
     let mut engine = Engine::open(&twin.language, right.as_bytes());
     let opening = opened(&mut engine, left.as_bytes());
-    for loose in [true, false] {
-        if loose {
-            engine.loosen(&opening);
+    for unconstrained in [true, false] {
+        if unconstrained {
+            engine.find_unconstrained(&opening);
         } else {
             engine.tighten();
         }

@@ -60,9 +60,9 @@ impl Answers {
 
 /// Whether R has a say in what may come next.
 #[derive(Debug, Default)]
-struct Looseness {
-    /// It has none: the stacks of all branches are loose.
-    loose: bool,
+struct Freedom {
+    /// It has none: the stacks of all branches are unconstrained.
+    unconstrained: bool,
     /// That was found out for some branch, and holds for all sessions that share this engine.
     settled: bool,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Engine {
     solver: Solver,
     continuations: Continuations,
     answers: Answers,
-    looseness: Looseness,
+    freedom: Freedom,
     floor: Option<(Floor, u32)>,
     /// Continuations without those that close a bracket in the middle.
     not_closing: FxHashMap<ContinuationsId, ContinuationsId>,
@@ -112,7 +112,7 @@ impl Engine {
             solver: Solver::new(language, &right),
             continuations: Continuations::new(language, &right),
             answers: Answers::default(),
-            looseness: Looseness::default(),
+            freedom: Freedom::default(),
             floor: None,
             not_closing: FxHashMap::default(),
             sizes: Sizes { first: None, last: 0, kept: usize::MAX },
@@ -189,21 +189,21 @@ impl Engine {
 
     /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
     /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
-    pub(crate) fn loosen(&mut self, branches: &[Branch]) -> bool {
+    pub(crate) fn find_unconstrained(&mut self, branches: &[Branch]) -> bool {
         let sets = self.parser.set_count();
         self.sizes.last = sets;
         self.sizes.first.get_or_insert((sets, self.solver.sizes().0));
         // What the middle must not close is asked of the requirements.
-        let loose = self.floor.is_none()
+        let unconstrained = self.floor.is_none()
             && branches.iter().all(|branch| {
                 let (solver, context) = self.parts();
-                solver.is_loose(context, branch.set)
+                solver.is_unconstrained(context, branch.set)
             });
         // Without branches nothing is ever asked.
-        if self.looseness.settled {
-            return branches.is_empty() || loose == self.looseness.loose;
+        if self.freedom.settled {
+            return branches.is_empty() || unconstrained == self.freedom.unconstrained;
         }
-        self.looseness = Looseness { loose, settled: !branches.is_empty() };
+        self.freedom = Freedom { unconstrained, settled: !branches.is_empty() };
         true
     }
 
@@ -219,16 +219,16 @@ impl Engine {
 
     /// Whether R has no say in what may come next.
     #[must_use]
-    pub(crate) fn is_loose(&self) -> bool {
-        self.looseness.loose
+    pub(crate) fn is_unconstrained(&self) -> bool {
+        self.freedom.unconstrained
     }
 
     /// Takes R into account at every step, even where it has no say: the plain twin.
     pub(crate) fn tighten(&mut self) {
-        self.looseness.loose = false;
+        self.freedom.unconstrained = false;
     }
 
-    /// How often R was asked whether a branch is viable: at a limit even where the stack is loose, since R may close what the
+    /// How often R was asked whether a branch is viable: at a limit even where the stack is unconstrained, since R may close what the
     /// middle could not open.
     #[must_use]
     pub(crate) fn right_asked(&self) -> u64 {
@@ -302,15 +302,15 @@ impl Engine {
 
     /// Whether some further middle completes the branch.
     pub(crate) fn viable(&mut self, branch: &Branch) -> bool {
-        if self.looseness.loose && !self.parser.is_at_limit(branch) {
-            return self.viable_loosely(branch);
+        if self.freedom.unconstrained && !self.parser.is_at_limit(branch) {
+            return self.viable_unconstrained(branch);
         }
         self.right_asked += 1;
         self.viable_by_requirements(branch)
     }
 
-    /// Whether some further middle completes a branch whose stack is loose.
-    fn viable_loosely(&mut self, branch: &Branch) -> bool {
+    /// Whether some further middle completes a branch whose stack is unconstrained.
+    fn viable_unconstrained(&mut self, branch: &Branch) -> bool {
         let lexer = &self.language.lexer;
         let parser = &mut self.parser;
         if let InLine::Start { .. } = branch.line {

@@ -2,8 +2,8 @@
 //!
 //! After a nonterminal the middle can go on from some free states. Where every context of every nonterminal allows the same
 //! ones (a language is *even* then), what a parse stack allows next can be read off the dots of its top set alone, as long
-//! as no requirement behind them is narrower than that: such a stack is *loose* (see `Solver::is_loose`). A loose stack stays
-//! loose whatever is read, and what it allows depends on nothing in R.
+//! as no requirement behind them is narrower than that: such a stack is *unconstrained* (see `Solver::is_unconstrained`). An unconstrained stack stays
+//! unconstrained whatever is read, and what it allows depends on nothing in R.
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;

@@ -1,6 +1,6 @@
 //! Masks of one language and vocabulary, shared by all sessions: the token spanner table, and what was computed before.
 //!
-//! Where a parse stack is loose (see `follow`), a mask depends on its form alone (see `stack`), with the lexer's configuration,
+//! Where a parse stack is unconstrained (see `follow`), a mask depends on its form alone (see `stack`), with the lexer's configuration,
 //! the bracket depth and the open blocks. Keys are compared whole, so equal keys are equal states. Other stacks have masks of
 //! their own session.
 
@@ -8,7 +8,7 @@ use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
 use crate::masking::doubtful;
-use crate::masking::key::{Doubtful, Kept, Key, Mask, own_key, write_loose_key};
+use crate::masking::key::{Doubtful, Kept, Key, Mask, own_key, write_unconstrained_key};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;
@@ -117,8 +117,8 @@ impl MaskCache {
         branches: &[Branch],
         words: &mut [u32],
     ) {
-        let loose = engine.is_loose();
-        if loose {
+        let unconstrained = engine.is_unconstrained();
+        if unconstrained {
             self.find_key(engine, own, branches);
             if let Some(doubtful) = self.find(&own.key, words) {
                 self.hits.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl MaskCache {
             self.compute(engine, own, vocabulary, branches, words);
         };
         let doubtful = doubtful::compute(engine, vocabulary, branches, words, &mut compute);
-        if loose && engine.right_asked() == asked {
+        if unconstrained && engine.right_asked() == asked {
             self.keep(own.key.as_slice().into(), words, doubtful.clone());
         } else {
             own.keep(key, words, doubtful.clone());
@@ -285,14 +285,14 @@ impl MaskCache {
         mask
     }
 
-    /// The key of a loose state.
+    /// The key of an unconstrained state.
     fn find_key(&self, engine: &mut Engine, own: &mut OwnMasks, branches: &[Branch]) {
         let OwnMasks { forms, key, .. } = own;
         forms.truncate(engine.take_kept());
         if !branches.iter().all(|branch| forms.knows(self.id, branch.set)) {
             forms.learn(engine, self.id, &mut lock(&self.forms), branches.iter().map(|branch| branch.set));
         }
-        write_loose_key(key, engine, forms, branches);
+        write_unconstrained_key(key, engine, forms, branches);
     }
 }
 

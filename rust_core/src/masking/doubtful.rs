@@ -66,7 +66,7 @@ pub(super) fn compute(
     };
     let asked = compute_as(engine, PLAIN, words);
     // What a text that is bound here comes to is R's say alone, and only of some.
-    let is_open = asked.matches || asked.binds && !engine.is_loose() && engine.parser.texts().slots.any();
+    let is_open = asked.matches || asked.binds && !engine.is_unconstrained() && engine.parser.texts().slots.any();
     if !is_open {
         return None;
     }

@@ -33,7 +33,7 @@ pub(crate) struct Kept {
 pub(crate) type Key = Box<[u32]>;
 
 /// Writes the key of a state where R has no say, whose sets' forms are known.
-pub(crate) fn write_loose_key(key: &mut Vec<u32>, engine: &Engine, forms: &KnownForms, branches: &[Branch]) {
+pub(crate) fn write_unconstrained_key(key: &mut Vec<u32>, engine: &Engine, forms: &KnownForms, branches: &[Branch]) {
     key.clear();
     key.push(forms.generation());
     for branch in branches {

@@ -135,7 +135,7 @@ fn masks_of_every_kind_are_what_each_token_says() {
             let (left, right) = (text(6), text(4));
             let mut engine = Engine::open(&language, &right);
             let branches = opened(&mut engine, &left);
-            engine.loosen(&branches);
+            engine.find_unconstrained(&branches);
             let viable = |engine: &mut Engine, token: &Vec<u8>| {
                 let mut out = Vec::new();
                 engine.advance_all(&branches, token, &mut out);

@@ -138,7 +138,7 @@ pub(crate) fn add_tokens(
         return;
     };
     let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
-    let quick = engine.is_loose() && !engine.language.aheads.is_empty();
+    let quick = engine.is_unconstrained() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
     let text = engine.parser.taken_text();
     Walk {
@@ -190,7 +190,7 @@ impl Walk<'_> {
         self.follow(node, &EVERYTHING, position);
     }
 
-    /// What may come next where the stack is loose.
+    /// What may come next where the stack is unconstrained.
     fn taken(&mut self, position: Position) -> Taken {
         let outside = self.is_outside(position);
         let next = self.engine.parser.next(position.set);
@@ -200,7 +200,7 @@ impl Walk<'_> {
         Taken { accepts, free: next.free }
     }
 
-    /// Adds the tokens that end in a node, where the stack is loose.
+    /// Adds the tokens that end in a node, where the stack is unconstrained.
     fn add_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
         if self.text == WILD && !self.is_marked {
             return; // they have been added as if no text were the one that is asked for

@@ -151,12 +151,12 @@ impl Solver {
         false
     }
 
-    /// Whether the stack of a set is loose: wherever one of its rules ends, the middle can go on from every free state that
+    /// Whether the stack of a set is unconstrained: wherever one of its rules ends, the middle can go on from every free state that
     /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
-    pub(crate) fn is_loose(&mut self, context: Context<'_>, set: SetId) -> bool {
+    pub(crate) fn is_unconstrained(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
-        if !follow.is_even() || !self.is_loose_below(context, set) {
+        if !follow.is_even() || !self.is_unconstrained_below(context, set) {
             return false;
         }
         let mut seen = BitSet::new(context.left.len());
@@ -182,7 +182,7 @@ impl Solver {
 
     /// Whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
     /// the file, by whichever rule the stack of a set may still be finished by, can always be followed by more of it.
-    fn is_loose_below(&mut self, context: Context<'_>, set: SetId) -> bool {
+    fn is_unconstrained_below(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
         if follow.after(grammar.start) & !self.requirements.open_mask(self.requirements.bottom()) == 0 {
