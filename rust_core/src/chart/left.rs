@@ -48,7 +48,7 @@ pub(crate) struct Set {
     /// Which texts are bound that a lexeme must be one of, by the lexeme, as far as that was asked.
     pub(super) bound: Vec<(SymbolId, Box<[TextId]>)>,
     /// Nonterminals that began here and do nothing but complete another one when they end: what that comes to (Leo 1991).
-    leaps: Vec<Leap>,
+    leo_items: Vec<LeoItem>,
     /// The innermost open block, as a node of `blocks`.
     block: u32,
     /// Of what tells sets apart; for interning.
@@ -76,7 +76,7 @@ impl Expects {
 
 /// What completing a nonterminal comes to in the end: the last one completed, and the set where that began.
 #[derive(Clone, Copy, Debug)]
-struct Leap {
+struct LeoItem {
     ended: SymbolId,
     last: (SetId, SymbolId),
 }
@@ -84,8 +84,8 @@ struct Leap {
 impl Set {
     /// What completing a nonterminal that began here comes to.
     #[inline]
-    fn leap(&self, ended: SymbolId) -> Option<(SetId, SymbolId)> {
-        self.leaps.iter().find(|leap| leap.ended == ended).map(|leap| leap.last)
+    fn leo_item(&self, ended: SymbolId) -> Option<(SetId, SymbolId)> {
+        self.leo_items.iter().find(|leo| leo.ended == ended).map(|leo| leo.last)
     }
 
     /// The items that wait for a nonterminal.
@@ -208,7 +208,7 @@ impl LeftChart {
             mode,
             expects: expects(language, predictions, &[], prediction),
             bound: Vec::new(),
-            leaps: Vec::new(),
+            leo_items: Vec::new(),
             block: 0,
             hash: 0,
             collides: NO_SET,
@@ -379,7 +379,7 @@ impl LeftChart {
                     self.pending.push(Item { dot: Grammar::advance(item.dot), ..item });
                 }
             } else {
-                let (origin, symbol) = self.leap(item.origin, grammar.lhs(item.dot));
+                let (origin, symbol) = self.leo_item(item.origin, grammar.lhs(item.dot));
                 if self.completed.insert((symbol, origin)) {
                     self.advance(language, predictions, origin, symbol, &mut items);
                 }
@@ -437,7 +437,7 @@ impl LeftChart {
             accepts,
             mode,
             bound: Vec::new(),
-            leaps: Vec::new(),
+            leo_items: Vec::new(),
             block,
             hash,
             collides: first,
@@ -477,24 +477,24 @@ impl LeftChart {
             && grammar.next(moved.dot) == END_OF_RULE
         {
             let last = (moved.origin, grammar.lhs(moved.dot));
-            let leaps = &mut self.sets[set.index()].leaps;
-            leaps.reserve_exact(1); // mostly there is one
-            leaps.push(Leap { ended: symbol, last });
+            let leo_items = &mut self.sets[set.index()].leo_items;
+            leo_items.reserve_exact(1); // mostly there is one
+            leo_items.push(LeoItem { ended: symbol, last });
         }
     }
 
     /// What completing a nonterminal that began at a set comes to where it only completes others: the last of them, and where
     /// that began. A row of such, as at the end of `a ** b ** …`, is passed at once.
-    fn leap(&mut self, set: SetId, symbol: SymbolId) -> (SetId, SymbolId) {
-        let Some(first) = self.sets[set.index()].leap(symbol) else { return (set, symbol) };
+    fn leo_item(&mut self, set: SetId, symbol: SymbolId) -> (SetId, SymbolId) {
+        let Some(first) = self.sets[set.index()].leo_item(symbol) else { return (set, symbol) };
         let mut last = first;
-        while let Some(next) = self.sets[last.0.index()].leap(last.1) {
+        while let Some(next) = self.sets[last.0.index()].leo_item(last.1) {
             last = next;
         }
         let mut at = (set, symbol);
         while at != last {
-            let leap = self.sets[at.0.index()].leaps.iter_mut().find(|leap| leap.ended == at.1).expect("it leads on");
-            at = std::mem::replace(&mut leap.last, last);
+            let leo = self.sets[at.0.index()].leo_items.iter_mut().find(|leo| leo.ended == at.1).expect("it leads on");
+            at = std::mem::replace(&mut leo.last, last);
         }
         last
     }
@@ -520,7 +520,7 @@ impl LeftChart {
         let lexemes = lexemes.filter(|&&lexeme| language.mark(lexeme).is_none());
         reads.extend(lexemes.map(|&lexeme| (from, SymbolId::from(lexeme))));
         while let Some((set, symbol)) = reads.pop() {
-            let (set, symbol) = self.leap(set, symbol);
+            let (set, symbol) = self.leo_item(set, symbol);
             if !grammar.is_lexeme(symbol) && !self.completed.insert((symbol, set)) {
                 continue;
             }

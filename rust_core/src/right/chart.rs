@@ -19,7 +19,7 @@ use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ChunkId, DotId, LoneId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::right::columns::Classes;
-use crate::right::known::{Known, Leaps, Record};
+use crate::right::known::{Known, LeoItems, Record};
 use crate::right::lattice::{Incoming, Lattice, Pending};
 use crate::right::lex::Lexed;
 use crate::right::links::{Link, Links};
@@ -47,7 +47,7 @@ pub(super) fn parse(
         charted,
         classes,
         dedents: FxHashSet::default(),
-        leaps: Leaps::default(),
+        leo_items: LeoItems::default(),
         known,
     };
     let mut worker = Worker::default();
@@ -178,7 +178,7 @@ pub(super) struct Chart<'a> {
     pub(super) classes: &'a mut Classes,
     /// DEDENT edges, by both ends.
     pub(super) dedents: FxHashSet<(NodeId, NodeId)>,
-    leaps: Leaps,
+    leo_items: LeoItems,
     /// What has been computed of sets.
     pub(super) known: Known,
 }
@@ -197,7 +197,8 @@ impl Chart<'_> {
         let kind = Kind { nested: place.is_in_literal(), loops: matches!(place, Place::Line { top: Top::Above, .. }) };
         let more = (is_read && !is_first).then_some(u32::from(kind.nested) | u32::from(kind.loops) << 1);
         worker.record.begin(&self.charted.lattice, id, &pending.read, more);
-        let found = self.known.find(&self.charted.lattice, &mut self.leaps, &worker.record, &mut worker.set.offsets);
+        let found =
+            self.known.find(&self.charted.lattice, &mut self.leo_items, &worker.record, &mut worker.set.offsets);
         if let Some(set) = found {
             self.charted.lattice.put(id, set, &worker.set.offsets);
         } else {
@@ -289,10 +290,10 @@ impl Chart<'_> {
     fn complete(&mut self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
         let mut completed = (lhs, begun);
         loop {
-            let last = self.leaps.last(completed);
+            let last = self.leo_items.last(completed);
             worker.record.complete(&self.charted.lattice, completed, last);
             completed = last;
-            // Those that only lead to another need not be among them: completing them again leaps to where they lead.
+            // Those that only lead to another need not be among them: completing them again follows the Leo item.
             if worker.ended.contains(&completed) {
                 return;
             }
@@ -323,8 +324,8 @@ impl Chart<'_> {
             let ends = grammar.next(dot) == END_OF_RULE;
             if let (true, Base::Node(at)) = (alone && !is_read && ends, self.charted.origins.get(origin).base) {
                 let next = (grammar.lhs(dot), at);
-                self.leaps.insert((lhs, begun), next);
-                worker.record.leap((lhs, begun), next);
+                self.leo_items.insert((lhs, begun), next);
+                worker.record.leo_item((lhs, begun), next);
                 if Origins::node_of(origin).is_some() {
                     return Some(next);
                 }

@@ -27,7 +27,7 @@ const COMPLETIONS: usize = 200;
 type Key = Box<[u32]>;
 
 /// A completion that comes to another one: the nonterminal and the node, and what these come to.
-type Leap<Node> = ((SymbolId, Node), (SymbolId, Node));
+type LeoItem<Node> = ((SymbolId, Node), (SymbolId, Node));
 
 /// A node whose set was looked at.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +43,8 @@ struct Seen {
 #[derive(Debug)]
 struct Outcome {
     seen: Box<[Seen]>,
-    leaps: Box<[Leap<u32>]>,
-    made: Box<[Leap<u32>]>,
+    leo_items: Box<[LeoItem<u32>]>,
+    made: Box<[LeoItem<u32>]>,
     offsets: Offsets,
     set: RightSetId,
     /// For each group of its parts the offset that its own follows from, and what is added to that.
@@ -115,8 +115,8 @@ pub(super) struct Record {
     seen: Vec<Seen>,
     /// What is added to the costs of the nodes that were looked at.
     offsets: Vec<Cost>,
-    leaps: Vec<Leap<u32>>,
-    made: Vec<Leap<u32>>,
+    leo_items: Vec<LeoItem<u32>>,
+    made: Vec<LeoItem<u32>>,
 }
 
 impl Record {
@@ -124,7 +124,7 @@ impl Record {
     pub(super) fn begin(&mut self, lattice: &Lattice, node: NodeId, read: &[Incoming], more: Option<u32>) {
         self.seen.clear();
         self.offsets.clear();
-        self.leaps.clear();
+        self.leo_items.clear();
         self.made.clear();
         self.key.clear();
         self.node = node;
@@ -168,21 +168,21 @@ impl Record {
         }
     }
 
-    /// The set was computed from what stands at a node, where `leap` has come to from another.
+    /// The set was computed from what stands at a node, where a Leo item has come to from another.
     pub(super) fn complete(&mut self, lattice: &Lattice, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
         if !self.is_whole {
             return;
         }
-        if self.leaps.len() == COMPLETIONS {
+        if self.leo_items.len() == COMPLETIONS {
             self.is_whole = false;
             return;
         }
-        self.leaps.push((self.name(from), self.name(to)));
+        self.leo_items.push((self.name(from), self.name(to)));
         self.look(lattice, to.1);
     }
 
     /// Completing one comes to completing another.
-    pub(super) fn leap(&mut self, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
+    pub(super) fn leo_item(&mut self, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
         self.made.push((self.name(from), self.name(to)));
     }
 
@@ -208,24 +208,24 @@ impl Record {
 
 /// What completing a nonterminal begun at a node comes to where it only completes others: the last of them (Leo 1991).
 #[derive(Debug, Default)]
-pub(super) struct Leaps {
+pub(super) struct LeoItems {
     /// By node, the last of its entries, plus one.
     of: Chunked<u32>,
-    entries: Chunked<LeapEntry>,
+    entries: Chunked<LeoEntry>,
     passed: Vec<usize>,
 }
 
 /// What one nonterminal comes to, and the entry of the same node that was made before (plus one). Where a construct nests
 /// without end each node has some, so the symbols stand beside each other.
 #[derive(Debug)]
-struct LeapEntry {
+struct LeoEntry {
     symbol: SymbolId,
     to_symbol: SymbolId,
     to_node: NodeId,
     before: u32,
 }
 
-impl LeapEntry {
+impl LeoEntry {
     fn to(&self) -> (SymbolId, NodeId) {
         (self.to_symbol, self.to_node)
     }
@@ -235,7 +235,7 @@ impl LeapEntry {
     }
 }
 
-impl Leaps {
+impl LeoItems {
     /// What is completed in the end.
     pub(super) fn last(&mut self, from: (SymbolId, NodeId)) -> (SymbolId, NodeId) {
         let mut last = from;
@@ -273,8 +273,8 @@ impl Leaps {
         }
         let before = *self.of.get(node.index());
         let (to_symbol, to_node) = to;
-        self.entries.push(LeapEntry { symbol, to_symbol, to_node, before });
-        *self.of.get_mut(node.index()) = u32::try_from(self.entries.len()).expect("leaps fit u32");
+        self.entries.push(LeoEntry { symbol, to_symbol, to_node, before });
+        *self.of.get_mut(node.index()) = u32::try_from(self.entries.len()).expect("Leo items fit u32");
     }
 }
 
@@ -299,11 +299,11 @@ impl Known {
         Self { is_off: true, ..Self::default() }
     }
 
-    /// The set of a node, if that is known, and in `offsets` what is added to the costs of its groups; its leaps are made.
+    /// The set of a node, if that is known, and in `offsets` what is added to the costs of its groups; its Leo items are made.
     pub(super) fn find(
         &mut self,
         lattice: &Lattice,
-        leaps: &mut Leaps,
+        leo_items: &mut LeoItems,
         record: &Record,
         offsets: &mut Vec<Cost>,
     ) -> Option<RightSetId> {
@@ -311,7 +311,7 @@ impl Known {
             return None;
         }
         let node = |name: u32| far_node(record.node, name);
-        // What a leap comes to may be nearer than R's beginning, or later than all there is.
+        // What a Leo item leads to may be nearer than R's beginning, or later than all there is.
         let exists = |name: u32| node(name).index() < lattice.node_count();
         let is_seen = |seen: &Seen| {
             let at = node(seen.node);
@@ -329,11 +329,11 @@ impl Known {
             for seen in &outcome.seen {
                 scratch.extend(lattice.offsets(node(seen.node)));
             }
-            let is_made = |&((from, at), (to, end)): &Leap<u32>| leaps.last((from, node(at))) == (to, node(end));
-            outcome.offsets.are_like(scratch) && outcome.leaps.iter().all(is_made)
+            let is_made = |&((from, at), (to, end)): &LeoItem<u32>| leo_items.last((from, node(at))) == (to, node(end));
+            outcome.offsets.are_like(scratch) && outcome.leo_items.iter().all(is_made)
         })?;
         for &((from, at), (to, end)) in &outcome.made {
-            leaps.insert((from, node(at)), (to, node(end)));
+            leo_items.insert((from, node(at)), (to, node(end)));
         }
         offsets.clear();
         offsets.extend(outcome.groups.iter().map(|&(index, more)| scratch[index as usize] + more));
@@ -369,7 +369,7 @@ impl Known {
         }
         let outcome = Outcome {
             seen: record.seen.as_slice().into(),
-            leaps: record.leaps.as_slice().into(),
+            leo_items: record.leo_items.as_slice().into(),
             made: record.made.as_slice().into(),
             offsets,
             set,
