@@ -228,7 +228,7 @@ impl Parser {
     }
 
     /// What is taken for texts; nothing in particular where each is taken for itself.
-    pub(crate) fn taken_text(&self) -> TextId {
+    pub(crate) fn assumed_text(&self) -> TextId {
         match self.reads {
             Reads::Always(text) => text,
             Reads::Text => PLAIN,

@@ -208,9 +208,9 @@ impl Aheads {
     /// The accept sets that can be read or ignored, as a mask. `outside`: of brackets.
     #[inline]
     #[must_use]
-    pub(crate) fn taken(&self, ahead: &Ahead, outside: bool) -> [u64; AHEAD_WORDS] {
-        let mut taken = ahead.readable;
-        self.by_role.take(&mut taken, ahead.free, outside);
-        taken
+    pub(crate) fn allowed(&self, ahead: &Ahead, outside: bool) -> [u64; AHEAD_WORDS] {
+        let mut allowed = ahead.readable;
+        self.by_role.take(&mut allowed, ahead.free, outside);
+        allowed
     }
 }

@@ -55,13 +55,13 @@ pub(super) fn compute(
     let mut compute_as = |engine: &mut Engine, text: TextId, words: &mut [u32]| {
         let reading = Reading::always(engine, text);
         let engine = &mut *reading.engine;
-        let mut as_taken = |branch: &Branch| {
+        let mut as_assumed = |branch: &Branch| {
             // What begins none of the names at hand is none of them.
             let asks = Texts::is_known(branch.text) && engine.parser.asks_text(branch.set, branch.state);
             Branch { text: if asks { text } else { PLAIN }, ..*branch }
         };
-        let taken: Vec<Branch> = branches.iter().map(&mut as_taken).collect();
-        compute(engine, &taken, words);
+        let assumed: Vec<Branch> = branches.iter().map(&mut as_assumed).collect();
+        compute(engine, &assumed, words);
         engine.parser.asked()
     };
     let asked = compute_as(engine, PLAIN, words);

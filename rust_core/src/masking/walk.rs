@@ -23,7 +23,7 @@ use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
 /// What may come next in brackets or outside of them.
-struct Taken {
+struct Allowed {
     /// The accept sets that can be read or ignored, as a mask.
     accepts: [u64; AHEAD_WORDS],
     /// The free states from which the middle can go on.
@@ -31,11 +31,11 @@ struct Taken {
 }
 
 /// Nothing is known of what may come: all is tried.
-const EVERYTHING: Taken = Taken { accepts: [u64::MAX; AHEAD_WORDS], free: u64::MAX };
+const EVERYTHING: Allowed = Allowed { accepts: [u64::MAX; AHEAD_WORDS], free: u64::MAX };
 
-impl Taken {
+impl Allowed {
     #[inline(always)]
-    fn takes(&self, accept: AcceptId) -> bool {
+    fn allows(&self, accept: AcceptId) -> bool {
         accept.index() >= 64 * AHEAD_WORDS || bits::contains(&self.accepts, accept.index())
     }
 }
@@ -102,11 +102,11 @@ struct Walk<'a> {
     guards: FxHashMap<GuardId, GuardId>,
     /// What may come next is known of dots, and R has no say in it.
     quick: bool,
-    /// What is taken for texts that may bind or match.
+    /// What is allowed for texts that may bind or match.
     text: TextId,
     /// What is read next began before the token.
     at_root: bool,
-    /// Whether a text of the sequence in progress has been taken for whatever is asked for.
+    /// Whether a text of the sequence in progress has been allowed for whatever is asked for.
     is_marked: bool,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
@@ -140,7 +140,7 @@ pub(crate) fn add_tokens(
     let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
     let quick = engine.is_unconstrained() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
-    let text = engine.parser.taken_text();
+    let text = engine.parser.assumed_text();
     Walk {
         engine,
         spanner,
@@ -167,16 +167,16 @@ impl Walk<'_> {
         }
         let expects = self.engine.parser.expects(position.set);
         if self.quick && !self.is_at_limit(position) && !expects.binds {
-            let mut taken = self.taken(position);
-            self.add_endings(node, &taken, position);
+            let mut allowed = self.allowed(position);
+            self.add_endings(node, &allowed, position);
             if expects.matches {
                 self.engine.parser.note_match();
                 if self.text() == WILD {
-                    self.add_marked_endings(node, &taken, position);
-                    bits::unite(&mut taken.accepts, self.engine.language.marked_accepts());
+                    self.add_marked_endings(node, &allowed, position);
+                    bits::unite(&mut allowed.accepts, self.engine.language.marked_accepts());
                 }
             }
-            self.follow(node, &taken, position);
+            self.follow(node, &allowed, position);
             return;
         }
         for ending in self.spanner.endings(node) {
@@ -191,28 +191,28 @@ impl Walk<'_> {
     }
 
     /// What may come next where the stack is unconstrained.
-    fn taken(&mut self, position: Position) -> Taken {
+    fn allowed(&mut self, position: Position) -> Allowed {
         let outside = self.is_outside(position);
         let next = self.engine.parser.next(position.set);
         let own = if outside { &next.outside } else { &next.inside };
         let mut accepts = [0; AHEAD_WORDS];
         accepts[..own.len()].copy_from_slice(own);
-        Taken { accepts, free: next.free }
+        Allowed { accepts, free: next.free }
     }
 
     /// Adds the tokens that end in a node, where the stack is unconstrained.
-    fn add_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
+    fn add_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.text == WILD && !self.is_marked {
             return; // they have been added as if no text were the one that is asked for
         }
         let spanner = self.spanner;
-        let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&taken.accepts);
+        let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&allowed.accepts);
         for ending in spanner.endings(node) {
             let may = if ending.at.in_line {
-                taken.free & bit(LINE) != 0
+                allowed.free & bit(LINE) != 0
             } else if ending.at.guards == NO_GUARDS {
                 let live = self.engine.language.lexer.live_mask(ending.at.state);
-                bits::meet(&taken.accepts, live)
+                bits::meet(&allowed.accepts, live)
             } else {
                 bits::meet(words, spanner.live_beside(ending))
             };
@@ -224,23 +224,23 @@ impl Walk<'_> {
     }
 
     /// Adds the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
-    fn add_marked_endings(&mut self, node: SpanId, taken: &Taken, position: Position) {
+    fn add_marked_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         let spanner = self.spanner;
         for ending in spanner.endings(node) {
             let mut accepts = [0; AHEAD_WORDS];
             bits::unite(&mut accepts, self.engine.language.marked_accepts());
-            // What can be the text, and what is taken whatever the text is.
-            let [is_live, is_taken] = [&accepts, &taken.accepts].map(|accepts| match ending.at.guards {
+            // What can be the text, and what is allowed whatever the text is.
+            let [is_live, is_allowed] = [&accepts, &allowed.accepts].map(|accepts| match ending.at.guards {
                 NO_GUARDS => bits::meet(accepts, self.engine.language.lexer.live_mask(ending.at.state)),
                 _ => bits::meet(bytemuck::cast_ref::<_, [u32; 2 * AHEAD_WORDS]>(accepts), spanner.live_beside(ending)),
             });
-            if !ending.at.in_line && is_live && !is_taken && self.may_end(ending.at, position) {
+            if !ending.at.in_line && is_live && !is_allowed && self.may_end(ending.at, position) {
                 spanner.tokens(ending).add_to(self.words);
             }
         }
     }
 
-    /// What is taken for the text of the next lexeme: of one that is in progress before the token, what is known of it.
+    /// What is allowed for the text of the next lexeme: of one that is in progress before the token, what is known of it.
     fn text(&self) -> TextId {
         // Blanks in progress lead to no other node, and what comes after them begins in the token.
         let is_live = |marks: &Marks| marks.are_live(self.before.state);
@@ -258,7 +258,7 @@ impl Walk<'_> {
 
     /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
     /// there, or go on with nothing that may.
-    fn follow(&mut self, node: SpanId, taken: &Taken, position: Position) {
+    fn follow(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
             return;
@@ -275,7 +275,7 @@ impl Walk<'_> {
             let (label, target) = spanner.edge(index);
             match label {
                 Label::Read(accept, _) | Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
-                    if !taken.takes(accept) || !matches!(label, Label::Read(..)) && position.depth > 0 {
+                    if !allowed.allows(accept) || !matches!(label, Label::Read(..)) && position.depth > 0 {
                         continue;
                     }
                     if let (Label::Read(_, mode), true) = (label, self.quick)
@@ -294,14 +294,14 @@ impl Walk<'_> {
                         }
                         let next = Position { depth: self.depth_after(position, accept), ..position };
                         if !self.is_at_limit(next) {
-                            let accepts = self.engine.language.aheads.taken(&ahead, self.is_outside(next));
-                            let next_taken = Taken { accepts, free: ahead.free };
-                            self.add_endings(target, &next_taken, next);
-                            if self.goes_on(target, &next_taken, next) {
+                            let accepts = self.engine.language.aheads.allowed(&ahead, self.is_outside(next));
+                            let next_allowed = Allowed { accepts, free: ahead.free };
+                            self.add_endings(target, &next_allowed, next);
+                            if self.goes_on(target, &next_allowed, next) {
                                 let after = self.read(position, accept);
                                 if after.set != NO_SET {
                                     self.at_root = false;
-                                    self.follow(target, &next_taken, after);
+                                    self.follow(target, &next_allowed, after);
                                 }
                             }
                             continue;
@@ -346,13 +346,13 @@ impl Walk<'_> {
         self.lexemes -= 1;
     }
 
-    /// Whether anything at all may come after a node, of which the tokens that end in it have been taken.
-    fn goes_on(&self, node: SpanId, taken: &Taken, position: Position) -> bool {
+    /// Whether anything at all may come after a node, of which the tokens that end in it have been allowed.
+    fn goes_on(&self, node: SpanId, allowed: &Allowed, position: Position) -> bool {
         self.spanner.odd(node).len() > 0
             || self.spanner.edges(node).any(|index| match self.spanner.edge(index).0 {
-                Label::Read(accept, _) => taken.takes(accept),
+                Label::Read(accept, _) => allowed.allows(accept),
                 Label::Newline(accept, _) | Label::NewlineBegin(accept, _) => {
-                    position.depth == 0 && taken.takes(accept)
+                    position.depth == 0 && allowed.allows(accept)
                 }
                 Label::Inside => position.depth > 0,
                 Label::Begin(_) => true,

@@ -231,20 +231,20 @@ impl Chart<'_> {
 
     /// Moves what waits for a symbol at a node and is taken. If that are all dots which are predicted there, they are left to
     /// completing the symbol.
-    fn take(&mut self, worker: &mut Worker, Incoming { symbol, from, taken }: Incoming) {
+    fn take(&mut self, worker: &mut Worker, Incoming { symbol, from, filter }: Incoming) {
         let grammar = &self.language.grammar;
         let charted = &mut *self.charted;
         for (dot, origin) in charted.waiting(grammar, from, symbol) {
             let moved = Grammar::advance(dot);
-            if taken.takes(grammar, moved, charted.begun_at(origin)) {
+            if filter.admits(grammar, moved, charted.begun_at(origin)) {
                 worker.record.take(from, Origins::node_of(origin));
                 worker.push(moved, origin);
             }
         }
         let Charted { lattice, parts, .. } = &mut *charted;
-        worker.chunks.extend(lattice.parts(from).filter_map(|part| parts.moved(grammar, part, symbol, taken)));
+        worker.chunks.extend(lattice.parts(from).filter_map(|part| parts.moved(grammar, part, symbol, filter)));
         let (prediction, begun) = (lattice.set(from).prediction, lattice.place(from).begun());
-        let reading = charted.links.reading(grammar, self.predictions, (prediction, symbol), taken, begun);
+        let reading = charted.links.reading(grammar, self.predictions, (prediction, symbol), filter, begun);
         if reading.is_whole {
             worker.whole.push((symbol, from));
             return;

@@ -10,7 +10,7 @@ use crate::ids::{KindId, NodeId, RightSetId, SymbolId};
 use crate::language::free::Cost;
 use crate::right::lattice::{Incoming, Lattice};
 use crate::right::parts::APART;
-use crate::right::places::{Begun, Taken};
+use crate::right::places::{Begun, ItemFilter};
 use crate::right::sets::{GAP, far_node, is_near, near_node};
 use rustc_hash::FxHashMap;
 
@@ -132,12 +132,12 @@ impl Record {
         let Some(more) = more.filter(|_| !read.is_empty()) else { return };
         self.is_whole = true;
         self.key.push(more);
-        for &Incoming { symbol, from, taken } in read {
+        for &Incoming { symbol, from, filter } in read {
             let seen = self.see(lattice, from);
             self.look(lattice, from);
-            let (how, modes) = match taken {
-                Taken::All => (0, 0),
-                Taken::Modes(modes) => (1, modes),
+            let (how, modes) = match filter {
+                ItemFilter::All => (0, 0),
+                ItemFilter::Modes(modes) => (1, modes),
                 _ => {
                     self.is_whole = false; // where every rule began that waits there counts as well
                     return;
@@ -285,7 +285,7 @@ pub(super) struct Known {
     count: usize,
     offsets: Vec<Cost>,
     /// Whether reading a symbol from a set, in a line of a kind, leads anywhere.
-    leads: FxHashMap<(RightSetId, SymbolId, Taken, Begun), bool>,
+    leads: FxHashMap<(RightSetId, SymbolId, ItemFilter, Begun), bool>,
     /// None are kept.
     is_off: bool,
     /// How many sets were found.
@@ -388,11 +388,11 @@ impl Known {
     }
 
     /// Whether reading a symbol leads anywhere, if that is known.
-    pub(super) fn leads(&self, key: (RightSetId, SymbolId, Taken, Begun)) -> Option<bool> {
+    pub(super) fn leads(&self, key: (RightSetId, SymbolId, ItemFilter, Begun)) -> Option<bool> {
         self.leads.get(&key).copied()
     }
 
-    pub(super) fn keep_lead(&mut self, key: (RightSetId, SymbolId, Taken, Begun), leads: bool) {
+    pub(super) fn keep_lead(&mut self, key: (RightSetId, SymbolId, ItemFilter, Begun), leads: bool) {
         if self.leads.len() >= OUTCOMES {
             self.leads.clear();
         }

@@ -5,7 +5,7 @@ use crate::grammar::compiled::Grammar;
 use crate::ids::{ChunkId, DotId, KindId, LinkId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::free::Cost;
 use crate::right::origins::{At, Completed, NODES};
-use crate::right::places::{Place, Taken, Top};
+use crate::right::places::{ItemFilter, Place, Top};
 use crate::right::sets::{Set, Sets};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -50,7 +50,7 @@ impl Node {
 pub(super) struct Incoming {
     pub(super) symbol: SymbolId,
     pub(super) from: NodeId,
-    pub(super) taken: Taken,
+    pub(super) filter: ItemFilter,
 }
 
 /// What is to be read into a set that is not completed yet.

@@ -6,7 +6,7 @@ use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, LinkId, LoneId, PredictionId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::prediction::Chain;
-use crate::right::places::{Begun, Taken};
+use crate::right::places::{Begun, ItemFilter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(super) struct LoneDots {
 pub(super) struct Links {
     table: Vec<Arc<Link>>,
     ids: FxHashMap<(PredictionId, SymbolId), LinkId>,
-    readings: FxHashMap<(PredictionId, SymbolId, Taken, Begun), Arc<Reading>>,
+    readings: FxHashMap<(PredictionId, SymbolId, ItemFilter, Begun), Arc<Reading>>,
     lone_dots: Vec<Arc<LoneDots>>,
 }
 
@@ -102,15 +102,15 @@ impl Links {
         grammar: &Grammar,
         predictions: &Predictions,
         (prediction, symbol): (PredictionId, SymbolId),
-        taken: Taken,
+        filter: ItemFilter,
         begun: Begun,
     ) -> Arc<Reading> {
-        let key = (prediction, symbol, taken, begun);
+        let key = (prediction, symbol, filter, begun);
         if let Some(known) = self.readings.get(&key) {
             return known.clone();
         }
         let moved = || predictions.dots(prediction, symbol).iter().map(|&dot| Grammar::advance(dot));
-        let takes = |dot: &DotId| taken.takes(grammar, *dot, Some(begun));
+        let takes = |dot: &DotId| filter.admits(grammar, *dot, Some(begun));
         let is_whole = moved().next().is_some() && moved().all(|dot| takes(&dot));
         let (dots, lone) = self.split(grammar, moved().filter(takes));
         let reading = Arc::new(Reading { dots, lone, is_whole });

@@ -23,7 +23,7 @@ use crate::language::free::{Cost, INFINITE};
 use crate::language::prediction::Chain;
 use crate::right::links::LoneDots;
 use crate::right::origins::At;
-use crate::right::places::{Begun, Taken};
+use crate::right::places::{Begun, ItemFilter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ pub(super) struct Parts {
     /// Sources from here on are lists.
     free_count: usize,
     closed: FxHashMap<(Chunks, Kind), Box<[At<PartId>]>>,
-    moved: FxHashMap<(PartId, SymbolId, Taken), Option<At<ChunkId>>>,
+    moved: FxHashMap<(PartId, SymbolId, ItemFilter), Option<At<ChunkId>>>,
     linked: FxHashMap<(PartId, LinkId), Option<At<ChunkId>>>,
     begun: FxHashMap<(PartId, LoneId, Begun), Option<At<ChunkId>>>,
     closing: Closing,
@@ -244,16 +244,16 @@ impl Parts {
         grammar: &Grammar,
         (part, offset): At<PartId>,
         symbol: SymbolId,
-        taken: Taken,
+        filter: ItemFilter,
     ) -> Option<At<ChunkId>> {
-        let known = match self.moved.get(&(part, symbol, taken)) {
+        let known = match self.moved.get(&(part, symbol, filter)) {
             Some(&known) => known,
             None => {
                 let own = self.parts[part.index()].waiting(grammar, symbol).iter();
                 let moved = own.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost));
-                let items = moved.filter(|item| taken.takes(grammar, item.0, self.begun_at(item.1))).collect();
+                let items = moved.filter(|item| filter.admits(grammar, item.0, self.begun_at(item.1))).collect();
                 let chunk = self.chunk(Chunk { items, ended: Vec::new() });
-                self.moved.insert((part, symbol, taken), chunk);
+                self.moved.insert((part, symbol, filter), chunk);
                 chunk
             }
         };

@@ -105,7 +105,7 @@ impl Place {
 
 /// Which of the items that have a symbol next are read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Taken {
+pub(super) enum ItemFilter {
     /// All.
     All,
     /// Those after which a lexeme of one of some modes can come.
@@ -116,9 +116,9 @@ pub(super) enum Taken {
     EndsNested,
 }
 
-impl Taken {
-    /// Whether an item is taken, with its dot moved, whose rule began at a place (none in the middle).
-    pub(super) fn takes(self, grammar: &Grammar, dot: DotId, begun: Option<Begun>) -> bool {
+impl ItemFilter {
+    /// Whether an item is filter, with its dot moved, whose rule began at a place (none in the middle).
+    pub(super) fn admits(self, grammar: &Grammar, dot: DotId, begun: Option<Begun>) -> bool {
         let modes = grammar.modes_after(dot);
         let goes_on = modes & grammar.code_modes() != 0;
         match self {

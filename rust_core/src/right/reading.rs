@@ -9,7 +9,7 @@ use crate::right::chart::{Chart, Charted};
 use crate::right::lattice::Incoming;
 use crate::right::lex::{LineStart, texts_after};
 use crate::right::origins::{At, Base, Origin};
-use crate::right::places::{Begun, Place, Taken, Top};
+use crate::right::places::{Begun, ItemFilter, Place, Top};
 use std::cmp::Ordering;
 
 impl Chart<'_> {
@@ -67,7 +67,7 @@ impl Chart<'_> {
             // In a line that nothing encloses, a closing bracket is a bracket.
             if after & !code != 0 && !(role == Role::Close && in_line) {
                 for (target, mask) in texts_after(after & !code, end) {
-                    self.read_to(id, symbol, target, Taken::Modes(mask));
+                    self.read_to(id, symbol, target, ItemFilter::Modes(mask));
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Chart<'_> {
     /// Reads a symbol after which code goes on.
     fn read_to_code(&mut self, id: NodeId, symbol: SymbolId, role: Role, end: u32) {
         let grammar = &self.language.grammar;
-        let goes_on = Taken::Modes(grammar.code_modes());
+        let goes_on = ItemFilter::Modes(grammar.code_modes());
         let middle = self.lexed.middle_position(end);
         let nested = if grammar.has_modes() { self.lexed.nested_place(end) } else { None };
         match self.charted.lattice.place(id) {
@@ -90,10 +90,10 @@ impl Chart<'_> {
                 for line in self.lines_begun(id, symbol) {
                     let Some(position) = middle else { break };
                     let target = self.lexed.middle_at(position, line);
-                    self.read_to(id, symbol, target, Taken::EndsIn(line));
+                    self.read_to(id, symbol, target, ItemFilter::EndsIn(line));
                 }
                 if let Some(target) = nested {
-                    self.read_to(id, symbol, target, Taken::EndsNested);
+                    self.read_to(id, symbol, target, ItemFilter::EndsNested);
                 }
             }
             _ => {
@@ -140,7 +140,7 @@ impl Chart<'_> {
             Top::Unknown => self.classes.line_places(begin, position, column),
         };
         for target in targets {
-            self.read_to(id, newline, target, Taken::All);
+            self.read_to(id, newline, target, ItemFilter::All);
         }
     }
 
@@ -177,15 +177,15 @@ impl Chart<'_> {
     }
 
     /// Reads a symbol for those of the items after it that are taken.
-    fn read_to(&mut self, id: NodeId, symbol: SymbolId, target: Place, taken: Taken) {
+    fn read_to(&mut self, id: NodeId, symbol: SymbolId, target: Place, filter: ItemFilter) {
         let lattice = &self.charted.lattice;
-        let key = (lattice.set_id(id), symbol, taken, lattice.place(id).begun());
+        let key = (lattice.set_id(id), symbol, filter, lattice.place(id).begun());
         // Where every rule began that waits there counts as well for what ends a literal.
-        let of_set = matches!(taken, Taken::All | Taken::Modes(_));
+        let of_set = matches!(filter, ItemFilter::All | ItemFilter::Modes(_));
         let leads = match self.known.leads(key).filter(|_| of_set) {
             Some(leads) => leads,
             None => {
-                let leads = self.leads(id, symbol, taken);
+                let leads = self.leads(id, symbol, filter);
                 if of_set {
                     self.known.keep_lead(key, leads);
                 }
@@ -196,16 +196,16 @@ impl Chart<'_> {
             let lattice = &mut self.charted.lattice;
             let target = lattice.intern(target);
             lattice.connect(symbol, id, target);
-            lattice.pending(target).read.push(Incoming { symbol, from: id, taken });
+            lattice.pending(target).read.push(Incoming { symbol, from: id, filter });
         }
     }
 
     /// Whether anything waits for a symbol at a node and is taken.
-    fn leads(&mut self, id: NodeId, symbol: SymbolId, taken: Taken) -> bool {
+    fn leads(&mut self, id: NodeId, symbol: SymbolId, filter: ItemFilter) -> bool {
         let grammar = &self.language.grammar;
         let charted = &mut *self.charted;
         let (prediction, begun) = (charted.lattice.set(id).prediction, charted.lattice.place(id).begun());
-        let reading = charted.links.reading(grammar, self.predictions, (prediction, symbol), taken, begun);
+        let reading = charted.links.reading(grammar, self.predictions, (prediction, symbol), filter, begun);
         if reading.is_whole || !reading.dots.is_empty() {
             return true;
         }
@@ -216,13 +216,14 @@ impl Chart<'_> {
                 return true;
             }
         }
-        let takes =
-            |&(dot, origin): &(DotId, OriginId)| taken.takes(grammar, Grammar::advance(dot), charted.begun_at(origin));
+        let takes = |&(dot, origin): &(DotId, OriginId)| {
+            filter.admits(grammar, Grammar::advance(dot), charted.begun_at(origin))
+        };
         if charted.waiting(grammar, id, symbol).any(|item| takes(&item)) {
             return true;
         }
         let Charted { lattice, parts, .. } = charted;
-        lattice.parts(id).any(|part| parts.moved(grammar, part, symbol, taken).is_some())
+        lattice.parts(id).any(|part| parts.moved(grammar, part, symbol, filter).is_some())
     }
 
     /// Reads an INDENT in R: the block's columns go into the origins of its items.
@@ -279,7 +280,7 @@ impl Chart<'_> {
     /// edge is kept for blocks of L as well.
     fn read_dedent_free(&mut self, id: NodeId, dedent: SymbolId, target: Place, further: Cost) {
         let Charted { lattice, parts, .. } = &mut *self.charted;
-        let moved = |part: At<PartId>| parts.moved(&self.language.grammar, part, dedent, Taken::All);
+        let moved = |part: At<PartId>| parts.moved(&self.language.grammar, part, dedent, ItemFilter::All);
         let chunks = lattice.parts(id).filter_map(moved);
         let chunks: Vec<At<ChunkId>> = chunks.map(|(chunk, cost)| (chunk, cost.saturating_add(further))).collect();
         if chunks.is_empty() {
