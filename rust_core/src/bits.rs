@@ -11,7 +11,7 @@ pub(crate) trait Word: Copy {
     /// The word with one bit alone.
     fn bit(place: usize) -> Self;
 
-    /// Whether no bit is set.
+    /// Return whether no bit is set.
     fn is_empty(self) -> bool;
 
     /// The bits of both.
@@ -75,28 +75,28 @@ pub(crate) const fn words_for<W: Word>(bits: usize) -> usize {
     bits.div_ceil(W::BITS)
 }
 
-/// Whether a number is in a set.
+/// Return whether a number is in a set.
 #[inline(always)]
 #[must_use]
 pub(crate) fn contains<W: Word>(words: &[W], number: usize) -> bool {
     !words[number / W::BITS].and(W::bit(number % W::BITS)).is_empty()
 }
 
-/// Adds a number to a set.
+/// Add a number to a set.
 #[inline(always)]
 pub(crate) fn insert<W: Word>(words: &mut [W], number: usize) {
     let word = &mut words[number / W::BITS];
     *word = word.or(W::bit(number % W::BITS));
 }
 
-/// Takes a number out of a set.
+/// Take a number out of a set.
 #[inline(always)]
 pub(crate) fn remove<W: Word>(words: &mut [W], number: usize) {
     let word = &mut words[number / W::BITS];
     *word = word.without(W::bit(number % W::BITS));
 }
 
-/// Adds what is in another set; the longer of the two is looked at as far as the shorter goes.
+/// Add what is in another set; the longer of the two is looked at as far as the shorter goes.
 #[inline(always)]
 pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
     for (word, &more) in words.iter_mut().zip(more) {
@@ -104,7 +104,7 @@ pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
     }
 }
 
-/// Adds what is in another set; whether there was anything new.
+/// Add what is in another set; whether there was anything new.
 #[inline(always)]
 pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
     let mut grown = false;
@@ -115,7 +115,7 @@ pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
     grown
 }
 
-/// Takes out what is in another set.
+/// Take out what is in another set.
 #[inline(always)]
 pub(crate) fn subtract<W: Word>(words: &mut [W], less: &[W]) {
     for (word, &less) in words.iter_mut().zip(less) {
@@ -123,7 +123,7 @@ pub(crate) fn subtract<W: Word>(words: &mut [W], less: &[W]) {
     }
 }
 
-/// Whether two sets have a number in common.
+/// Return whether two sets have a number in common.
 #[inline(always)]
 #[must_use]
 pub(crate) fn meet<W: Word>(one: &[W], other: &[W]) -> bool {
@@ -143,7 +143,7 @@ pub(crate) fn ones<W: Word>(word: W) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a number is in a set of one word.
+/// Return whether a number is in a set of one word.
 #[inline(always)]
 #[must_use]
 pub(crate) fn has<W: Word>(word: W, number: usize) -> bool {
@@ -175,14 +175,14 @@ impl BitSet {
         set
     }
 
-    /// Whether a number is in it.
+    /// Return whether a number is in it.
     #[inline(always)]
     #[must_use]
     pub(crate) fn contains(&self, number: usize) -> bool {
         contains(&self.0, number)
     }
 
-    /// Adds a number.
+    /// Add a number.
     #[inline(always)]
     pub(crate) fn insert(&mut self, number: usize) {
         insert(&mut self.0, number);
@@ -201,7 +201,7 @@ impl BitSet {
         &mut self.0
     }
 
-    /// Whether no number is in it.
+    /// Return whether no number is in it.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)
@@ -243,7 +243,7 @@ impl BitRows {
         &mut self.words[row * self.width..(row + 1) * self.width]
     }
 
-    /// Adds one of the sets to another; whether there was anything new.
+    /// Add one of the sets to another; whether there was anything new.
     #[inline]
     pub(crate) fn grow(&mut self, row: usize, by: usize) -> bool {
         let mut grown = false;

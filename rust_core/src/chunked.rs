@@ -60,7 +60,7 @@ impl<T: Copy> Chunked<T> {
         &self.chunks[begin / LENGTH][at..at + length]
     }
 
-    /// Appends a run in one piece, and says where it begins.
+    /// Append a run in one piece, and says where it begins.
     pub(crate) fn append(&mut self, run: &[T]) -> usize {
         if run.is_empty() {
             return self.length; // which may be where no chunk begins yet

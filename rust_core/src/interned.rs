@@ -34,7 +34,7 @@ impl Hashes {
         }
     }
 
-    /// Takes note of the hash of the table's next entry.
+    /// Take note of the hash of the table's next entry.
     pub(crate) fn push(&mut self, hash: u32) {
         let index = u32::try_from(self.before.len()).expect("a table fits u32");
         let before = self.last.insert(hash, index);

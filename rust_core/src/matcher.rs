@@ -96,7 +96,7 @@ impl Matcher {
         }
     }
 
-    /// Fills a packed mask; after an end token nothing is allowed.
+    /// Fill a packed mask; after an end token nothing is allowed.
     pub fn fill_mask(&self, words: &mut [u32]) {
         if self.ended {
             words.fill(0);
@@ -108,7 +108,7 @@ impl Matcher {
         }
     }
 
-    /// Fills a packed mask by a walk over the vocabulary's trie, with nothing kept: the plain twin.
+    /// Fill a packed mask by a walk over the vocabulary's trie, with nothing kept: the plain twin.
     pub fn fill_mask_plain(&self, words: &mut [u32]) {
         if self.ended {
             words.fill(0);
@@ -121,7 +121,7 @@ impl Matcher {
         }
     }
 
-    /// Whether a token may be committed.
+    /// Return whether a token may be committed.
     ///
     /// # Errors
     /// A token outside the vocabulary.
@@ -139,7 +139,7 @@ impl Matcher {
         !bytes.is_empty() && self.rewritable[self.written + again] && self.state.takes(new)
     }
 
-    /// Whether something is still to be written again.
+    /// Return whether something is still to be written again.
     fn is_healing(&self) -> bool {
         self.written < self.again.len()
     }
@@ -156,7 +156,7 @@ impl Matcher {
         rest.starts_with(again).then_some((again.len(), new))
     }
 
-    /// Goes on by a token.
+    /// Go on by a token.
     ///
     /// # Errors
     /// A token outside the vocabulary, or one that the mask does not allow; nothing changes then.
@@ -257,7 +257,7 @@ impl Matcher {
         better
     }
 
-    /// Whether after a token that may follow the middle can end within `left` tokens; `None` if that is not known. The end token
+    /// Return whether after a token that may follow the middle can end within `left` tokens; `None` if that is not known. The end token
     /// ends it.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl Matcher {
         Ok(within)
     }
 
-    /// Fills a packed mask with the tokens that may follow and after which the middle is known to end within `left` tokens; the
+    /// Fill a packed mask with the tokens that may follow and after which the middle is known to end within `left` tokens; the
     /// end tokens iff the whole is a program. Returns how many tokens `left` rules out.
     pub fn fill_landing_mask(&mut self, left: usize, words: &mut [u32]) -> usize {
         self.fill_mask(words);
@@ -340,7 +340,7 @@ impl Matcher {
         refused
     }
 
-    /// Takes back tokens.
+    /// Take back tokens.
     ///
     /// # Errors
     /// More tokens than were committed.
@@ -364,7 +364,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// Whether the whole is a program.
+    /// Return whether the whole is a program.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.is_healing() && self.state.is_complete()
@@ -401,7 +401,7 @@ impl Matcher {
     }
 }
 
-/// Fills one row of packed masks for each matcher, on some threads.
+/// Fill one row of packed masks for each matcher, on some threads.
 ///
 /// # Errors
 /// Rows that do not fit the matchers or their vocabularies, or threads that cannot be started.

@@ -79,7 +79,7 @@ impl Trail {
         (at, &self.stops[begin..stops])
     }
 
-    /// Steps on to the end of a text, or to where it cannot be stepped.
+    /// Step on to the end of a text, or to where it cannot be stepped.
     fn step(&mut self, parser: &mut Parser, text: &[u8]) {
         let (mut stopped, last) = self.before(self.stops.len());
         let mut branches: Vec<Branch> = last.iter().map(|stop| stop.1).collect();
@@ -145,7 +145,7 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
 }
 
 impl Session {
-    /// Opens a pair of contexts. Never fails: where they do not parse, the guarantee says so.
+    /// Open a pair of contexts. Never fails: where they do not parse, the guarantee says so.
     #[must_use]
     pub fn open(language: &Arc<Language>, left: &str, right: &str) -> Arc<Self> {
         let engine = Engine::open(language, right.as_bytes());
@@ -220,7 +220,7 @@ impl Session {
         self.floor
     }
 
-    /// Steps L on from the end of a trail, and asks R.
+    /// Step L on from the end of a trail, and asks R.
     fn begin(
         language: &Arc<Language>,
         (shared, own_masks): (&Arc<Mutex<Engine>>, &Arc<Mutex<OwnMasks>>),
@@ -232,7 +232,7 @@ impl Session {
         Self::ask(language, (shared, own_masks), engine, left, trail)
     }
 
-    /// Asks R about the branches that a trail ends with.
+    /// Ask R about the branches that a trail ends with.
     fn ask(
         language: &Arc<Language>,
         (shared, own_masks): (&Arc<Mutex<Engine>>, &Arc<Mutex<OwnMasks>>),
@@ -344,13 +344,13 @@ impl Session {
         quotient::extract(&mut engine, &self.opening)
     }
 
-    /// Whether R has no say in what may come next, so that masks are shared with other sessions.
+    /// Return whether R has no say in what may come next, so that masks are shared with other sessions.
     #[must_use]
     pub fn is_unconstrained(&self) -> bool {
         self.lock().is_unconstrained()
     }
 
-    /// Takes R into account at every step from now on, even where it has no say: the plain twin. Sessions that share the
+    /// Take R into account at every step from now on, even where it has no say: the plain twin. Sessions that share the
     /// engine do so as well; their answers stay what they are.
     pub fn tighten(&self) {
         self.lock().tighten();

@@ -78,7 +78,7 @@ pub struct MarkSpec {
     pub name: String,
     /// Names of the lexemes that it is read along with.
     pub of: Vec<String>,
-    /// Whether it binds the text; else it matches the one that is bound.
+    /// True if it binds the text; else it matches the one that is bound.
     pub binds: bool,
     /// Its slot.
     pub slot: u8,
@@ -155,7 +155,7 @@ pub struct ModeSpec {
     pub name: String,
     /// Names of its own lexemes.
     pub lexemes: Vec<String>,
-    /// Whether the lexemes that are in no mode are read as well.
+    /// True if the lexemes that are in no mode are read as well.
     #[serde(default)]
     pub code: bool,
     /// Names of the lexemes in no mode that are not read nevertheless.
@@ -214,7 +214,7 @@ pub struct LayoutSpec {
     /// By how much a new block is indented where nothing says it. Unit: columns.
     #[serde(default = "step")]
     pub step: u32,
-    /// Whether unknown columns are taken in classes; each by itself is the plain way to do it, to test the other against.
+    /// True if unknown columns are taken in classes; each by itself is the plain way to do it, to test the other against.
     #[serde(default = "yes")]
     pub column_classes: bool,
 }
@@ -310,7 +310,7 @@ impl TryFrom<String> for Text {
     }
 }
 
-/// Checks which keys a language's TOML file has, and their types; the file comes as JSON.
+/// Check which keys a language's TOML file has, and their types; the file comes as JSON.
 ///
 /// # Errors
 /// The first key that is unknown, is missing or holds what it must not, by its path.
@@ -344,7 +344,7 @@ fn at_path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
 }
 
 impl LanguageSpec {
-    /// Reads a definition from JSON.
+    /// Read a definition from JSON.
     ///
     /// # Errors
     /// What is wrong with it, by its path.

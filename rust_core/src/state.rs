@@ -36,7 +36,7 @@ pub struct Verdict {
 pub struct Explanation {
     /// Bytes of the text that are allowed.
     pub accepted: usize,
-    /// Whether all of the text is allowed.
+    /// True if all of the text is allowed.
     pub viable: bool,
     /// Lexemes that may come after the last whole symbol.
     pub expected: Vec<String>,
@@ -87,7 +87,7 @@ impl State {
         Self { session: self.session.clone(), history: vec![here] }
     }
 
-    /// Appends bytes up to the first impossible one; returns how many were appended.
+    /// Append bytes up to the first impossible one; returns how many were appended.
     pub fn advance(&mut self, bytes: &[u8]) -> usize {
         let mut engine = self.session.lock();
         let mut stepped = Vec::new();
@@ -113,13 +113,13 @@ impl State {
         self.history.len() - 1
     }
 
-    /// Whether no byte has been appended.
+    /// Return whether no byte has been appended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes back bytes.
+    /// Take back bytes.
     ///
     /// # Errors
     /// More bytes than there are.
@@ -134,14 +134,14 @@ impl State {
         Ok(())
     }
 
-    /// Whether the whole is a program.
+    /// Return whether the whole is a program.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         let mut engine = self.session.lock();
         self.branches().iter().any(|branch| engine.complete(branch))
     }
 
-    /// Whether some text can follow that makes the whole a program (false only where the guarantee is `None`).
+    /// Return whether some text can follow that makes the whole a program (false only where the guarantee is `None`).
     #[must_use]
     pub fn is_viable(&self) -> bool {
         !self.branches().is_empty()
@@ -171,7 +171,7 @@ impl State {
         landing::land(&mut self.session.lock(), self.branches(), search)
     }
 
-    /// Takes out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how
+    /// Take out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how
     /// many. The mask is one of this state, and `plan` one of this state's.
     ///
     /// # Panics
@@ -193,7 +193,7 @@ impl State {
         tables.masks(self.session.language())
     }
 
-    /// Fills a packed mask over a vocabulary: what may follow, the end tokens iff the whole is a program.
+    /// Fill a packed mask over a vocabulary: what may follow, the end tokens iff the whole is a program.
     ///
     /// # Panics
     /// If `words` is not [`plain::mask_words`] long.
@@ -206,7 +206,7 @@ impl State {
         }
     }
 
-    /// Fills a packed mask by a walk over the vocabulary's trie, with nothing kept: the plain twin.
+    /// Fill a packed mask by a walk over the vocabulary's trie, with nothing kept: the plain twin.
     pub fn fill_mask_plain(&self, vocabulary: &Vocabulary, words: &mut [u32]) {
         let mut engine = self.session.lock();
         let mark = engine.mark();
@@ -214,7 +214,7 @@ impl State {
         engine.truncate(mark);
     }
 
-    /// Whether one token may follow.
+    /// Return whether one token may follow.
     #[must_use]
     pub fn allows(&self, vocabulary: &Vocabulary, token: TokenId) -> bool {
         if vocabulary.is_end(token) {
@@ -224,7 +224,7 @@ impl State {
         !bytes.is_empty() && self.takes(bytes)
     }
 
-    /// Whether some bytes may follow.
+    /// Return whether some bytes may follow.
     #[must_use]
     pub(crate) fn takes(&self, bytes: &[u8]) -> bool {
         let mut engine = self.session.lock();
@@ -232,7 +232,7 @@ impl State {
         self.is_viable() && bytes.iter().all(|&byte| walk.try_push(byte))
     }
 
-    /// Fills a packed mask with the tokens with which a middle can begin that writes a text again and then goes on from here; the text
+    /// Fill a packed mask with the tokens with which a middle can begin that writes a text again and then goes on from here; the text
     /// has `rewritable` for its [`Self::rewritable`].
     pub(crate) fn fill_healing_mask(
         &self,

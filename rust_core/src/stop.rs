@@ -37,7 +37,7 @@ thread_local! {
     static BEGAN: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Notes that this thread has taken bytes (or given them back: below 0). For the program's allocator to call, which the
+/// Note that this thread has taken bytes (or given them back: below 0). For the program's allocator to call, which the
 /// engine does not choose; where none does, no limit of memory is ever passed.
 #[inline]
 pub fn count(bytes: isize) {
@@ -65,12 +65,12 @@ impl Stop {
         Self { most, ..self }
     }
 
-    /// Stops what is watched with it, from any thread.
+    /// Stop what is watched with it, from any thread.
     pub fn set(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was told to stop, or its deadline has passed.
+    /// Return whether it was told to stop, or its deadline has passed.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
@@ -82,7 +82,7 @@ impl Stop {
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// Looks at it where what it watches holds so many bytes more than when it began.
+    /// Look at it where what it watches holds so many bytes more than when it began.
     fn look(&self, held: usize) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed);
         self.is_set() || self.most.is_some_and(|most| held > most)
@@ -102,7 +102,7 @@ pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, St
     outcome.or_else(|payload| if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) })
 }
 
-/// Leaves what is watched, if it is to stop.
+/// Leave what is watched, if it is to stop.
 #[inline]
 pub(crate) fn poll() {
     let polled = POLLED.with(|polled| {

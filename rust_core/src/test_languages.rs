@@ -131,7 +131,7 @@ pub(crate) fn blocks() -> LanguageSpec {
     spec
 }
 
-/// Names, and strings with names in fields: `"bb{a}b"`.
+/// Name, and strings with names in fields: `"bb{a}b"`.
 pub(crate) fn strings() -> LanguageSpec {
     let mut spec = define(
         &["NAME /[ab]+/", "START <", "TEXT /[ab]+/", "END >", "FIELD {", "CLOSE }", "_BLANK / +/"],
@@ -205,7 +205,7 @@ pub(crate) fn earley(rules: &Rules, from: SymbolId, input: &[Vec<SymbolId>]) -> 
     sets
 }
 
-/// Whether a symbol derives an input.
+/// Return whether a symbol derives an input.
 pub(crate) fn derives(rules: &Rules, symbol: SymbolId, input: &[Vec<SymbolId>]) -> bool {
     if rules.is_lexeme(symbol) {
         return input.len() == 1 && input[0].contains(&symbol);
@@ -260,7 +260,7 @@ impl Twin {
         Self { language: compile(&spec), patterns, spec, known: BTreeMap::new() }
     }
 
-    /// Whether a lexeme's pattern matches a text as a whole.
+    /// Return whether a lexeme's pattern matches a text as a whole.
     pub(crate) fn matches(&self, lexeme: usize, text: &[u8]) -> bool {
         let Some(dfa) = &self.patterns[lexeme] else { return false };
         let found = dfa.try_search_fwd(&Input::new(text).anchored(Anchored::Yes)).expect("a plain search");
@@ -296,7 +296,7 @@ impl Twin {
         self.spec.lexemes[lexed.lexemes[0].index()].name == name
     }
 
-    /// Whether what was lexed is not passed on.
+    /// Return whether what was lexed is not passed on.
     pub(crate) fn is_ignored(&self, lexed: &Lexed) -> bool {
         self.spec.ignore.contains(&self.spec.lexemes[lexed.lexemes[0].index()].name)
     }
@@ -343,7 +343,7 @@ impl Twin {
         Some(found)
     }
 
-    /// Whether a text is one of the language.
+    /// Return whether a text is one of the language.
     pub(crate) fn whole(&mut self, text: &[u8]) -> bool {
         if let Some(&known) = self.known.get(text) {
             return known;

@@ -199,7 +199,7 @@ struct Seen {
     landed: usize,
 }
 
-/// Compares one pair of contexts with all its middles over some pieces.
+/// Compare one pair of contexts with all its middles over some pieces.
 fn check(
     language: &Arc<Language>,
     kind: Floor,

@@ -12,7 +12,7 @@ enum Symbol {
     Dedent,
 }
 
-/// Whether a text is a program; `None` of texts with characters that the fuzzer's pieces do not have.
+/// Return whether a text is a program; `None` of texts with characters that the fuzzer's pieces do not have.
 pub fn parses(text: &str) -> Option<bool> {
     if text.chars().any(|character| !"aif: \n()#é".contains(character)) {
         return None;

@@ -71,7 +71,7 @@ struct World {
     earlier: Option<(Arc<Session>, String, Said)>,
 }
 
-/// Carries operations out; panics where two ways to an answer differ.
+/// Carry operations out; panics where two ways to an answer differ.
 pub fn run(operations: &[Operation]) {
     let mut world = World::new();
     for operation in operations.iter().take(MOST_OPERATIONS) {

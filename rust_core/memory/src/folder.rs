@@ -29,7 +29,7 @@ pub struct Indexed {
     pub unfit: usize,
     /// Files that did not fit the bound on all characters.
     pub beyond: usize,
-    /// Whether it was told to stop before it was done.
+    /// True if it was told to stop before it was done.
     pub stopped: bool,
 }
 
@@ -65,14 +65,14 @@ fn text_of(file: &Found, reader: &Reader, decode: &Decode<'_>, stop: &dyn Fn() -
     is_written(&text).then_some(text)
 }
 
-/// Returns whether a file's first two lines may name its encoding, or it is not in UTF-8.
+/// Return whether a file's first two lines may name its encoding, or it is not in UTF-8.
 fn may_declare(bytes: &[u8]) -> bool {
     let head = bytes.split(|&byte| byte == b'\n' || byte == b'\r').take(4);
     let names = |line: &[u8]| line.windows(DECLARES.len()).any(|window| window == DECLARES);
     head.into_iter().any(names) || std::str::from_utf8(bytes).is_err()
 }
 
-/// Whether a text looks like one that somebody wrote, rather than a program.
+/// Return whether a text looks like one that somebody wrote, rather than a program.
 fn is_written(text: &str) -> bool {
     let lines = text.bytes().filter(|&byte| byte == b'\n').count() + 1;
     if text.len() / lines > AVERAGE_LINE || text.split('\n').any(|line| line.len() > LONG_LINE) {
@@ -87,7 +87,7 @@ fn is_written(text: &str) -> bool {
 }
 
 impl Store {
-    /// Reads what is new or has changed below a folder, and forgets what is gone. One thread at a time.
+    /// Read what is new or has changed below a folder, and forgets what is gone. One thread at a time.
     ///
     /// With more text than `most` characters, files near open documents come first.
     ///
@@ -142,7 +142,7 @@ impl Store {
         (done, reader.map(Reader::into_notes).unwrap_or_default())
     }
 
-    /// Forgets the files of a folder. One thread at a time.
+    /// Forget the files of a folder. One thread at a time.
     pub(crate) fn leave(&self, root: &Path) {
         {
             let mut state = self.state_mut();
@@ -155,7 +155,7 @@ impl Store {
         self.tidy(&|| false);
     }
 
-    /// Leaves the files that fit, and forgets those of this folder that are gone or do not.
+    /// Leave the files that fit, and forgets those of this folder that are gone or do not.
     fn keep_nearest(&self, root: &Path, found: &mut Vec<Found>, most: usize, done: &mut Indexed) {
         let inside = |key: &str| Path::new(key).starts_with(root);
         let elsewhere: usize = {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 struct Rules(Vec<Gitignore>);
 
 impl Rules {
-    /// Returns whether an entry is ignored (`true`) or kept (`false`) by these rules, or `None`.
+    /// Return whether an entry is ignored (`true`) or kept (`false`) by these rules, or `None`.
     fn decide(&self, path: &Path, is_folder: bool) -> Option<bool> {
         self.0.iter().rev().find_map(|group| match group.matched(path, is_folder) {
             Match::None => None,
@@ -44,7 +44,7 @@ struct Room {
 }
 
 impl Ignores {
-    /// Reads the ignore files of a folder.
+    /// Read the ignore files of a folder.
     pub(crate) fn of(folder: &Path, parent: Option<Arc<Self>>, reader: &Reader, stop: &dyn Fn() -> bool) -> Self {
         let mut room = parent.as_ref().map_or(Room { globs: GLOBS, wildcards: WILDCARDS }, |parent| parent.room);
         let mut read = |path: &Path| rules_of(folder, path, reader, &mut room, stop);
@@ -55,7 +55,7 @@ impl Ignores {
         Self { parent, ignore, git, exclude, room }
     }
 
-    /// Returns whether an entry below the folder is ignored, kept although something else hides it, or neither.
+    /// Return whether an entry below the folder is ignored, kept although something else hides it, or neither.
     pub(crate) fn decide(&self, path: &Path, is_folder: bool) -> Option<bool> {
         let (mut ignore, mut git, mut exclude) = (None, None, None);
         let mut at = Some(self);
@@ -69,7 +69,7 @@ impl Ignores {
     }
 }
 
-/// Returns whether the ignore files from a folder down to a file's own folder hide the file.
+/// Return whether the ignore files from a folder down to a file's own folder hide the file.
 ///
 /// A file below a folder whose ignore file cannot be read counts as hidden. Rules beyond the bounds are left out.
 #[must_use]
@@ -87,7 +87,7 @@ pub fn is_ignored(root: &Path, file: &Path) -> bool {
     reader.has_refused()
 }
 
-/// Returns the folder with a repository's `info`: `.git`, or the folder that a file of this name refers to.
+/// Return the folder with a repository's `info`: `.git`, or the folder that a file of this name refers to.
 fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Option<PathBuf> {
     let line_of = |path: &Path| {
         let read = reader.read(path, GLOB as u64 * 16, stop).ok()?;
@@ -104,7 +104,7 @@ fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Op
     Some(common.unwrap_or(repository))
 }
 
-/// Reads the rules of one file for a folder, as far as they fit.
+/// Read the rules of one file for a folder, as far as they fit.
 fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: &dyn Fn() -> bool) -> Rules {
     if path.symlink_metadata().is_err() {
         return Rules::default();
@@ -143,7 +143,7 @@ fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: 
     Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group)).collect())
 }
 
-/// Builds the matchers of some globs, and leaves out the globs without one.
+/// Build the matchers of some globs, and leaves out the globs without one.
 fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
     for glob in globs {

@@ -11,7 +11,7 @@ pub(crate) struct Languages {
 }
 
 impl Languages {
-    /// Names the languages of suffixes, the longest of which counts.
+    /// Name the languages of suffixes, the longest of which counts.
     pub(crate) fn name_suffixes(&mut self, suffixes: &[(String, String)]) {
         for (suffix, language) in suffixes {
             self.suffixes.retain(|(known, _)| known != suffix);
@@ -20,7 +20,7 @@ impl Languages {
         self.suffixes.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.len()));
     }
 
-    /// Returns the name of a document's language: the given one, or that of its suffix, or the suffix itself.
+    /// Return the name of a document's language: the given one, or that of its suffix, or the suffix itself.
     fn name<'n>(&'n self, key: &'n str, language: &'n str) -> &'n str {
         if !language.is_empty() {
             return language;
@@ -32,13 +32,13 @@ impl Languages {
         file.rfind('.').map_or("", |at| &file[at..])
     }
 
-    /// Returns the number of a document's language; None where no document is in it.
+    /// Return the number of a document's language; None where no document is in it.
     pub(crate) fn find(&self, key: &str, language: &str) -> Option<Language> {
         let name = self.name(key, language);
         self.names.iter().position(|known| known == name).map(|at| at as Language)
     }
 
-    /// Returns the number of a document's language, a new one where no document is in it yet.
+    /// Return the number of a document's language, a new one where no document is in it yet.
     pub(crate) fn number(&mut self, key: &str, language: &str) -> Language {
         if let Some(known) = self.find(key, language) {
             return known;

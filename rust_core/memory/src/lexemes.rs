@@ -118,7 +118,7 @@ impl Indents {
         found
     }
 
-    /// Goes to a line with these blanks, and tells how.
+    /// Go to a line with these blanks, and tells how.
     fn go(&mut self, breaks: usize, blanks: &str) -> Newline {
         let common = self.current.bytes().zip(blanks.bytes()).take_while(|(one, other)| one == other).count();
         let kept = self.levels.partition_point(|&level| level as usize <= common);
@@ -138,7 +138,7 @@ impl Indents {
         Newline { breaks, ended, more }
     }
 
-    /// Goes where a line break leads, and writes it. Levels that are not there cannot end.
+    /// Go where a line break leads, and writes it. Levels that are not there cannot end.
     pub(crate) fn write(&mut self, newline: Newline, into: &mut String) {
         let kept = self.levels.len().saturating_sub(newline.ended);
         self.levels.truncate(kept);

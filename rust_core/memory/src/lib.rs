@@ -82,7 +82,7 @@ impl ProjectMemory {
         }
     }
 
-    /// Reads the files below a folder that have one of these suffixes, as far as they are new or have changed, and forgets
+    /// Read the files below a folder that have one of these suffixes, as far as they are new or have changed, and forgets
     /// those that are gone. What is ignored, hidden, foreign, generated, or behind a link is left out.
     ///
     /// Keys are paths that begin with `root` as it is given.
@@ -90,7 +90,7 @@ impl ProjectMemory {
         self.index_decoded(root, suffixes, &|_, bytes| String::from_utf8(bytes.to_vec()).ok(), stop)
     }
 
-    /// Reads a folder as [`Self::index_folder`], and decodes files that may not be in UTF-8 with `decode`.
+    /// Read a folder as [`Self::index_folder`], and decodes files that may not be in UTF-8 with `decode`.
     pub fn index_decoded(
         &self,
         root: &Path,
@@ -106,17 +106,17 @@ impl ProjectMemory {
         done
     }
 
-    /// Takes the notes on files left out of folders, a line each.
+    /// Take the notes on files left out of folders, a line each.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Names the languages of suffixes. A suffix without a name here is a language of its own.
+    /// Name the languages of suffixes. A suffix without a name here is a language of its own.
     pub fn name_languages(&self, languages: &[(String, String)]) {
         self.store.state_mut().languages.name_suffixes(languages);
     }
 
-    /// Takes what an open document holds: what is before the cursor's line, and what after it, in place of the file that has
+    /// Take what an open document holds: what is before the cursor's line, and what after it, in place of the file that has
     /// this key. Says whether that was new.
     ///
     /// `private`: the text answers only queries of this document.
@@ -125,19 +125,19 @@ impl ProjectMemory {
         self.store.update(asker.into(), (before, after), private)
     }
 
-    /// Leaves an open document: what its file holds counts again.
+    /// Leave an open document: what its file holds counts again.
     pub fn close(&self, key: &str) -> bool {
         let _one = one_at_a_time(&self.updating);
         self.store.state_mut().closed(key)
     }
 
-    /// Forgets a file.
+    /// Forget a file.
     pub fn remove(&self, key: &str) -> bool {
         let _one = one_at_a_time(&self.reading);
         self.store.state_mut().forget(key)
     }
 
-    /// Forgets the files of a folder.
+    /// Forget the files of a folder.
     pub fn leave_folder(&self, root: &Path) {
         let _one = one_at_a_time(&self.reading);
         self.store.leave(root);
@@ -171,7 +171,7 @@ impl ProjectMemory {
         self.store.predict(asker.into(), left, middle, limit)
     }
 
-    /// Returns the characters of a language's texts; of all texts, where it is empty.
+    /// Return the characters of a language's texts; of all texts, where it is empty.
     #[must_use]
     pub fn characters(&self, language: &str) -> usize {
         let state = self.store.state();

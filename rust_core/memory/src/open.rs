@@ -86,7 +86,7 @@ impl Reader<'_> {
 }
 
 impl Store {
-    /// Takes what an open document holds besides the cursor's line; says whether that is anything new.
+    /// Take what an open document holds besides the cursor's line; says whether that is anything new.
     ///
     /// One thread at a time.
     pub(crate) fn update(&self, asker: Asker<'_>, (before, after): (&str, &str), private: bool) -> bool {

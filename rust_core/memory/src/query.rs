@@ -78,7 +78,7 @@ pub struct Continuation {
     pub prefix: u32,
     /// Lexemes right of the cursor that followed this text there as well.
     pub right_agreement: u32,
-    /// Whether what stands right of the cursor on its line came after this text there; true where nothing stands there.
+    /// True if what stands right of the cursor on its line came after this text there; true where nothing stands there.
     pub meets_right: bool,
     /// Occurrences that go on like this to its last line.
     pub lines_agreeing: u32,
@@ -252,14 +252,14 @@ fn weight(matched: usize) -> f64 {
     f64::from(1u32 << matched.min(24))
 }
 
-/// Returns the segments of the cursor's own document, if it is in that language.
+/// Return the segments of the cursor's own document, if it is in that language.
 fn own(open: Option<&Open>, language: Option<Language>) -> Vec<(&Segment, Option<u32>)> {
     let blocks = open.into_iter().flat_map(|open| &open.blocks);
     let blocks = blocks.filter(|block| Some(block.segment.language) == language);
     blocks.map(|block| (&*block.segment, Some(block.line))).collect()
 }
 
-/// Returns the segments of all other documents in a language, without private ones.
+/// Return the segments of all other documents in a language, without private ones.
 fn others<'s>(state: &'s State, key: &str, language: Option<Language>) -> Vec<(&'s Segment, Option<u32>)> {
     let open = state.open.iter().filter(|(other, open)| &***other != key && !open.private);
     let open = open.flat_map(|(_, open)| &open.blocks).map(|block| &*block.segment);

@@ -73,7 +73,7 @@ const PERHAPS: [&str; 8] = ["sk-", "npm_", "pypi-", "hf_", "AKIA", "ASIA", "SG."
 /// Fewest characters after such a beginning.
 const LEAST_ISSUED: usize = 4;
 
-/// Collects the runs of a line's characters that look random.
+/// Collect the runs of a line's characters that look random.
 pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<usize>>) {
     let is_part = |char: char| char.is_ascii_alphanumeric() || "+/=_-.~".contains(char);
     let mut at = 0;
@@ -95,7 +95,7 @@ pub(crate) fn runs(line: &str, quoted: &[Range<usize>], found: &mut Vec<Range<us
     }
 }
 
-/// Returns whether a known service has issued a run as a token.
+/// Return whether a known service has issued a run as a token.
 fn is_issued(run: &str) -> bool {
     let run = run.trim_start_matches(['.', '~']);
     let is_candidate = run.starts_with(|char| "gskrpxwydlfhenPASE".contains(char));
@@ -113,7 +113,7 @@ fn is_issued(run: &str) -> bool {
     is_web_token || ISSUED.iter().any(|start| rest_of(start).is_some()) || PERHAPS.iter().any(perhaps)
 }
 
-/// Returns whether a run of letters, digits and some signs looks random.
+/// Return whether a run of letters, digits and some signs looks random.
 fn is_random(run: &str) -> bool {
     let text = run.trim_matches(|char: char| "=./-_~+".contains(char));
     let count = |of: fn(&u8) -> bool| text.bytes().filter(of).count();
@@ -138,7 +138,7 @@ fn is_random(run: &str) -> bool {
     (digits >= 2 && mixed as f64 >= 0.14 * length) || (mixed + cased) as f64 >= 0.25 * length || is_unspeakable(text)
 }
 
-/// Counts changes between letters and digits, and from a small letter to a capital. The last change of a word does not
+/// Count changes between letters and digits, and from a small letter to a capital. The last change of a word does not
 /// count: `sha256` is a word.
 fn changes(text: &str) -> (usize, usize) {
     let (mut mixed, mut cased) = (0, 0);
@@ -151,7 +151,7 @@ fn changes(text: &str) -> (usize, usize) {
     (mixed, cased)
 }
 
-/// Returns whether the letters of a text follow each other as they hardly do in words.
+/// Return whether the letters of a text follow each other as they hardly do in words.
 fn is_unspeakable(text: &str) -> bool {
     let (mut pairs, mut common) = (0, 0);
     for pair in text.as_bytes().windows(2).filter(|pair| pair.iter().all(u8::is_ascii_alphabetic)) {
@@ -162,7 +162,7 @@ fn is_unspeakable(text: &str) -> bool {
     pairs >= 12 && 100 * common < COMMON * pairs
 }
 
-/// Returns whether a string without blanks mixes letters, digits and signs as a generated password does.
+/// Return whether a string without blanks mixes letters, digits and signs as a generated password does.
 fn is_mixed(text: &str) -> bool {
     let kind = |byte: u8| match byte {
         b'a'..=b'z' => 0,
@@ -186,7 +186,7 @@ fn distinct(text: &str) -> usize {
     seen.count_ones() as usize
 }
 
-/// Returns whether characters mostly follow each other as in the alphabet.
+/// Return whether characters mostly follow each other as in the alphabet.
 fn is_alphabet(text: &str) -> bool {
     let pairs = text.as_bytes().windows(2);
     2 * pairs.filter(|pair| pair[0].wrapping_add(1) == pair[1]).count() > text.len()

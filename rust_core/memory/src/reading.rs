@@ -55,12 +55,12 @@ pub(crate) struct Bytes {
 }
 
 impl Reader {
-    /// Returns a reader for a folder, or `None` where the folder does not exist.
+    /// Return a reader for a folder, or `None` where the folder does not exist.
     pub(crate) fn new(root: &Path) -> Option<Self> {
         Some(Self { root: root.canonicalize().ok()?, notes: RefCell::default(), refused: Cell::new(false) })
     }
 
-    /// Reads at most `limit` bytes of a regular file inside the folder.
+    /// Read at most `limit` bytes of a regular file inside the folder.
     pub(crate) fn read(&self, path: &Path, limit: u64, stop: &dyn Fn() -> bool) -> Result<Bytes, Refusal> {
         let real = path.canonicalize().map_err(|_| Refusal::Unreadable)?;
         if !real.starts_with(&self.root) {
@@ -96,13 +96,13 @@ impl Reader {
         Ok(Bytes { bytes, cut })
     }
 
-    /// Notes in a line that a file is refused; the first notes are kept.
+    /// Note in a line that a file is refused; the first notes are kept.
     pub(crate) fn note_refusal(&self, path: &Path, refusal: Refusal) {
         self.refused.set(true);
         self.note(path, refusal.words());
     }
 
-    /// Notes a remark about a file in a line; the first notes are kept.
+    /// Note a remark about a file in a line; the first notes are kept.
     pub(crate) fn note(&self, path: &Path, words: &str) {
         let mut notes = self.notes.borrow_mut();
         if notes.len() < MOST_NOTES {
@@ -111,12 +111,12 @@ impl Reader {
         }
     }
 
-    /// Returns whether a refusal was noted.
+    /// Return whether a refusal was noted.
     pub(crate) fn has_refused(&self) -> bool {
         self.refused.get()
     }
 
-    /// Returns the notes.
+    /// Return the notes.
     pub(crate) fn into_notes(self) -> Vec<String> {
         self.notes.into_inner()
     }

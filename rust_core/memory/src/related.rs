@@ -168,7 +168,7 @@ impl Part {
 }
 
 impl Store {
-    /// Returns the texts in a document's language, with open documents in place of their files.
+    /// Return the texts in a document's language, with open documents in place of their files.
     fn parts(&self, Asker { key, language }: Asker<'_>) -> Vec<Part> {
         let state = self.state();
         let language = state.languages.find(key, language);

@@ -41,12 +41,12 @@ fn key(lexemes: &[Lexeme], position: u32, depth: usize) -> u64 {
     if is_mark(lexemes[at]) { one } else { one | u64::from(lexemes[at - 1]) }
 }
 
-/// Whether what has this key goes on before it.
+/// Return whether what has this key goes on before it.
 fn goes_on(key: u64) -> bool {
     key >> 32 > u64::from(CUT) && key as u32 > CUT
 }
 
-/// Sorts by the contexts, two lexemes at a time, as far as `DEPTH`; equal ones by position.
+/// Sort by the contexts, two lexemes at a time, as far as `DEPTH`; equal ones by position.
 fn sort(lexemes: &[Lexeme], items: &mut [(u64, u32)]) {
     items.iter_mut().for_each(|item| item.0 = key(lexemes, item.1, 0));
     let mut open = vec![(0, items.len(), 0)];

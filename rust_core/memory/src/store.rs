@@ -19,9 +19,9 @@ pub(crate) struct Info {
     /// Of its folder, to compare by.
     pub(crate) folder: u64,
     pub(crate) language: Language,
-    /// Whether this is what the document holds now.
+    /// True if this is what the document holds now.
     pub(crate) live: bool,
-    /// Whether an open document stands in its place.
+    /// True if an open document stands in its place.
     pub(crate) hidden: bool,
     /// When it was last edited, as a count of edits, for an open one.
     pub(crate) edited: Option<u64>,
@@ -106,7 +106,7 @@ impl State {
         self.files.get(key).map(|&document| self.info(document).stamp)
     }
 
-    /// Replaces the remembered texts of files that were read, by their languages.
+    /// Replace the remembered texts of files that were read, by their languages.
     fn publish(&mut self, read: &[Read], languages: &[Language]) -> Vec<Document> {
         let mut documents = Vec::new();
         for (file, &language) in read.iter().zip(languages) {
@@ -123,7 +123,7 @@ impl State {
         documents
     }
 
-    /// Forgets a file.
+    /// Forget a file.
     pub(crate) fn forget(&mut self, key: &str) -> bool {
         let Some(document) = self.files.remove(key) else { return false };
         self.info_mut(document).live = false;
@@ -253,14 +253,14 @@ impl Store {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the lexemes of a text that goes on at this indentation, and says how it is indented at its end.
+    /// Add the lexemes of a text that goes on at this indentation, and says how it is indented at its end.
     ///
     /// The strings are held for short times: a query waits no longer than for some thousand lexemes.
     pub(crate) fn read(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
         self.read_on(text, indents, &mut Scanner::default(), into)
     }
 
-    /// Reads a text that continues another; a mark takes the place of each secret.
+    /// Read a text that continues another; a mark takes the place of each secret.
     pub(crate) fn read_on(
         &self,
         text: &str,
@@ -277,7 +277,7 @@ impl Store {
         self.read_open(&text[start..], indents, into)
     }
 
-    /// Reads a text without secrets.
+    /// Read a text without secrets.
     fn read_open(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
         const HELD: usize = 2048;
         let mut splitter = Splitter::new(text, indents);
@@ -296,7 +296,7 @@ impl Store {
         }
     }
 
-    /// Sorts what was read and shows it to queries, in the place of what was remembered of these files.
+    /// Sort what was read and shows it to queries, in the place of what was remembered of these files.
     pub(crate) fn publish(&self, lexemes: Vec<Lexeme>, read: &[Read]) {
         let languages: Vec<Language> = {
             let mut state = self.state_mut();
@@ -312,7 +312,7 @@ impl Store {
         state.segments.extend(segments.into_iter().filter(|segment| segment.len() > 0).map(Arc::new));
     }
 
-    /// Joins segments until there are few. One thread at a time.
+    /// Join segments until there are few. One thread at a time.
     pub(crate) fn tidy(&self, stop: &dyn Fn() -> bool) {
         while !stop() {
             let (untidy, (lexemes, spans)) = {
@@ -333,7 +333,7 @@ impl Store {
     }
 }
 
-/// Builds a segment of the read files for each of their languages, with places in `read` instead of documents' numbers.
+/// Build a segment of the read files for each of their languages, with places in `read` instead of documents' numbers.
 fn by_language(lexemes: Vec<Lexeme>, read: &[Read], languages: &[Language]) -> Vec<Segment> {
     let mut present = languages.to_vec();
     present.sort_unstable();

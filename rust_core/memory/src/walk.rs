@@ -61,7 +61,7 @@ struct Walk<'a> {
     deadline: Instant,
 }
 
-/// Returns the files below a folder that have one of these suffixes and are neither ignored nor hidden, in order.
+/// Return the files below a folder that have one of these suffixes and are neither ignored nor hidden, in order.
 pub(crate) fn walk(root: &Path, suffixes: &[String], reader: &Reader, stop: &dyn Fn() -> bool) -> Vec<Found> {
     let deadline = Instant::now() + Duration::from_secs(WALK_SECONDS);
     let (found, levels) = (Vec::new(), Vec::new());

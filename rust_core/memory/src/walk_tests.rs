@@ -23,14 +23,14 @@ impl Folder {
         fs::write(&path, text).expect("a file");
     }
 
-    /// Returns the names that the walk finds, and its notes.
+    /// Return the names that the walk finds, and its notes.
     fn walk(&self) -> (Vec<String>, Vec<String>) {
         let reader = Reader::new(&self.0).expect("a folder");
         let found = walk(&self.0, &[".py".to_string()], &reader, &|| false);
         (found.iter().map(|found: &Found| self.name(found.path())).collect(), reader.into_notes())
     }
 
-    /// Returns the names that the `ignore` crate's walker finds.
+    /// Return the names that the `ignore` crate's walker finds.
     fn twin(&self) -> Vec<String> {
         let mut builder = WalkBuilder::new(&self.0);
         builder.parents(false).git_global(false).require_git(false).follow_links(false).max_filesize(Some(FILE));

@@ -179,7 +179,7 @@ struct Language {
 
 #[pymethods]
 impl Language {
-    /// Compiles a definition (JSON, see `LanguageSpec`); `table` is what `table()` gave for the same definition.
+    /// Compile a definition (JSON, see `LanguageSpec`); `table` is what `table()` gave for the same definition.
     #[new]
     #[pyo3(signature = (definition, table=None))]
     fn new(py: Python<'_>, definition: &str, table: Option<&[u8]>) -> PyResult<Self> {
@@ -221,7 +221,7 @@ impl Language {
         py.detach(|| self.shaped(Shape::lines(most))).map_err(|error| raise(&error))
     }
 
-    /// Opens a pair of contexts.
+    /// Open a pair of contexts.
     fn open(&self, py: Python<'_>, left: &str, right: &str) -> PyResult<Session> {
         let (core, held) = engine(py, || counted(|| CoreSession::open(&self.core, left, right)))?;
         Ok(Session { core, held })
@@ -237,7 +237,7 @@ impl Language {
         Ok(Some((length, names.collect())))
     }
 
-    /// Whether the longest match at a text's first byte in a mode could still go on after its last.
+    /// Return whether the longest match at a text's first byte in a mode could still go on after its last.
     #[pyo3(signature = (text, mode = 0))]
     fn matches_partially(&self, text: &[u8], mode: usize) -> PyResult<bool> {
         let lexer = &self.core.lexer;
@@ -343,12 +343,12 @@ impl Session {
         State { core: Mutex::new(self.core.start()) }
     }
 
-    /// Whether the right context has no say in what may come next.
+    /// Return whether the right context has no say in what may come next.
     fn is_loose(&self, py: Python<'_>) -> bool {
         py.detach(|| self.core.is_unconstrained())
     }
 
-    /// Takes the right context into account at every step: the plain twin, for tests.
+    /// Take the right context into account at every step: the plain twin, for tests.
     fn tighten(&self, py: Python<'_>) {
         py.detach(|| self.core.tighten());
     }
@@ -451,7 +451,7 @@ impl Vocabulary {
         self.core.vocabulary.len()
     }
 
-    /// Makes the table of a language ready: (seconds it took, whether it came from a file, its bytes).
+    /// Make the table of a language ready: (seconds it took, whether it came from a file, its bytes).
     fn prepare(&self, py: Python<'_>, language: &Language) -> (f64, bool, usize) {
         py.detach(|| {
             let masks = self.core.masks(&language.core);
@@ -459,7 +459,7 @@ impl Vocabulary {
         })
     }
 
-    /// Forgets the masks of a language.
+    /// Forget the masks of a language.
     fn clear(&self, py: Python<'_>, language: &Language) {
         py.detach(|| self.core.masks(&language.core).clear());
     }
@@ -494,7 +494,7 @@ struct Matcher {
 
 #[pymethods]
 impl Matcher {
-    /// Fills a writable buffer of uint32 words in place.
+    /// Fill a writable buffer of uint32 words in place.
     fn fill_mask(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
         let words = Words::new(&words)?;
         engine(py, || {
@@ -555,12 +555,12 @@ impl Matcher {
         })
     }
 
-    /// Whether after a token the middle can end within some tokens more; None if that is not known.
+    /// Return whether after a token the middle can end within some tokens more; None if that is not known.
     fn lands(&self, py: Python<'_>, token: u32, left: usize) -> PyResult<Option<bool>> {
         engine(py, || lock(&self.core).lands(TokenId(token), left))?.map_err(|error| raise(&error))
     }
 
-    /// Fills a packed mask with the tokens that land; returns how many more the grammar alone would allow.
+    /// Fill a packed mask with the tokens that land; returns how many more the grammar alone would allow.
     fn fill_landing_mask(&self, py: Python<'_>, left: usize, words: PyBuffer<u32>) -> PyResult<usize> {
         let words = Words::new(&words)?;
         engine(py, || {
@@ -603,13 +603,13 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Checks a language's TOML file, as JSON: which keys it has, and their types.
+/// Check a language's TOML file, as JSON: which keys it has, and their types.
 #[pyfunction]
 fn check_definition(file: &str) -> PyResult<()> {
     core_check_definition(file).map_err(|error| raise(&error))
 }
 
-/// Fills a buffer of uint32 words [matchers, words] in place, a row for each matcher.
+/// Fill a buffer of uint32 words [matchers, words] in place, a row for each matcher.
 #[pyfunction]
 fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer<u32>, threads: usize) -> PyResult<()> {
     let words = Words::new(&words)?;
@@ -617,7 +617,7 @@ fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer
     py.detach(|| core_fill_masks(&matchers, words.0, threads)).map_err(|error| raise(&error))
 }
 
-/// Gives the memory that the engine holds free, as far as it was this thread's or one's that has ended, back to the
+/// Give the memory that the engine holds free, as far as it was this thread's or one's that has ended, back to the
 /// system.
 #[pyfunction]
 fn release_memory(py: Python<'_>) {

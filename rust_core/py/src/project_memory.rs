@@ -94,7 +94,7 @@ impl ProjectMemory {
         Self { core: CoreMemory::new(characters) }
     }
 
-    /// Reads a folder's files; tells of how many it knows, how many were read now, were unfit, did not fit, and whether it
+    /// Read a folder's files; tells of how many it knows, how many were read now, were unfit, did not fit, and whether it
     /// was stopped.
     ///
     /// `decode` takes the key and the bytes of a file that may not be in UTF-8, and returns its text or None.
@@ -121,12 +121,12 @@ impl ProjectMemory {
         })
     }
 
-    /// Takes the notes on files left out of folders, a line each.
+    /// Take the notes on files left out of folders, a line each.
     fn take_notes(&self) -> Vec<String> {
         self.core.take_notes()
     }
 
-    /// Names the languages of suffixes, given as pairs.
+    /// Name the languages of suffixes, given as pairs.
     fn name_languages(&self, languages: Vec<(String, String)>) {
         self.core.name_languages(&languages);
     }
@@ -155,7 +155,7 @@ impl ProjectMemory {
         py.detach(|| self.core.remove(key))
     }
 
-    /// Forgets the files of a folder.
+    /// Forget the files of a folder.
     fn leave_folder(&self, py: Python<'_>, root: PathBuf) {
         py.detach(|| self.core.leave_folder(&root));
     }
@@ -220,7 +220,7 @@ impl ProjectMemory {
         found.into_iter().map(|one| (one.key, one.line, one.text, one.name, one.score)).collect()
     }
 
-    /// Returns the characters of a language's texts; of all texts, where it is empty.
+    /// Return the characters of a language's texts; of all texts, where it is empty.
     fn characters(&self, py: Python<'_>, language: &str) -> usize {
         py.detach(|| self.core.characters(language))
     }
@@ -232,13 +232,13 @@ impl ProjectMemory {
     }
 }
 
-/// Returns whether the ignore files from a folder down to a file's own folder hide the file.
+/// Return whether the ignore files from a folder down to a file's own folder hide the file.
 #[pyfunction]
 pub(crate) fn is_ignored(py: Python<'_>, root: PathBuf, file: PathBuf) -> bool {
     py.detach(|| core_is_ignored(&root, &file))
 }
 
-/// Returns whether a file is made for secrets, by its name.
+/// Return whether a file is made for secrets, by its name.
 #[pyfunction]
 pub(crate) fn is_made_for_secrets(name: &str) -> bool {
     core_is_made_for_secrets(name)

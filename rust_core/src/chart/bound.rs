@@ -15,7 +15,7 @@ use crate::language::marks::Mark;
 use rustc_hash::FxHashSet;
 
 impl LeftChart {
-    /// Whether a text may be read as a mark at a set.
+    /// Return whether a text may be read as a mark at a set.
     pub(super) fn takes_mark(
         &mut self,
         language: &Language,

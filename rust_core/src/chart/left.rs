@@ -39,11 +39,11 @@ pub(crate) struct Set {
     pub items: Box<[Item]>,
     /// What the items predict.
     pub prediction: PredictionId,
-    /// Whether all of the start symbol has been read.
+    /// True if all of the start symbol has been read.
     pub accepts: bool,
     /// The lexer's mode: the first one that has a lexeme which can be read here.
     pub mode: ModeId,
-    /// Whether a text that binds, and one that is bound, can be read here.
+    /// True if a text that binds, and one that is bound, can be read here.
     pub expects: Expects,
     /// Which texts are bound that a lexeme must be one of, by the lexeme, as far as that was asked.
     pub(super) bound: Vec<(SymbolId, Box<[TextId]>)>,
@@ -67,7 +67,7 @@ pub(crate) struct Expects {
 }
 
 impl Expects {
-    /// Whether any can be.
+    /// Return whether any can be.
     #[inline(always)]
     pub(crate) fn any(self) -> bool {
         self.binds || self.matches
@@ -242,7 +242,7 @@ impl LeftChart {
         &mut self.sets[id.index()].bound
     }
 
-    /// Tells what indentations cost in a block at an interned column.
+    /// Tell what indentations cost in a block at an interned column.
     pub(crate) fn price(&mut self, column: ColumnId, indents: Indents) {
         if self.indents.len() <= column.index() {
             self.indents.resize(column.index() + 1, NO_INDENTS);
@@ -269,7 +269,7 @@ impl LeftChart {
         Mark { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
     }
 
-    /// Forgets every set made since the mark. No branch may still hold one of them.
+    /// Forget every set made since the mark. No branch may still hold one of them.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         for key in self.inserted.drain(mark.inserted..) {
             self.children.remove(key);
@@ -292,7 +292,7 @@ impl LeftChart {
         waiting(grammar, &self.sets[id.index()].items, symbol)
     }
 
-    /// Whether a symbol can come after a set.
+    /// Return whether a symbol can come after a set.
     #[must_use]
     pub(crate) fn can_scan(
         &self,
@@ -446,7 +446,7 @@ impl LeftChart {
         id
     }
 
-    /// Moves every dot of a set over a symbol, and over all that this finishes at the set itself.
+    /// Move every dot of a set over a symbol, and over all that this finishes at the set itself.
     fn advance(
         &mut self,
         language: &Language,
@@ -554,7 +554,7 @@ impl LeftChart {
         moved.then_some(ahead)
     }
 
-    /// Moves every dot of a set over an INDENT, whose column becomes the block's.
+    /// Move every dot of a set over an INDENT, whose column becomes the block's.
     fn advance_block(
         &mut self,
         grammar: &Grammar,

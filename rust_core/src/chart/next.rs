@@ -23,7 +23,7 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    /// Whether one of some accept sets can come.
+    /// Return whether one of some accept sets can come.
     #[inline(always)]
     #[must_use]
     pub(crate) fn takes(&self, outside: bool, accepts: &[u64]) -> bool {
@@ -57,7 +57,7 @@ impl Nexts {
         self.of_set.get(set.index()).copied().filter(|&id| id != UNKNOWN)
     }
 
-    /// Forgets the sets past a size of the chart.
+    /// Forget the sets past a size of the chart.
     pub(crate) fn truncate(&mut self, sets: usize) {
         self.of_set.truncate(sets);
     }

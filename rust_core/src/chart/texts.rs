@@ -76,7 +76,7 @@ impl Texts {
         (0..=255).filter(move |&byte| bits::contains(&self.met, usize::from(byte)) || asked(byte))
     }
 
-    /// Takes note of a text that a rule has bound.
+    /// Take note of a text that a rule has bound.
     pub(crate) fn bind(&mut self, text: TextId) {
         if Self::is_known(text) && !self.bound.contains(&text) {
             self.bound.push_back(text);
@@ -100,7 +100,7 @@ impl Texts {
         self.table.len()
     }
 
-    /// Whether a text is known byte by byte.
+    /// Return whether a text is known byte by byte.
     #[inline]
     pub(crate) fn is_known(text: TextId) -> bool {
         text >= EMPTY && text != NOTHING
@@ -147,7 +147,7 @@ impl Texts {
         self.beginnings(lexer, text)[bytes - 1].1
     }
 
-    /// Whether a text begins with another one that has a byte at least, both of which are known.
+    /// Return whether a text begins with another one that has a byte at least, both of which are known.
     pub(crate) fn begins(&mut self, lexer: &Lexer, text: TextId, begin: TextId) -> bool {
         let (length, of_begin) = (self.length(text), self.length(begin));
         of_begin <= length && self.beginnings(lexer, text)[of_begin - 1].0 == begin

@@ -40,7 +40,7 @@ impl Known {
         Self { words: self.words.clone(), ..Self::default() }
     }
 
-    /// Keeps the ways on from a branch, unless that were too much.
+    /// Keep the ways on from a branch, unless that were too much.
     pub(super) fn keep(&mut self, place: (Branch, bool), steps: &[Step]) {
         if self.kept + steps.len() <= limits::KNOWN_STEPS {
             self.kept += steps.len();
@@ -64,7 +64,7 @@ pub(super) struct Words {
     pub needed: Option<Vec<BracketKind>>,
     /// Columns that R comes back to.
     pub returns: Vec<Column>,
-    /// Whether R has a tab.
+    /// True if R has a tab.
     pub tabs: bool,
 }
 

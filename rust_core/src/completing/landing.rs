@@ -74,7 +74,7 @@ fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, k
     found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
-/// Whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
+/// Return whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
 fn lands(
     walk: &mut TrieWalk<'_>,
     vocabulary: &Vocabulary,
@@ -106,7 +106,7 @@ fn lands(
     }
 }
 
-/// Takes out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how many.
+/// Take out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how many.
 /// The mask is one of these branches, and `plan` one of theirs.
 pub(crate) fn restrict(
     engine: &mut Engine,

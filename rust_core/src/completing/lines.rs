@@ -91,7 +91,7 @@ struct Scaffold<'a> {
 }
 
 impl Scaffold<'_> {
-    /// Goes on from the beginning of a line; `header`: the column of the line before, if that opened a block. Appends to `text`
+    /// Go on from the beginning of a line; `header`: the column of the line before, if that opened a block. Appends to `text`
     /// what completes the branches, if anything found does.
     fn search(&mut self, branches: &[Branch], header: Option<usize>, depth: usize, text: &mut Vec<u8>) -> bool {
         let open = self.open_columns(branches);

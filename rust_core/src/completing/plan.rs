@@ -59,7 +59,7 @@ impl Plan {
         self.tokens.len()
     }
 
-    /// Whether the middle is complete as it is.
+    /// Return whether the middle is complete as it is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
@@ -112,7 +112,7 @@ impl Plan {
     }
 }
 
-/// Whether a text completes some branches.
+/// Return whether a text completes some branches.
 pub(crate) fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -> bool {
     let mut before = branches.to_vec();
     let mut after = Vec::new();
@@ -138,7 +138,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it is a plan of at most so many tokens; `None` where that is not known.
+    /// Return whether it is a plan of at most so many tokens; `None` where that is not known.
     #[must_use]
     pub fn within(&self, tokens: usize) -> Option<bool> {
         match self {

@@ -30,7 +30,7 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..length]
 }
 
-/// Whether a byte is one of those that names, numbers and keywords are made of.
+/// Return whether a byte is one of those that names, numbers and keywords are made of.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

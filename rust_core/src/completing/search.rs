@@ -25,7 +25,7 @@ pub(crate) trait Steps {
     /// What is remembered of the way to a branch.
     type Note: Clone + Default;
 
-    /// Whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
+    /// Return whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
     fn admits(&mut self, note: &Self::Note) -> bool;
 
     /// Some of the ways on from a branch: those from the `from`th text on, up to the text that is returned; `None` if there are no more.
@@ -40,7 +40,7 @@ pub(crate) trait Steps {
     /// What is to be expected from a branch on; if it is never more than the truth, what is found is cheapest.
     fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Self::Note) -> Cost;
 
-    /// Whether a branch is looked for.
+    /// Return whether a branch is looked for.
     fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool;
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn short_completion(
     }))
 }
 
-/// Closes brackets that are open in great number, one after the other, down to those that R closes: where a search would look at all
+/// Close brackets that are open in great number, one after the other, down to those that R closes: where a search would look at all
 /// that may come between them.
 fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Branch>) {
     let needed = engine.right.first_depth().unwrap_or(0) as usize;
@@ -348,7 +348,7 @@ fn depth(engine: &Engine, branch: &Branch) -> usize {
     }
 }
 
-/// Whether a line has begun, or is about to.
+/// Return whether a line has begun, or is about to.
 fn in_line(engine: &Engine, branch: &Branch) -> bool {
     let lexer = &engine.language.lexer;
     let accept = lexer.accept(branch.state);

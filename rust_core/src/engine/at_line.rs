@@ -13,7 +13,7 @@ pub(super) struct AtLine {
     pub(super) passed: Option<u32>,
     /// The column of the line after its first one, if a comment takes that in: the rightmost of all where it is not known.
     pub(super) after_comment: Column,
-    /// Whether the language joins lines: a backslash-newline keeps the column before it.
+    /// True if the language joins lines: a backslash-newline keeps the column before it.
     pub(super) joins: bool,
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Whether no guard matches again in R.
+    /// Return whether no guard matches again in R.
     fn guards_hold(&self, guards: GuardId) -> bool {
         self.guards.states(guards).iter().all(|&state| self.right.lookahead.end(state).is_none())
     }
@@ -153,7 +153,7 @@ impl Continuations {
         id
     }
 
-    /// Interns a list of continuations, in whatever order.
+    /// Intern a list of continuations, in whatever order.
     pub(super) fn intern(&mut self, mut continuations: Vec<Continuation>) -> ContinuationsId {
         continuations.sort_unstable();
         continuations.dedup();

@@ -80,7 +80,7 @@ impl Engine {
         Branch { text: self.parser.texts().extended(branch.text, &rest), ..*branch }
     }
 
-    /// Whether the symbol in progress of a branch, on an unconstrained stack, can become one that has to be the text that is bound.
+    /// Return whether the symbol in progress of a branch, on an unconstrained stack, can become one that has to be the text that is bound.
     pub(super) fn can_match(&mut self, branch: &Branch) -> bool {
         let language = self.language.clone();
         let Some(marks) = &language.marks else { return false };

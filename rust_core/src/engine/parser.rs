@@ -123,7 +123,7 @@ impl Parser {
         self.left.mark()
     }
 
-    /// Forgets the sets made since a mark; returns how many are left. No branch made since may be used again.
+    /// Forget the sets made since a mark; returns how many are left. No branch made since may be used again.
     pub(super) fn truncate(&mut self, mark: Mark) -> usize {
         self.left.truncate(mark);
         self.nexts.truncate(self.left.len());
@@ -194,7 +194,7 @@ impl Parser {
         self.left.set(set).expects
     }
 
-    /// Whether the text of a symbol in progress counts: it may bind or match where it began.
+    /// Return whether the text of a symbol in progress counts: it may bind or match where it began.
     #[inline]
     pub(crate) fn asks_text(&mut self, set: SetId, state: StateId) -> bool {
         let Some(marks) = &self.language.marks else { return false };
@@ -205,7 +205,7 @@ impl Parser {
         asks
     }
 
-    /// Says what is taken for texts from now on.
+    /// Say what is taken for texts from now on.
     pub(crate) fn set_reads(&mut self, reads: Reads) {
         (self.reads, self.asked) = (reads, Expects::default());
     }
@@ -245,7 +245,7 @@ impl Parser {
         self.left.texts.bytes_met()
     }
 
-    /// Whether the next byte may be one of a text that binds or matches: of the symbol in progress, or of one that begins.
+    /// Return whether the next byte may be one of a text that binds or matches: of the symbol in progress, or of one that begins.
     pub(crate) fn may_read_text(&mut self, branch: &Branch) -> bool {
         if self.language.marks.is_none() || self.expects(branch.set).any() {
             return self.language.marks.is_some();
@@ -279,7 +279,7 @@ impl Parser {
         self.left.bound_around(set)
     }
 
-    /// Adds a byte to the texts of the symbols in progress that may bind or match.
+    /// Add a byte to the texts of the symbols in progress that may bind or match.
     fn read_texts(&mut self, byte: u8, branches: &mut [Branch]) {
         for branch in branches {
             if branch.text == PLAIN {
@@ -306,7 +306,7 @@ impl Parser {
         wanted.into_iter().any(|wanted| self.left.texts.begins(&self.language.lexer, wanted, text))
     }
 
-    /// Reads the layout symbols that a line's first symbol at a column brings about.
+    /// Read the layout symbols that a line's first symbol at a column brings about.
     pub(crate) fn begin_line(&mut self, branch: &Branch, column: Column) -> Option<Branch> {
         let mut begun = Branch { line: InLine::Middle, ..*branch };
         loop {
@@ -353,7 +353,7 @@ impl Parser {
         (set != NO_SET).then(|| Branch { set, state: self.start_at(set), text: PLAIN, ..branch })
     }
 
-    /// Whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
+    /// Return whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
     /// symbol's end before the parser refuses it; this says from which byte on that was certain.
     #[must_use]
     pub(crate) fn can_go_on(&self, branch: &Branch) -> bool {
@@ -361,7 +361,7 @@ impl Parser {
         lexer.is_start(branch.state) || lexer.live(branch.state).any(|accept| self.can_read(branch, accept))
     }
 
-    /// Whether the symbol in progress of a branch may end as an accept set, as far as grammar and brackets say it.
+    /// Return whether the symbol in progress of a branch may end as an accept set, as far as grammar and brackets say it.
     pub(crate) fn can_read(&self, branch: &Branch, accept: AcceptId) -> bool {
         match self.language.accept_role(accept) {
             Role::Blank | Role::Comment | Role::Join => true,
@@ -371,13 +371,13 @@ impl Parser {
         }
     }
 
-    /// Whether the symbol in progress may end as it is.
+    /// Return whether the symbol in progress may end as it is.
     pub(crate) fn may_end(&mut self, branch: &Branch) -> bool {
         let accept = self.language.lexer.accept(branch.state);
         self.end_symbol(branch, accept).is_some()
     }
 
-    /// Whether a branch is in an indentation.
+    /// Return whether a branch is in an indentation.
     pub(crate) fn is_indentation(&self, branch: &Branch) -> bool {
         self.indentation(branch).is_some()
     }
@@ -447,7 +447,7 @@ impl Parser {
         }
     }
 
-    /// Whether no bracket may be closed at a depth.
+    /// Return whether no bracket may be closed at a depth.
     #[inline]
     pub(crate) fn is_on_floor(&self, depth: u32) -> bool {
         self.least.brackets > 0 && depth <= self.least.brackets
@@ -470,13 +470,13 @@ impl Parser {
         })
     }
 
-    /// Whether a block must open here and the limit on blocks forbids it.
+    /// Return whether a block must open here and the limit on blocks forbids it.
     pub(super) fn needs_one_block_more(&self, branch: &Branch) -> bool {
         self.indentations.depth(branch.indentation) >= self.language.limits.blocks
             && self.opens_block(branch.set) == Opens::Always
     }
 
-    /// Whether the line that begins after a set is the first one of a block.
+    /// Return whether the line that begins after a set is the first one of a block.
     pub(super) fn opens_block(&self, set: SetId) -> Opens {
         let Some((indent, _)) = self.language.grammar.indent_dedent else { return Opens::Never };
         let grammar = &self.language.grammar;
@@ -507,7 +507,7 @@ impl Parser {
         &mut self.guards
     }
 
-    /// Whether the set of a branch, on an unconstrained stack, allows what its symbol in progress, which guards run beside, can be.
+    /// Return whether the set of a branch, on an unconstrained stack, allows what its symbol in progress, which guards run beside, can be.
     pub(super) fn takes_beside(&mut self, branch: &Branch, outside: bool) -> bool {
         let id = self.next_id(branch.set);
         let Self { language, guards, guarded_live, .. } = self;

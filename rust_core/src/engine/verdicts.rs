@@ -24,7 +24,7 @@ use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Whether a set can go on by some continuations, as far as that was asked.
+/// True if a set can go on by some continuations, as far as that was asked.
 #[derive(Debug, Default)]
 struct Answers {
     known: FxHashMap<Asked, bool>,
@@ -51,14 +51,14 @@ impl Answers {
         answer
     }
 
-    /// Forgets the sets past a size of the chart.
+    /// Forget the sets past a size of the chart.
     fn truncate(&mut self, sets: usize) {
         self.known.retain(|key, _| key.0.index() < sets);
         self.last = None;
     }
 }
 
-/// Whether R has a say in what may come next.
+/// True if R has a say in what may come next.
 #[derive(Debug, Default)]
 struct Freedom {
     /// It has none: the stacks of all branches are unconstrained.
@@ -100,7 +100,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Lexes and parses R, and prepares an empty left chart.
+    /// Lex and parses R, and prepares an empty left chart.
     #[must_use]
     pub(crate) fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
@@ -128,7 +128,7 @@ impl Engine {
         self.parser.mark()
     }
 
-    /// Forgets the sets made since a mark. No branch made since may be used again.
+    /// Forget the sets made since a mark. No branch made since may be used again.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         let sets = self.parser.truncate(mark);
         self.solver.truncate(sets);
@@ -177,7 +177,7 @@ impl Engine {
         self.right.unopened(cut.map_or(0, |(end, _)| end)).map_or(0, |closed| closed.min(depth))
     }
 
-    /// Puts a floor in force. Only where nothing has been asked of R yet, or of one like it.
+    /// Put a floor in force. Only where nothing has been asked of R yet, or of one like it.
     pub(crate) fn set_floor(&mut self, floor: Option<(Floor, u32)>) {
         self.floor = floor;
         self.parser.least = match floor {
@@ -187,7 +187,7 @@ impl Engine {
         };
     }
 
-    /// Finds out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
+    /// Find out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
     /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
     pub(crate) fn find_unconstrained(&mut self, branches: &[Branch]) -> bool {
         let sets = self.parser.set_count();
@@ -207,7 +207,7 @@ impl Engine {
         true
     }
 
-    /// Whether sessions have left so much behind in this engine that the next one shall have its own.
+    /// Return whether sessions have left so much behind in this engine that the next one shall have its own.
     #[must_use]
     pub(crate) fn is_worn(&self) -> bool {
         self.sizes.first.is_some_and(|(sets, requirements)| {
@@ -217,13 +217,13 @@ impl Engine {
         })
     }
 
-    /// Whether R has no say in what may come next.
+    /// Return whether R has no say in what may come next.
     #[must_use]
     pub(crate) fn is_unconstrained(&self) -> bool {
         self.freedom.unconstrained
     }
 
-    /// Takes R into account at every step, even where it has no say: the plain twin.
+    /// Take R into account at every step, even where it has no say: the plain twin.
     pub(crate) fn tighten(&mut self) {
         self.freedom.unconstrained = false;
     }
@@ -286,7 +286,7 @@ impl Engine {
         self.language.free.shape().map_or(Some(at), |shape| shape.step(at, byte))
     }
 
-    /// Whether a byte leads to another place of the middle's shape.
+    /// Return whether a byte leads to another place of the middle's shape.
     pub(crate) fn moves_in_shape(&self, branch: &Branch, byte: u8) -> bool {
         self.next_at(branch.at, byte) != Some(branch.at)
     }
@@ -300,7 +300,7 @@ impl Engine {
         Some(Branch { at: self.next_at(branch.at, byte)?, ..continued })
     }
 
-    /// Whether some further middle completes the branch.
+    /// Return whether some further middle completes the branch.
     pub(crate) fn viable(&mut self, branch: &Branch) -> bool {
         if self.freedom.unconstrained && !self.parser.is_at_limit(branch) {
             return self.viable_unconstrained(branch);
@@ -309,7 +309,7 @@ impl Engine {
         self.viable_by_requirements(branch)
     }
 
-    /// Whether some further middle completes a branch whose stack is unconstrained.
+    /// Return whether some further middle completes a branch whose stack is unconstrained.
     fn viable_unconstrained(&mut self, branch: &Branch) -> bool {
         let lexer = &self.language.lexer;
         let parser = &mut self.parser;
@@ -427,12 +427,12 @@ impl Engine {
         free.shape().map_or(Some(kind), |shape| shape.place(at).map(|place| free.at_place(kind, place)))
     }
 
-    /// Whether the middle has its shape.
+    /// Return whether the middle has its shape.
     fn has_shape(&self, at: ShapeId) -> bool {
         self.language.free.shape().is_none_or(|shape| shape.accepts(at))
     }
 
-    /// Whether some further middle of the shape completes a branch that is in a comment or a line join, in a line that has no
+    /// Return whether some further middle of the shape completes a branch that is in a comment or a line join, in a line that has no
     /// symbol yet: the shape may leave no way to end it but in R.
     fn viable_in_trivia(&mut self, branch: &Branch) -> bool {
         let language = self.language.clone();
@@ -460,12 +460,12 @@ impl Engine {
             })
     }
 
-    /// Whether no guard matches again in R.
+    /// Return whether no guard matches again in R.
     fn guards_hold(&self, guards: GuardId) -> bool {
         self.parser.guard_states(guards).iter().all(|&state| self.right.lookahead.end(state).is_none())
     }
 
-    /// Whether the text so far is a whole middle: L, it and R are a program.
+    /// Return whether the text so far is a whole middle: L, it and R are a program.
     pub(crate) fn complete(&mut self, branch: &Branch) -> bool {
         if !self.has_shape(branch.at) || !self.guards_hold(branch.guards) {
             return false;
@@ -492,7 +492,7 @@ impl Engine {
         }
     }
 
-    /// Whether the text so far is a whole middle, for a branch between two symbols, the first of them already read into R up to `position`; `begun` if it was
+    /// Return whether the text so far is a whole middle, for a branch between two symbols, the first of them already read into R up to `position`; `begun` if it was
     /// a newline that ended in R.
     fn complete_between(&mut self, branch: &Branch, position: u32, begun: bool) -> bool {
         if branch.joined && position as usize == self.right.text().len() {
@@ -535,7 +535,7 @@ impl Engine {
         expected.max(written).max(self.bound_of_line(branch))
     }
 
-    /// Whether a comment is in progress.
+    /// Return whether a comment is in progress.
     fn is_in_comment(&self, branch: &Branch) -> bool {
         let lexer = &self.language.lexer;
         !lexer.is_start(branch.state)

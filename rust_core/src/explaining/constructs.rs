@@ -23,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(crate) struct LastSeen(FxHashMap<SetId, usize>);
 
 impl LastSeen {
-    /// Notes the sets that branches have come to by the byte at an offset.
+    /// Note the sets that branches have come to by the byte at an offset.
     pub(crate) fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
         for branch in after {
             if before.iter().all(|old| old.set != branch.set) {

@@ -76,7 +76,7 @@ struct Tail {
     follow: Behind,
 }
 
-/// Writes the quotient grammar of the opening branches as BNF, reduced: every nonterminal is reachable and productive.
+/// Write the quotient grammar of the opening branches as BNF, reduced: every nonterminal is reachable and productive.
 pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     let mut rules: FxHashMap<Nonterminal, Vec<Vec<Piece>>> = FxHashMap::default();
     let mut start = Vec::new();
@@ -234,7 +234,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// Whether the cursor, in a free state, may fall on a node of a requirement.
+    /// Return whether the cursor, in a free state, may fall on a node of a requirement.
     fn falls(&self, from: FreeId, requirement: RequirementId) -> bool {
         let nodes = &self.solver.requirements.get(requirement).nodes;
         self.context.right.crossings().iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
@@ -372,7 +372,7 @@ impl Extractor<'_> {
     }
 }
 
-/// Drops nonterminals that derive nothing, then those that the start does not reach.
+/// Drop nonterminals that derive nothing, then those that the start does not reach.
 fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
     let productive = productive(rules);
     for alternatives in rules.values_mut() {

@@ -32,14 +32,14 @@ pub(crate) fn right_reach(engine: &Engine, branches: &[Branch]) -> usize {
     furthest.unwrap_or_else(|| engine.right.reach(0, code)) as usize
 }
 
-/// Whether the symbol in progress may end as one that leads into the text of a literal that holds code.
+/// Return whether the symbol in progress may end as one that leads into the text of a literal that holds code.
 fn begins_text(language: &Language, branch: &Branch) -> bool {
     let accept = language.lexer.accept(branch.state);
     let mut lexemes = language.lexer.lexemes(accept).iter();
     accept.0 != 0 && lexemes.any(|&lexeme| language.grammar.leads_away(SymbolId::from(lexeme)))
 }
 
-/// Whether some open rule of a stack holds lexemes of modes that read no code: it is one of a literal that holds code.
+/// Return whether some open rule of a stack holds lexemes of modes that read no code: it is one of a literal that holds code.
 fn is_held_by_text(engine: &Engine, set: SetId) -> bool {
     let grammar = &engine.language.grammar;
     let text = |symbol: &SymbolId| grammar.is_lexeme(*symbol) && !grammar.reads_code(grammar.mode_of(*symbol));

@@ -40,7 +40,7 @@ impl Adjacency {
         self.first.row(dot.index())
     }
 
-    /// Whether a lexeme can come right after another, the layout stage's passed over.
+    /// Return whether a lexeme can come right after another, the layout stage's passed over.
     #[must_use]
     pub(crate) fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
         bits::contains(self.adjacent.row(one.index()), other.index())

@@ -34,7 +34,7 @@ impl Deref for Grammar {
 }
 
 impl Grammar {
-    /// Compiles and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
+    /// Compile and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
     ///
     /// # Errors
     /// Unknown symbols, an empty language, a block whose INDENT and DEDENT are not paired in one rule, or a rule that ends a
@@ -66,7 +66,7 @@ impl Grammar {
         self.closure.row(self.nonterminal_index(nonterminal))
     }
 
-    /// Whether a symbol is a nonterminal that stands first in no rule but its own and opens no block: the rest of a list, mostly.
+    /// Return whether a symbol is a nonterminal that stands first in no rule but its own and opens no block: the rest of a list, mostly.
     #[inline(always)]
     #[must_use]
     pub fn is_lone(&self, symbol: SymbolId) -> bool {
@@ -86,7 +86,7 @@ impl Grammar {
         self.adjacency.first(dot)
     }
 
-    /// Whether a lexeme can come right after another, the layout stage's passed over.
+    /// Return whether a lexeme can come right after another, the layout stage's passed over.
     #[must_use]
     pub fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
         self.adjacency.is_adjacent(one, other)
@@ -99,7 +99,7 @@ impl Grammar {
         self.modes.of(lexeme)
     }
 
-    /// Whether the lexer has modes at all.
+    /// Return whether the lexer has modes at all.
     #[inline(always)]
     #[must_use]
     pub fn has_modes(&self) -> bool {
@@ -113,7 +113,7 @@ impl Grammar {
         self.modes.code()
     }
 
-    /// Whether ordinary code is read in a mode.
+    /// Return whether ordinary code is read in a mode.
     #[inline(always)]
     #[must_use]
     pub fn reads_code(&self, mode: ModeId) -> bool {
@@ -134,7 +134,7 @@ impl Grammar {
         self.modes.after_lexeme(lexeme)
     }
 
-    /// Whether a lexeme can come next after a dot, whatever its rule stands in.
+    /// Return whether a lexeme can come next after a dot, whatever its rule stands in.
     #[must_use]
     pub fn can_come(&self, dot: DotId, lexeme: SymbolId) -> bool {
         let (group, place) = (lexeme.index() / 64, lexeme.index() % 64);
@@ -143,14 +143,14 @@ impl Grammar {
         bits::has(masks[dot.index()], place)
     }
 
-    /// Whether what follows a lexeme is never code.
+    /// Return whether what follows a lexeme is never code.
     #[must_use]
     pub fn leads_away(&self, lexeme: SymbolId) -> bool {
         let after = self.modes_after_lexeme(lexeme);
         after != 0 && after & self.code_modes() == 0
     }
 
-    /// Whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
+    /// Return whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
     #[inline(always)]
     #[must_use]
     pub fn is_nested(&self, dot: DotId) -> bool {

@@ -22,7 +22,7 @@ pub(crate) struct Modes {
 }
 
 impl Modes {
-    /// Derives them; `of` has the mode of each lexeme.
+    /// Derive them; `of` has the mode of each lexeme.
     ///
     /// # Errors
     /// A rule that ends a mode and does not begin with the lexeme that leads into it.
@@ -45,7 +45,7 @@ impl Modes {
         Ok(Self { nested: modes.find_nested(rules), ..modes })
     }
 
-    /// Whether a symbol is a lexeme of a mode that reads no code.
+    /// Return whether a symbol is a lexeme of a mode that reads no code.
     fn is_text(&self, rules: &Rules, symbol: SymbolId) -> bool {
         rules.is_lexeme(symbol) && bit(&self.of, symbol) & self.code == 0
     }
@@ -99,7 +99,7 @@ impl Modes {
         self.of[lexeme.index()]
     }
 
-    /// Whether the lexer has modes at all.
+    /// Return whether the lexer has modes at all.
     #[inline(always)]
     #[must_use]
     pub(crate) fn any(&self) -> bool {
@@ -127,7 +127,7 @@ impl Modes {
         self.after_lexeme[lexeme.index()]
     }
 
-    /// Whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
+    /// Return whether a dot's rule can stand between lexemes of another mode (in a field of a formatted string).
     #[inline(always)]
     #[must_use]
     pub(crate) fn is_nested(&self, dot: DotId) -> bool {

@@ -78,7 +78,7 @@ impl<'a> Symbols<'a> {
 }
 
 impl Rules {
-    /// Reads and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
+    /// Read and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
     ///
     /// # Errors
     /// Unknown symbols, an empty language, or a block whose INDENT and DEDENT are not paired in one rule.
@@ -151,7 +151,7 @@ impl Rules {
         }
     }
 
-    /// Checks and records where blocks open and close: the column of a block is a property of one rule.
+    /// Check and records where blocks open and close: the column of a block is a property of one rule.
     fn pair_blocks(&mut self, indent: SymbolId, dedent: SymbolId, spec: &LanguageSpec) -> Result<(), Error> {
         self.indent_dedent = Some((indent, dedent));
         for rule in &mut self.rules {
@@ -212,14 +212,14 @@ impl Rules {
         DotId::from_index(self.base[rule] as usize + position)
     }
 
-    /// Whether a symbol derives the empty sequence.
+    /// Return whether a symbol derives the empty sequence.
     #[inline(always)]
     #[must_use]
     pub fn nullable(&self, symbol: SymbolId) -> bool {
         self.nullable[symbol.index()]
     }
 
-    /// Whether a symbol is a lexeme.
+    /// Return whether a symbol is a lexeme.
     #[inline(always)]
     #[must_use]
     pub fn is_lexeme(&self, symbol: SymbolId) -> bool {
@@ -245,7 +245,7 @@ impl Rules {
         symbol.index() - self.lexeme_count
     }
 
-    /// Whether a dot stands right after its block's INDENT.
+    /// Return whether a dot stands right after its block's INDENT.
     #[must_use]
     pub fn is_after_indent(&self, dot: DotId) -> bool {
         self.rule(dot).block.is_some_and(|(open, _)| self.position(dot) == open + 1)
@@ -293,7 +293,7 @@ fn positions(symbols: &[SymbolId], wanted: SymbolId) -> Vec<usize> {
     symbols.iter().enumerate().filter(|&(_, &symbol)| symbol == wanted).map(|(index, _)| index).collect()
 }
 
-/// Drops rules with a symbol that derives no text, then rules that the start never reaches, then repetitions.
+/// Drop rules with a symbol that derives no text, then rules that the start never reaches, then repetitions.
 fn reduce(
     mut rules: Vec<Rule>,
     start: SymbolId,

@@ -86,7 +86,7 @@ impl AcceptMasks {
         self.by_role.take(readable, free, outside);
     }
 
-    /// Adds the accept sets of the lexeme after a dot, if the middle can go on after it.
+    /// Add the accept sets of the lexeme after a dot, if the middle can go on after it.
     pub(crate) fn add(&self, grammar: &Grammar, follow: &Follow, dot: DotId, readable: &mut [u64]) {
         let next = grammar.next(dot);
         if !grammar.is_lexeme(next) {
@@ -113,12 +113,12 @@ pub(crate) struct Ahead {
     pub free: u64,
     /// The modes of the lexemes that can come, as a mask.
     pub modes: u64,
-    /// Whether a text can come that must be the one which is bound: then this does not say all.
+    /// True if a text can come that must be the one which is bound: then this does not say all.
     pub marks: bool,
 }
 
 impl Ahead {
-    /// Adds what another allows.
+    /// Add what another allows.
     #[inline(always)]
     pub(crate) fn add(&mut self, other: &Self) {
         bits::unite(&mut self.readable, &other.readable);
@@ -136,7 +136,7 @@ pub(crate) struct Aheads {
 }
 
 impl Aheads {
-    /// Derives them for an even language; none if there are too many accept sets.
+    /// Derive them for an even language; none if there are too many accept sets.
     #[must_use]
     pub(crate) fn derive(definition: &Definition, follow: &Follow, masks: &AcceptMasks) -> Self {
         if masks.words > AHEAD_WORDS {
@@ -192,7 +192,7 @@ impl Aheads {
         }
     }
 
-    /// Whether there are any.
+    /// Return whether there are any.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.of_dot.is_empty()

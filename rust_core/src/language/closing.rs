@@ -58,7 +58,7 @@ fn offset_of(matrix: usize, square: usize) -> u32 {
     u32::try_from(matrix * square).expect("cell count fits u32")
 }
 
-/// Closes costs of lexemes, `lexemes[symbol * count² + from * count + to]`, over the rules.
+/// Close costs of lexemes, `lexemes[symbol * count² + from * count + to]`, over the rules.
 pub(super) fn close(lexemes: &[Cost], grammar: &Grammar, count: usize) -> Relations {
     // Half as long costs are twice as fast; they are long enough but for grammars whose shortest texts are of many kilobytes.
     closed::<u16>(lexemes, grammar, count)

@@ -55,7 +55,7 @@ struct Behind {
 /// An occurrence of a lexeme in a rule: the brackets that it closes, and those that are open behind it.
 type Occurrence = (FxHashSet<Option<Bracket>>, FxHashSet<Bracket>);
 
-/// Checks that R is read as L is.
+/// Check that R is read as L is.
 ///
 /// # Errors
 /// A lexeme of a mode with code that R cannot tell.
@@ -156,7 +156,7 @@ fn differing(lexer: &Lexer, mode: ModeId) -> FxHashSet<(AcceptId, AcceptId)> {
 }
 
 impl Places {
-    /// Walks through the rules from the start, with the surroundings of each.
+    /// Walk through the rules from the start, with the surroundings of each.
     fn find(grammar: &Grammar, roles: &[Role]) -> Self {
         let mut of: FxHashMap<SymbolId, FxHashSet<Around>> = FxHashMap::default();
         let mut occurrences: FxHashMap<DotId, Occurrence> = FxHashMap::default();
@@ -197,7 +197,7 @@ impl Places {
         Self { of, behind: behind(grammar, &occurrences) }
     }
 
-    /// Returns whether two lexemes can come at one place.
+    /// Return whether two lexemes can come at one place.
     fn meet(&self, one: SymbolId, other: SymbolId) -> bool {
         let brackets = |symbol: SymbolId| self.of.get(&symbol).into_iter().flatten().map(|around| around.0);
         let shared = both(&brackets(one).collect(), &brackets(other).collect());
@@ -213,7 +213,7 @@ impl Places {
     }
 }
 
-/// Returns the followers of each lexeme, by its occurrences.
+/// Return the followers of each lexeme, by its occurrences.
 fn behind(
     grammar: &Grammar,
     occurrences: &FxHashMap<DotId, Occurrence>,

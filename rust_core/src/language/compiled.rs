@@ -41,7 +41,7 @@ impl Deref for Language {
 }
 
 impl Language {
-    /// Compiles a definition; `table` is a lexer table compiled earlier from the same definition.
+    /// Compile a definition; `table` is a lexer table compiled earlier from the same definition.
     ///
     /// # Errors
     /// Whatever is wrong with the definition, in one line.

@@ -79,7 +79,7 @@ pub struct Construct {
 }
 
 impl Definition {
-    /// Compiles a definition; `table` is a lexer table compiled earlier from the same definition.
+    /// Compile a definition; `table` is a lexer table compiled earlier from the same definition.
     ///
     /// # Errors
     /// Whatever is wrong with the definition, in one line.
@@ -139,7 +139,7 @@ impl Definition {
         self.marks.as_ref().and_then(|marks| marks.of(lexeme))
     }
 
-    /// Whether an accept set has marks.
+    /// Return whether an accept set has marks.
     #[inline]
     #[must_use]
     pub(crate) fn has_marks(&self, accept: AcceptId) -> bool {
@@ -158,7 +158,7 @@ impl Definition {
         &lexemes[..lexemes.partition_point(|&lexeme| self.mark(lexeme).is_none())]
     }
 
-    /// Whether what an accept set stands for is a string literal, or part of one.
+    /// Return whether what an accept set stands for is a string literal, or part of one.
     #[must_use]
     pub fn is_string(&self, accept: AcceptId) -> bool {
         self.unmarked(accept).iter().all(|lexeme| self.strings[lexeme.index()])

@@ -36,7 +36,7 @@ pub(crate) enum FileEnd {
 }
 
 impl Follow {
-    /// Derives the masks of a language.
+    /// Derive the masks of a language.
     #[must_use]
     pub(crate) fn derive(lexer: &Lexer, grammar: &Grammar, free: &Free, layout: bool) -> Self {
         let mut follow = Self {
@@ -73,7 +73,7 @@ impl Follow {
         follow
     }
 
-    /// Carries what may come after rules backwards through them, once; whether anything changed.
+    /// Carry what may come after rules backwards through them, once; whether anything changed.
     fn sweep(&mut self, grammar: &Grammar, free: &Free, ends: &[u64]) -> bool {
         let mut changed = false;
         for (index, rule) in grammar.rules().iter().enumerate() {
@@ -98,7 +98,7 @@ impl Follow {
         changed
     }
 
-    /// Whether each nonterminal of a rule can be followed there by all that can follow it anywhere.
+    /// Return whether each nonterminal of a rule can be followed there by all that can follow it anywhere.
     fn is_even_in(&self, grammar: &Grammar, rule: usize, ends: &[u64]) -> bool {
         let right = &grammar.rules()[rule].rhs;
         right.iter().enumerate().filter(|(_, symbol)| !grammar.is_lexeme(**symbol)).all(|(position, symbol)| {
@@ -142,7 +142,7 @@ impl Follow {
         self.after[symbol.index()]
     }
 
-    /// Whether all contexts of a nonterminal allow the same: only then do the masks say what a stack allows.
+    /// Return whether all contexts of a nonterminal allow the same: only then do the masks say what a stack allows.
     #[must_use]
     pub(crate) fn is_even(&self) -> bool {
         self.even
@@ -155,12 +155,12 @@ impl Follow {
     }
 }
 
-/// Whether a nonterminal can be what a file begins with.
+/// Return whether a nonterminal can be what a file begins with.
 fn begins_file(grammar: &Grammar, nonterminal: SymbolId) -> bool {
     bits::contains(grammar.closure(grammar.start), nonterminal.index() - grammar.lexeme_count())
 }
 
-/// Whether a lexeme that nothing but the file's end can end is never all that may come: wherever it may, so may another that
+/// Return whether a lexeme that nothing but the file's end can end is never all that may come: wherever it may, so may another that
 /// begins alike and after which the middle goes on (the comment of a last line, and one with its line break). Then nothing
 /// has to be known of R to say that a text which begins so can go on.
 fn has_twin(lexer: &Lexer, grammar: &Grammar, last: LexemeId) -> bool {

@@ -57,7 +57,7 @@ pub(crate) struct Free {
 }
 
 impl Free {
-    /// Derives the free states of a language.
+    /// Derive the free states of a language.
     ///
     /// # Errors
     /// A language with layout whose symbols cannot be kept apart by a blank, or too many guard sets.
@@ -89,7 +89,7 @@ impl Free {
         Ok(Self::closed(terminals, grammar, separators.ok(), layout, None, prices))
     }
 
-    /// Derives the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
+    /// Derive the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
     /// the shape between two characters. With it comes the lexer beside the shape. Separators are taken to be of the shape wherever they are needed; where the shape
     /// has none, more is held possible than is.
     ///
@@ -182,14 +182,14 @@ impl Free {
         FreeId::from_index(place * self.kinds + kind.index())
     }
 
-    /// Whether a free state is at the start of a logical line, in a language with layout.
+    /// Return whether a free state is at the start of a logical line, in a language with layout.
     #[inline]
     #[must_use]
     pub(crate) fn is_line(&self, state: FreeId) -> bool {
         self.kinds == KINDS && state.index() % KINDS == LINE.index()
     }
 
-    /// Whether the middle has its shape in a free state.
+    /// Return whether the middle has its shape in a free state.
     #[inline]
     #[must_use]
     pub(crate) fn may_end(&self, state: FreeId) -> bool {
@@ -229,7 +229,7 @@ impl Free {
         found.into()
     }
 
-    /// Whether a line of a dot's rule can begin after it (in the middle).
+    /// Return whether a line of a dot's rule can begin after it (in the middle).
     #[inline]
     #[must_use]
     pub(crate) fn crosses_line(&self, dot: DotId) -> bool {
@@ -281,14 +281,14 @@ impl Free {
         }
     }
 
-    /// Whether a line that begins in a state is still to be indented.
+    /// Return whether a line that begins in a state is still to be indented.
     #[inline]
     #[must_use]
     pub(crate) fn pays_indentation(&self, from: FreeId) -> bool {
         from.index() < self.count && self.is_line(from)
     }
 
-    /// Whether the blanks of a line that begins in a state are written.
+    /// Return whether the blanks of a line that begins in a state are written.
     #[inline]
     #[must_use]
     pub(crate) fn is_written(&self, from: FreeId) -> bool {
@@ -368,7 +368,7 @@ impl Free {
         self.ignored[from.index() * self.count + to.index()]
     }
 
-    /// Whether any two lexemes can be kept apart by a separator.
+    /// Return whether any two lexemes can be kept apart by a separator.
     #[must_use]
     pub(crate) fn is_separated(&self) -> bool {
         self.separated

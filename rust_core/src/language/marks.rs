@@ -60,7 +60,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Reads them from a definition; `None` if it has none.
+    /// Read them from a definition; `None` if it has none.
     ///
     /// # Errors
     /// A name that no lexeme has, or a slot that there is not.
@@ -126,7 +126,7 @@ impl Marks {
         self.matching.iter().copied().flatten()
     }
 
-    /// Whether a symbol that begins with a byte may begin right after another byte, of which it is no part: elsewhere the symbol
+    /// Return whether a symbol that begins with a byte may begin right after another byte, of which it is no part: elsewhere the symbol
     /// before it would go on.
     pub(crate) fn begins_after(&self, lexer: &Lexer, byte: u8, before: u8) -> bool {
         let known = self.begins_after[usize::from(byte)].get_or_init(|| {
@@ -149,7 +149,7 @@ impl Marks {
         self.mask.words()
     }
 
-    /// Whether an accept set has marks.
+    /// Return whether an accept set has marks.
     #[inline]
     pub(crate) fn are_in(&self, accept: AcceptId) -> bool {
         self.accepts[accept.index()]
@@ -160,7 +160,7 @@ impl Marks {
         self.only[accept.index()].as_deref()
     }
 
-    /// Whether a symbol in progress may still be in an accept set that has marks.
+    /// Return whether a symbol in progress may still be in an accept set that has marks.
     #[inline]
     pub(crate) fn are_live(&self, state: StateId) -> bool {
         self.live[state.index()]
@@ -232,17 +232,17 @@ impl Slots {
         self.cuts.chunk_by(|one, other| one.0 == other.0).map(|cuts| &self.cut[..cuts[0].0 as usize])
     }
 
-    /// Whether R tells any texts apart.
+    /// Return whether R tells any texts apart.
     pub(crate) fn any(&self) -> bool {
         !self.named.is_empty() || self.any_cuts()
     }
 
-    /// Whether the cursor may cut any text.
+    /// Return whether the cursor may cut any text.
     pub(crate) fn any_cuts(&self) -> bool {
         !self.cuts.is_empty()
     }
 
-    /// Whether the cursor may cut a text.
+    /// Return whether the cursor may cut a text.
     pub(crate) fn is_cuttable(&self, lexer: &Lexer, text: &[u8]) -> bool {
         self.rests().any(|rest| {
             let begin = text.strip_suffix(rest).filter(|begin| !begin.is_empty());
@@ -251,7 +251,7 @@ impl Slots {
         })
     }
 
-    /// Gives a text a slot: one that is free, or the last one of its kind.
+    /// Give a text a slot: one that is free, or the last one of its kind.
     pub(crate) fn give(&mut self, lexer: &Lexer, text: &[u8]) -> u8 {
         let is_taken = |slot: u8| self.named.iter().any(|named| named.1 == slot);
         let slot = if self.is_cuttable(lexer, text) {

@@ -83,7 +83,7 @@ pub(super) struct Pool<C> {
     ids: FxHashMap<Arc<[C]>, u32>,
     products: FxHashMap<(u32, u32), u32>,
     leasts: FxHashMap<(u32, u32), u32>,
-    /// Whether no cost has been too large.
+    /// True if no cost has been too large.
     exact: bool,
 }
 
@@ -111,7 +111,7 @@ impl<C: Cell> Pool<C> {
         self.count
     }
 
-    /// Whether no cost has been too large.
+    /// Return whether no cost has been too large.
     pub(super) fn is_exact(&self) -> bool {
         self.exact
     }

@@ -16,7 +16,7 @@ pub(crate) struct Nesting {
 }
 
 impl Nesting {
-    /// Counts what lexemes open (1) and close (-1); `None` where depth and rule do not agree.
+    /// Count what lexemes open (1) and close (-1); `None` where depth and rule do not agree.
     pub(super) fn derive(rules: &Rules, of_lexeme: impl Fn(SymbolId) -> i32) -> Option<Self> {
         let lexemes = (0..rules.lexeme_count()).map(|index| Some(of_lexeme(SymbolId::from_index(index))));
         let mut net: Vec<Option<i32>> = lexemes.collect();

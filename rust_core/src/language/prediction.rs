@@ -29,14 +29,14 @@ pub(crate) struct Chain {
     pub dots: Vec<DotId>,
     /// Finished nonterminals, as a bitset.
     pub finished: BitSet,
-    /// Whether it does anything to them.
+    /// True if it does anything to them.
     pub moves: bool,
     /// What the dots allow next, where that is known of dots.
     pub ahead: Ahead,
 }
 
 impl Chain {
-    /// Whether a nonterminal is finished.
+    /// Return whether a nonterminal is finished.
     #[inline(always)]
     #[must_use]
     pub(crate) fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {

@@ -98,7 +98,7 @@ impl Prices {
         })
     }
 
-    /// Whether a line's blanks are written in a state.
+    /// Return whether a line's blanks are written in a state.
     pub(super) fn is_written(&self, state: FreeId) -> bool {
         self.written == Some(state)
     }

@@ -86,7 +86,7 @@ impl Shape {
         Some(shape)
     }
 
-    /// Walks whole characters from the first state. What a lead byte leads to is left by that many bytes that go on with it.
+    /// Walk whole characters from the first state. What a lead byte leads to is left by that many bytes that go on with it.
     fn find_boundaries(&mut self) {
         self.places = vec![None; self.next.len()];
         let mut stack = vec![self.first()];
@@ -131,7 +131,7 @@ impl Shape {
         Some(self.next[state.index()][byte as usize]).filter(|&to| to != DEAD)
     }
 
-    /// Whether a text that ends in a state has the shape.
+    /// Return whether a text that ends in a state has the shape.
     #[inline]
     #[must_use]
     pub fn accepts(&self, state: ShapeId) -> bool {

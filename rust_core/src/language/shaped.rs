@@ -37,7 +37,7 @@ pub(crate) struct ShapedLexer {
     bytes: Vec<u8>,
     /// The class of each byte: the place of its own one among them.
     classes: [u8; 256],
-    /// Whether some text of the shape has each byte.
+    /// True if some text of the shape has each byte.
     takes: [bool; 256],
 }
 
@@ -97,12 +97,12 @@ impl ShapedLexer {
         self.classes[byte as usize]
     }
 
-    /// Whether some text of the shape has a byte.
+    /// Return whether some text of the shape has a byte.
     pub(crate) fn takes(&self, byte: u8) -> bool {
         self.takes[byte as usize]
     }
 
-    /// Finds the pairs that come up, what they lead to, and which lead to each other.
+    /// Find the pairs that come up, what they lead to, and which lead to each other.
     fn link(&mut self) {
         let (lexer, shape) = (self.lexer.clone(), self.shape.clone());
         // The bytes that the shape goes on with from each of its states, and where to.

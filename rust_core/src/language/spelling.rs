@@ -25,7 +25,7 @@ const NO_PAIR: BracketKind = BracketKind(u32::MAX);
 pub(crate) struct BlockLine {
     /// The line.
     pub text: String,
-    /// Whether a block has to follow it.
+    /// True if a block has to follow it.
     pub opens: bool,
     /// Words of which the line after its block begins with one; without any, every line may follow.
     pub before: Vec<String>,
@@ -59,7 +59,7 @@ pub(crate) struct Spelling {
 }
 
 impl Spelling {
-    /// Reads it from a definition.
+    /// Read it from a definition.
     ///
     /// # Errors
     /// A text that the language has no use for, with the key that holds it.
@@ -150,18 +150,18 @@ impl Spelling {
         self.closes(text).map_or(NO_PAIR, |found| found.0)
     }
 
-    /// Whether a text ends with an opening bracket, or with what opens a block, after something else.
+    /// Return whether a text ends with an opening bracket, or with what opens a block, after something else.
     pub(crate) fn ends_open(&self, text: &[u8]) -> bool {
         let ends = |end: &[u8]| text.len() > end.len() && text.ends_with(end);
         self.brackets.iter().any(|pair| ends(&pair.0)) || self.block_opener.as_deref().is_some_and(ends)
     }
 
-    /// Whether a text ends with a quote, after something else.
+    /// Return whether a text ends with a quote, after something else.
     pub(crate) fn ends_quoted(&self, text: &[u8]) -> bool {
         self.quotes.iter().any(|quote| text.len() > quote.len() && text.ends_with(quote))
     }
 
-    /// Whether a text is an empty string literal.
+    /// Return whether a text is an empty string literal.
     pub(crate) fn is_empty_string(&self, text: &[u8]) -> bool {
         self.quotes.iter().any(|quote| text.strip_prefix(&**quote) == Some(quote))
     }
@@ -175,7 +175,7 @@ impl Spelling {
         (0..text.len()).rev().find_map(at).map(|quote| &**quote)
     }
 
-    /// Whether a text begins with a comment that takes in its line.
+    /// Return whether a text begins with a comment that takes in its line.
     pub(crate) fn begins_comment(&self, text: &[u8]) -> bool {
         self.line_comments.iter().any(|prefix| text.starts_with(prefix))
     }
@@ -193,12 +193,12 @@ impl Spelling {
         }
     }
 
-    /// Whether a byte begins an operator.
+    /// Return whether a byte begins an operator.
     pub(crate) fn is_operator(&self, byte: u8) -> bool {
         self.operators.contains(&byte)
     }
 
-    /// Whether a byte begins nothing but what joins a line to the next.
+    /// Return whether a byte begins nothing but what joins a line to the next.
     pub(crate) fn joins(&self, byte: u8) -> bool {
         self.joining.contains(&byte)
     }
@@ -224,7 +224,7 @@ impl Check<'_> {
         Error::language(format!("language {}: {key}: {what}", self.spec.name))
     }
 
-    /// Whether a text is one symbol.
+    /// Return whether a text is one symbol.
     fn is_symbol(&self, text: &str) -> bool {
         let matched = self.lexer.longest_match(ModeId(0), text.as_bytes());
         matched.is_some_and(|(length, accept)| length == text.len() && self.reads(accept, |role| !role.is_ignored()))
@@ -234,7 +234,7 @@ impl Check<'_> {
         self.lexer.lexemes(accept).iter().any(|lexeme| wanted(self.roles[lexeme.index()]))
     }
 
-    /// Whether some lexeme that is wanted begins with a text, in some mode.
+    /// Return whether some lexeme that is wanted begins with a text, in some mode.
     fn begins(&self, text: &str, wanted: impl Fn(usize) -> bool) -> bool {
         !text.is_empty()
             && self.lexer.starts().any(|start| {
@@ -245,7 +245,7 @@ impl Check<'_> {
             })
     }
 
-    /// Whether ordinary lexemes that begin with a byte have one role.
+    /// Return whether ordinary lexemes that begin with a byte have one role.
     fn begins_only(&self, byte: u8, role: Role) -> bool {
         let state = self.lexer.step(self.lexer.start(), byte);
         let mut live = self.lexer.live(state).peekable();

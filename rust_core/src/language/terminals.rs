@@ -42,7 +42,7 @@ pub(crate) struct InProgress {
 pub(crate) struct Lasts(Vec<LexemeId>);
 
 impl Lasts {
-    /// Whether a lexeme is one of them.
+    /// Return whether a lexeme is one of them.
     #[must_use]
     pub(crate) fn has(&self, lexeme: LexemeId) -> bool {
         self.0.contains(&lexeme)
@@ -55,7 +55,7 @@ impl Lasts {
     }
 }
 
-/// Whether separators keep any two lexemes apart (with layout: whether the space alone does), and which lexemes they need
+/// Return whether separators keep any two lexemes apart (with layout: whether the space alone does), and which lexemes they need
 /// not end, because nothing comes after them; else a lexeme that none of the separators ends.
 ///
 /// A byte separates if it alone is an ignored lexeme and no lexeme that may follow it could be swallowed by it. Every
@@ -115,7 +115,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
     }
 }
 
-/// Whether a state is one of a separator's own lexeme: another separator goes on with it and changes nothing.
+/// Return whether a state is one of a separator's own lexeme: another separator goes on with it and changes nothing.
 fn blank_like(lexer: &Lexer, state: StateId, byte: u8) -> bool {
     let after = lexer.step(state, byte);
     after != DEAD
@@ -248,7 +248,7 @@ impl Terminals {
         terminals
     }
 
-    /// Puts the relations of middles without a shape at a place of one.
+    /// Put the relations of middles without a shape at a place of one.
     fn put_at(&mut self, place: usize, kinds: usize, any: &Self) {
         let at = |kind: usize| FreeId::from_index(place * kinds + kind);
         for (index, &cost) in any.relation.iter().enumerate() {
@@ -312,7 +312,7 @@ impl Terminals {
         Ok(terminals)
     }
 
-    /// Lets ignored lexemes stand before and after every other.
+    /// Let ignored lexemes stand before and after every other.
     pub(crate) fn close_over_ignored(&mut self, lexemes: usize) {
         let count = self.count;
         for via in 0..count {
@@ -345,7 +345,7 @@ impl Terminals {
         self.progress_over(&ignored);
     }
 
-    /// Lets ignored lexemes stand before the symbols in progress.
+    /// Let ignored lexemes stand before the symbols in progress.
     fn progress_over(&mut self, ignored: &[Cost]) {
         let mut symbols: Vec<(StateId, GuardId)> =
             self.in_progress.iter().flatten().map(|symbol| (symbol.state, symbol.guards)).collect();

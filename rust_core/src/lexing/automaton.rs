@@ -52,7 +52,7 @@ impl Default for Automaton {
 }
 
 impl Automaton {
-    /// Adds a state.
+    /// Add a state.
     pub(crate) fn push(&mut self, row: [u32; 256], label: u16) {
         self.rows.push(row);
         self.labels.push(label);
@@ -63,7 +63,7 @@ impl Automaton {
         self.labels[state as usize]
     }
 
-    /// Adds the automaton of some expressions, which may match at once, and returns its first state. `label`: what a state
+    /// Add the automaton of some expressions, which may match at once, and returns its first state. `label`: what a state
     /// accepts, by the patterns that end in it.
     ///
     /// It is made state by state, each when it is first come to, so that what grows beyond the limits is left off there.
@@ -160,7 +160,7 @@ impl Automaton {
         (class_of, representatives)
     }
 
-    /// Whether each state can still lead to acceptance.
+    /// Return whether each state can still lead to acceptance.
     fn useful(&self, sources: &Sources) -> Vec<bool> {
         let mut useful: Vec<bool> = self.labels.iter().map(|&label| label != 0).collect();
         let mut stack: Vec<usize> = (0..useful.len()).filter(|&state| useful[state]).collect();
@@ -196,7 +196,7 @@ fn lazy(patterns: &[String], limits: Determinising) -> Result<DFA, Unbuilt> {
         })
 }
 
-/// Whether an error, or what caused it, is that of a size limit.
+/// Return whether an error, or what caused it, is that of a size limit.
 fn too_large(error: &BuildError) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
@@ -376,7 +376,7 @@ impl Partition {
         self.runs[block as usize].1 += 1;
     }
 
-    /// Makes the marked members of a block one of their own, where there are others, and takes the marks back.
+    /// Make the marked members of a block one of their own, where there are others, and takes the marks back.
     fn split(&mut self, block: u32) -> Option<u32> {
         let (begin, marked, end) = self.runs[block as usize];
         if marked == end {

@@ -16,7 +16,7 @@ pub(crate) trait Cut: Copy {
     /// Ended symbols that must not match again.
     fn guards(&self) -> GuardId;
 
-    /// Whether the line has no symbol yet that is passed on.
+    /// Return whether the line has no symbol yet that is passed on.
     fn is_before_line(&self) -> bool;
 
     /// This branch with another symbol in progress.
@@ -64,7 +64,7 @@ pub(crate) trait Reader {
     /// The branch after a line join has ended, which may fix a column; `None` where the reader cannot say.
     fn join(&mut self, branch: Self::Branch) -> Option<Self::Branch>;
 
-    /// Reads a newline: `each` gets a branch in the line for open brackets, one before the next line for none.
+    /// Read a newline: `each` gets a branch in the line for open brackets, one before the next line for none.
     fn end_line(
         &mut self,
         branch: Self::Branch,
@@ -72,7 +72,7 @@ pub(crate) trait Reader {
         each: impl FnMut(&mut Self, Self::Branch, Self::Read),
     );
 
-    /// Reads a symbol that is passed on whatever is open: `each` gets what comes of it, between two symbols.
+    /// Read a symbol that is passed on whatever is open: `each` gets what comes of it, between two symbols.
     fn read(
         &mut self,
         branch: Self::Branch,
@@ -115,7 +115,7 @@ pub(crate) fn step<R: Reader>(reader: &mut R, branch: R::Branch, byte: u8, out: 
     }
 }
 
-/// Ends the symbol in progress as an accept set, guards left as they are: `each` gets what comes of it, between two symbols.
+/// End the symbol in progress as an accept set, guards left as they are: `each` gets what comes of it, between two symbols.
 #[inline]
 pub(crate) fn end_symbol<R: Reader>(
     reader: &mut R,

@@ -38,7 +38,7 @@ impl Guards {
         &self.sets[id.index()]
     }
 
-    /// Interns a set; states that can never accept again are dropped.
+    /// Intern a set; states that can never accept again are dropped.
     pub(crate) fn intern(&mut self, lexer: &Lexer, mut states: Vec<StateId>) -> GuardId {
         states.retain(|&state| state != DEAD && lexer.extends(state));
         states.sort_unstable();

@@ -17,7 +17,7 @@ pub struct Layout {
     pub indent: LexemeId,
     /// The lexeme that closes a block.
     pub dedent: LexemeId,
-    /// Whether unknown columns are taken in classes.
+    /// True if unknown columns are taken in classes.
     pub column_classes: bool,
 }
 
@@ -64,19 +64,19 @@ impl Column {
         if self.wide == self.narrow { self.narrow.min(self.wide / 8 + self.wide % 8 + 2) } else { self.narrow }
     }
 
-    /// Whether spaces alone make this column.
+    /// Return whether spaces alone make this column.
     #[must_use]
     pub(crate) fn is_spaces(self) -> bool {
         self.wide == self.narrow
     }
 
-    /// Whether tabs alone make this column.
+    /// Return whether tabs alone make this column.
     #[must_use]
     pub(crate) fn is_tabs(self) -> bool {
         self.wide == 8 * self.narrow
     }
 
-    /// Whether blanks can make this column: each tab is worth 1 to 8 blanks.
+    /// Return whether blanks can make this column: each tab is worth 1 to 8 blanks.
     #[must_use]
     pub(crate) fn is_possible(self) -> bool {
         (self.wide / 8 + self.wide % 8..=self.wide).contains(&self.narrow)
@@ -116,7 +116,7 @@ impl Column {
         (wide == self.narrow.cmp(&other.narrow)).then_some(wide)
     }
 
-    /// Whether this column is strictly left of another by both widths.
+    /// Return whether this column is strictly left of another by both widths.
     #[must_use]
     pub(crate) fn is_left_of(self, other: Self) -> bool {
         self.compare(other) == Some(Ordering::Less)
@@ -146,7 +146,7 @@ impl Column {
     }
 }
 
-/// Whether a byte is a blank inside an indentation.
+/// Return whether a byte is a blank inside an indentation.
 #[must_use]
 pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0c')
@@ -169,7 +169,7 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Interns a column.
+    /// Intern a column.
     pub(crate) fn intern(&mut self, column: Column) -> ColumnId {
         if let Some(&id) = self.ids.get(&column) {
             return id;

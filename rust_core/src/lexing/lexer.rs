@@ -34,7 +34,7 @@ pub struct LexerTable {
 }
 
 impl LexerTable {
-    /// Compiles the lexemes of a definition. `soft` marks literals that keep the next best lexeme beside them.
+    /// Compile the lexemes of a definition. `soft` marks literals that keep the next best lexeme beside them.
     ///
     /// # Errors
     /// A pattern that does not compile, matches the empty text, or makes the automaton too large.
@@ -93,7 +93,7 @@ impl LexerTable {
         self.accept.len()
     }
 
-    /// Whether a table that was read is one of a definition, as far as reading it goes: all that it refers to is there.
+    /// Return whether a table that was read is one of a definition, as far as reading it goes: all that it refers to is there.
     #[must_use]
     pub(crate) fn is_of(&self, spec: &LanguageSpec) -> bool {
         let (states, sets, modes) = (self.state_count(), self.accept_sets.len(), spec.modes.len() + 1);
@@ -231,7 +231,7 @@ pub struct Lexer {
     /// The distinct live successors of each state: `targets[first[state]..first[state + 1]]`.
     first: Vec<u32>,
     targets: Vec<StateId>,
-    /// Whether an accepting state is reachable by at least one byte.
+    /// True if an accepting state is reachable by at least one byte.
     extends: Vec<bool>,
     /// Bytes from the nearest start to a state.
     depth: Vec<u16>,
@@ -240,7 +240,7 @@ pub struct Lexer {
 }
 
 impl Lexer {
-    /// Derives reachability and distances from a table.
+    /// Derive reachability and distances from a table.
     #[must_use]
     pub fn new(table: LexerTable, lexeme_count: usize) -> Self {
         let states = table.state_count();
@@ -335,7 +335,7 @@ impl Lexer {
         self.table.starts.iter().copied()
     }
 
-    /// Whether a state is one before any byte: between two symbols.
+    /// Return whether a state is one before any byte: between two symbols.
     #[inline(always)]
     #[must_use]
     pub fn is_start(&self, state: StateId) -> bool {
@@ -363,7 +363,7 @@ impl Lexer {
         self.table.accept[state.index()]
     }
 
-    /// Whether the state accepts.
+    /// Return whether the state accepts.
     #[inline(always)]
     #[must_use]
     pub fn accepts(&self, state: StateId) -> bool {
@@ -400,7 +400,7 @@ impl Lexer {
         bits::numbers(self.live_mask(state)).map(AcceptId::from_index)
     }
 
-    /// Whether an accepting state can be reached from here by at least one byte.
+    /// Return whether an accepting state can be reached from here by at least one byte.
     #[inline(always)]
     #[must_use]
     pub fn extends(&self, state: StateId) -> bool {

@@ -21,7 +21,7 @@ struct Group {
 }
 
 impl Group {
-    /// Tells where the symbol has ended.
+    /// Tell where the symbol has ended.
     fn tell(&mut self, ends: &mut [Option<(u32, AcceptId)>]) {
         if let Some(end) = self.end.take() {
             for &member in &self.members {
@@ -32,7 +32,7 @@ impl Group {
 }
 
 impl Lookahead {
-    /// Runs all states through R.
+    /// Run all states through R.
     #[must_use]
     pub(crate) fn run(lexer: &Lexer, right: &[u8]) -> Self {
         let mut ends = vec![None; lexer.state_count()];

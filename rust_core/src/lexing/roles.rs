@@ -26,7 +26,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether the lexeme is never passed on.
+    /// Return whether the lexeme is never passed on.
     #[must_use]
     pub fn is_ignored(self) -> bool {
         matches!(self, Self::Blank | Self::Comment | Self::Join)

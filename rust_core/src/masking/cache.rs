@@ -30,7 +30,7 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 pub struct MaskCache {
     /// The table.
     pub spanner: Spanner,
-    /// Whether the table came from a file.
+    /// True if the table came from a file.
     pub cached: bool,
     /// Seconds that it took to have it.
     pub seconds: f64,
@@ -55,7 +55,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// Makes room: what was not asked for since the last time is forgotten.
+    /// Make room: what was not asked for since the last time is forgotten.
     fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
     }
@@ -108,7 +108,7 @@ impl MaskCache {
         }
     }
 
-    /// Fills a packed mask with the tokens that may follow; the end tokens are left out. `own` is what is kept beside the engine.
+    /// Fill a packed mask with the tokens that may follow; the end tokens are left out. `own` is what is kept beside the engine.
     pub(crate) fn fill(
         &self,
         engine: &mut Engine,
@@ -148,7 +148,7 @@ impl MaskCache {
         doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
     }
 
-    /// Fills a packed mask as [`MaskCache::fill`] does, without looking at what is known.
+    /// Fill a packed mask as [`MaskCache::fill`] does, without looking at what is known.
     fn compute(
         &self,
         engine: &mut Engine,
@@ -188,7 +188,7 @@ impl MaskCache {
         }
     }
 
-    /// Forgets all masks, those that sessions keep for themselves included.
+    /// Forget all masks, those that sessions keep for themselves included.
     pub fn clear(&self) {
         for shard in &self.shards {
             *lock(shard) = Shard::default();

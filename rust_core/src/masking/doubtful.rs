@@ -40,7 +40,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// Fills a mask by `compute`, whatever the names are; returns the tokens that depend on them.
+/// Fill a mask by `compute`, whatever the names are; returns the tokens that depend on them.
 pub(super) fn compute(
     engine: &mut Engine,
     vocabulary: &Vocabulary,
@@ -82,7 +82,7 @@ pub(super) fn compute(
     (!tokens.is_empty()).then(|| Arc::new(Open { tokens, bind }))
 }
 
-/// Adds to a mask those of the tokens that it leaves open which may follow.
+/// Add to a mask those of the tokens that it leaves open which may follow.
 pub(super) fn settle(
     engine: &mut Engine,
     own: &mut OwnMasks,

@@ -6,7 +6,7 @@ use crate::masking::trie::TrieNode;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 
-/// Fills a packed mask with the tokens with which such a middle can begin. `recognizer` takes what comes after the text, which has
+/// Fill a packed mask with the tokens with which such a middle can begin. `recognizer` takes what comes after the text, which has
 /// `rewritable` for its [`rewritable`].
 ///
 /// # Panics
@@ -53,7 +53,7 @@ pub(crate) fn rewritable(
     rewritable
 }
 
-/// Visits the nodes at which tokens end that are a beginning of a text, or begin with it and then go on as a recognizer allows; until
+/// Visit the nodes at which tokens end that are a beginning of a text, or begin with it and then go on as a recognizer allows; until
 /// a visit says that it was the last one.
 fn each_token(
     recognizer: &mut impl Recognizer,

@@ -32,7 +32,7 @@ pub(crate) struct Kept {
 /// What tells states apart whose masks may differ.
 pub(crate) type Key = Box<[u32]>;
 
-/// Writes the key of a state where R has no say, whose sets' forms are known.
+/// Write the key of a state where R has no say, whose sets' forms are known.
 pub(crate) fn write_unconstrained_key(key: &mut Vec<u32>, engine: &Engine, forms: &KnownForms, branches: &[Branch]) {
     key.clear();
     key.push(forms.generation());
@@ -66,7 +66,7 @@ pub(crate) fn own_key(vocabulary: &Vocabulary, branches: &[Branch]) -> Key {
     key.into()
 }
 
-/// Adds to a key where in a line a branch is.
+/// Add to a key where in a line a branch is.
 fn push_line(key: &mut Vec<u32>, line: InLine) {
     match line {
         InLine::Middle => key.push(0),

@@ -41,7 +41,7 @@ impl OwnMasks {
         self.masks.get(key)
     }
 
-    /// Keeps a mask where R has a say.
+    /// Keep a mask where R has a say.
     pub(crate) fn keep(&mut self, key: Key, words: &[u32], doubtful: Doubtful) {
         if self.masks.len() * size_of_val(words) >= limits::OWN_MASK_BYTES {
             self.masks.clear();

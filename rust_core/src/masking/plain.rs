@@ -6,11 +6,11 @@ use crate::stop::poll;
 
 /// What a mask is computed with: text that grows and shrinks at its end by bytes.
 pub(crate) trait Recognizer {
-    /// Goes on by one byte if some completion remains; otherwise changes nothing and returns false.
+    /// Go on by one byte if some completion remains; otherwise changes nothing and returns false.
     fn try_push(&mut self, byte: u8) -> bool;
-    /// Takes back pushed bytes until this many are left.
+    /// Take back pushed bytes until this many are left.
     fn pop_to(&mut self, length: usize);
-    /// Whether the text may end here.
+    /// Return whether the text may end here.
     fn is_complete(&mut self) -> bool;
 }
 
@@ -20,7 +20,7 @@ pub fn mask_words(tokens: usize) -> usize {
     bits::words_for::<u32>(tokens)
 }
 
-/// Fills a packed mask: bit `id % 32` of word `id / 32` says whether the token is allowed. The end tokens are allowed iff
+/// Fill a packed mask: bit `id % 32` of word `id / 32` says whether the token is allowed. The end tokens are allowed iff
 /// the text may end.
 ///
 /// # Panics
@@ -33,7 +33,7 @@ pub(crate) fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabular
     }
 }
 
-/// Adds the tokens that may follow to a packed mask, the end tokens left out.
+/// Add the tokens that may follow to a packed mask, the end tokens left out.
 ///
 /// # Panics
 /// If `words` is not [`mask_words`] long.
@@ -55,7 +55,7 @@ pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabula
     recognizer.pop_to(0);
 }
 
-/// Adds the end tokens to a packed mask.
+/// Add the end tokens to a packed mask.
 pub(crate) fn add_end_tokens(vocabulary: &Vocabulary, words: &mut [u32]) {
     vocabulary.end_tokens().iter().for_each(|&token| bits::insert(words, token.index()));
 }

@@ -20,7 +20,7 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    /// Begins a new generation if there are too many.
+    /// Begin a new generation if there are too many.
     pub(crate) fn make_room(&mut self) {
         if self.ids.len() > limits::STACK_FORMS {
             self.ids = FxHashMap::default();
@@ -39,12 +39,12 @@ pub(crate) struct KnownForms {
 }
 
 impl KnownForms {
-    /// Forgets the sets past a size of the chart.
+    /// Forget the sets past a size of the chart.
     pub(crate) fn truncate(&mut self, sets: usize) {
         self.forms.truncate(sets);
     }
 
-    /// Whether the form of a set is known for some masks.
+    /// Return whether the form of a set is known for some masks.
     pub(crate) fn knows(&self, masks: u64, set: SetId) -> bool {
         self.of == masks && self.forms.get(set.index()).is_some_and(|&form| form != UNKNOWN)
     }
@@ -59,7 +59,7 @@ impl KnownForms {
         self.generation
     }
 
-    /// Finds out the forms of some sets, for some masks.
+    /// Find out the forms of some sets, for some masks.
     pub(crate) fn learn(&mut self, engine: &Engine, masks: u64, forms: &mut Forms, sets: impl Iterator<Item = SetId>) {
         forms.make_room();
         if self.of != masks || self.generation != forms.generation {
@@ -68,7 +68,7 @@ impl KnownForms {
         sets.for_each(|set| self.find(engine, forms, set));
     }
 
-    /// Finds out the form of a set; origins are older than what refers to them, so the ones that are missing are found first.
+    /// Find out the form of a set; origins are older than what refers to them, so the ones that are missing are found first.
     fn find(&mut self, engine: &Engine, forms: &mut Forms, set: SetId) {
         debug_assert_eq!(self.forms[FIRST_SET.index()], 0, "the first set is a form of its own");
         if self.forms.len() <= set.index() {

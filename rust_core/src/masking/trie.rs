@@ -74,7 +74,7 @@ impl Trie {
         self.longest
     }
 
-    /// Adds the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
+    /// Add the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
     pub(crate) fn tokens_along(&self, text: &[u8], found: &mut Vec<(usize, TokenId)>) {
         let mut at = 0;
         let mut end = self.nodes.len();

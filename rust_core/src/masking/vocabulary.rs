@@ -16,7 +16,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Builds the trie. A token without bytes (a special token, a hole in the ids) is never allowed; `end_tokens` end the
+    /// Build the trie. A token without bytes (a special token, a hole in the ids) is never allowed; `end_tokens` end the
     /// middle.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Vocabulary {
         self.is_end.len()
     }
 
-    /// Whether there are no tokens.
+    /// Return whether there are no tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.is_end.is_empty()
@@ -87,7 +87,7 @@ impl Vocabulary {
         &self.bytes[self.offsets[id.index()] as usize..self.offsets[id.index() + 1] as usize]
     }
 
-    /// Whether a token ends the middle.
+    /// Return whether a token ends the middle.
     #[must_use]
     pub fn is_end(&self, id: TokenId) -> bool {
         self.is_end[id.index()]
@@ -111,7 +111,7 @@ impl Vocabulary {
         self.trie.ending(node)
     }
 
-    /// Adds the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
+    /// Add the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
     pub fn tokens_along(&self, text: &[u8], found: &mut Vec<(usize, TokenId)>) {
         self.trie.tokens_along(text, found);
     }

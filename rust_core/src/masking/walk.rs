@@ -58,7 +58,7 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Adds to a packed mask what the table walks from some branches have left, those of its tokens that may follow.
+    /// Add to a packed mask what the table walks from some branches have left, those of its tokens that may follow.
     pub(crate) fn add_to(
         mut self,
         engine: &mut Engine,
@@ -106,13 +106,13 @@ struct Walk<'a> {
     text: TextId,
     /// What is read next began before the token.
     at_root: bool,
-    /// Whether a text of the sequence in progress has been allowed for whatever is asked for.
+    /// True if a text of the sequence in progress has been allowed for whatever is asked for.
     is_marked: bool,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
 }
 
-/// Adds the tokens that may follow a branch to a packed mask, but for what the table does not describe. `wanted`: those that
+/// Add the tokens that may follow a branch to a packed mask, but for what the table does not describe. `wanted`: those that
 /// matter, if not all do; of others some are added as well.
 pub(crate) fn add_tokens(
     engine: &mut Engine,
@@ -159,7 +159,7 @@ pub(crate) fn add_tokens(
 }
 
 impl Walk<'_> {
-    /// Adds the tokens of a node, and of those that follow.
+    /// Add the tokens of a node, and of those that follow.
     fn visit(&mut self, node: SpanId, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
@@ -200,7 +200,7 @@ impl Walk<'_> {
         Allowed { accepts, free: next.free }
     }
 
-    /// Adds the tokens that end in a node, where the stack is unconstrained.
+    /// Add the tokens that end in a node, where the stack is unconstrained.
     fn add_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.text == WILD && !self.is_marked {
             return; // they have been added as if no text were the one that is asked for
@@ -223,7 +223,7 @@ impl Walk<'_> {
         debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
     }
 
-    /// Adds the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
+    /// Add the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
     fn add_marked_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         let spanner = self.spanner;
         for ending in spanner.endings(node) {
@@ -250,13 +250,13 @@ impl Walk<'_> {
         if in_progress { self.before.text } else { self.text }
     }
 
-    /// Whether reading an accept set depends on its text, which is not known.
+    /// Return whether reading an accept set depends on its text, which is not known.
     fn asks_text(&self, set: SetId, accept: AcceptId) -> bool {
         let expects = self.engine.parser.expects(set);
         (expects.binds || expects.matches && self.text() == WILD) && self.engine.language.has_marks(accept)
     }
 
-    /// Adds the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
+    /// Add the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
     /// there, or go on with nothing that may.
     fn follow(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
@@ -346,7 +346,7 @@ impl Walk<'_> {
         self.lexemes -= 1;
     }
 
-    /// Whether anything at all may come after a node, of which the tokens that end in it have been allowed.
+    /// Return whether anything at all may come after a node, of which the tokens that end in it have been allowed.
     fn goes_on(&self, node: SpanId, allowed: &Allowed, position: Position) -> bool {
         self.spanner.odd(node).len() > 0
             || self.spanner.edges(node).any(|index| match self.spanner.edge(index).0 {
@@ -385,7 +385,7 @@ impl Walk<'_> {
         self.engine.parser.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
     }
 
-    /// Whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
+    /// Return whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
     fn asks_column(&self, at: End) -> bool {
         let language = &self.engine.language;
         let joins = |accept| language.accept_role(accept) == Role::Join;
@@ -395,7 +395,7 @@ impl Walk<'_> {
             && language.lexer.live(at.state).any(joins)
     }
 
-    /// Whether any of some tokens is wanted.
+    /// Return whether any of some tokens is wanted.
     fn wants(&self, ending: Ending) -> bool {
         self.wanted.is_none_or(|wanted| match self.spanner.tokens(ending) {
             TokenSet::Sparse(tokens) => tokens.iter().any(|&token| bits::contains(wanted, token as usize)),
@@ -403,7 +403,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether a token may end in a symbol in progress.
+    /// Return whether a token may end in a symbol in progress.
     fn may_end(&mut self, at: End, position: Position) -> bool {
         let line = if at.in_line { InLine::Start { column: Column::ZERO, kept: None } } else { InLine::Middle };
         let guards = self.guards(at.guards);

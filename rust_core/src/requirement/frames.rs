@@ -101,7 +101,7 @@ impl Growing {
         Self { nodes: FxHashSet::default(), free: vec![INFINITE; free_count], fresh: Vec::new(), cheaper: false }
     }
 
-    /// Adds a requirement; whether there is anything new to carry on.
+    /// Add a requirement; whether there is anything new to carry on.
     fn add(&mut self, requirement: &Requirement) -> bool {
         for &node in &requirement.nodes {
             if self.nodes.insert(node) {
@@ -144,7 +144,7 @@ impl Group<'_> {
         unsolved[at].children.iter().copied().filter(|&(_, child)| self.of[child] == self.index)
     }
 
-    /// Whether what the nonterminals of the group lead to in each other is known of them already: mostly, an operator that
+    /// Return whether what the nonterminals of the group lead to in each other is known of them already: mostly, an operator that
     /// could be repeated does not come next in R.
     fn is_settled(&self, requirements: &mut Requirements, context: Context<'_>, unsolved: &[Unsolved]) -> bool {
         self.members.iter().all(|&at| {
@@ -156,7 +156,7 @@ impl Group<'_> {
         })
     }
 
-    /// Finishes the nonterminals of the group. What is new is carried on alone, since steps distribute over unions: a long
+    /// Finish the nonterminals of the group. What is new is carried on alone, since steps distribute over unions: a long
     /// list in R (each of its ends leads to the one before) costs as much as it is long.
     fn grow(&self, requirements: &mut Requirements, context: Context<'_>, unsolved: &mut [Unsolved]) {
         let free_count = context.language.free.priced_count();
@@ -212,7 +212,7 @@ impl Frames {
         self.frames.len()
     }
 
-    /// Forgets which frames sets at or past a size of the left chart have.
+    /// Forget which frames sets at or past a size of the left chart have.
     pub(super) fn truncate(&mut self, sets: usize) {
         self.of_set.truncate(sets);
     }

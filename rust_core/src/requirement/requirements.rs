@@ -154,7 +154,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a dot is below the floor of its rule.
+    /// Return whether a dot is below the floor of its rule.
     #[inline]
     fn is_below(&self, dot: DotId, floor: Depth) -> bool {
         self.floor.is_some_and(|(nesting, _)| nesting.at(dot) < floor)
@@ -263,7 +263,7 @@ impl Requirements {
         self.target_of.get(&node).copied()
     }
 
-    /// Lets every free state fall on the nodes that the cursor may cut; `row` are the targets that the requirement holds.
+    /// Let every free state fall on the nodes that the cursor may cut; `row` are the targets that the requirement holds.
     fn settle(&mut self, requirement: &mut Requirement) {
         requirement.nodes.sort_unstable();
         requirement.nodes.dedup();
@@ -290,7 +290,7 @@ impl Requirements {
         }
     }
 
-    /// Interns a requirement, after letting every free state fall on the nodes that the cursor may cut.
+    /// Intern a requirement, after letting every free state fall on the nodes that the cursor may cut.
     pub(super) fn intern(&mut self, mut requirement: Requirement) -> RequirementId {
         self.settle(&mut requirement);
         let hash = hash(&requirement);
@@ -342,7 +342,7 @@ impl Requirements {
         self.intern(requirement)
     }
 
-    /// Carries a requirement backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
+    /// Carry a requirement backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
     /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one. What is
     /// below `floor` is R's alone: the middle does not go on there.
     pub(crate) fn step(
@@ -621,7 +621,7 @@ impl Requirements {
         requirement
     }
 
-    /// Whether a requirement holds all of another.
+    /// Return whether a requirement holds all of another.
     pub(super) fn holds(&self, one: RequirementId, other: RequirementId) -> bool {
         if one == other || other == UNSATISFIABLE {
             return true;
@@ -633,7 +633,7 @@ impl Requirements {
             && other.nodes.iter().all(|node| rest.any(|own| own == node))
     }
 
-    /// Whether a requirement holds a target.
+    /// Return whether a requirement holds a target.
     pub(super) fn projects(&self, requirement: RequirementId, target: usize) -> bool {
         bits::contains(&self.projections[requirement.index() * self.words..], target)
     }

@@ -24,14 +24,14 @@ pub(crate) struct Reachability {
 }
 
 impl Reachability {
-    /// Whether the cursor may fall on a target.
+    /// Return whether the cursor may fall on a target.
     #[inline]
     #[must_use]
     pub(crate) fn reaches(&self, target: usize) -> bool {
         contains(&self.targets, target)
     }
 
-    /// Whether the cursor may fall on one of some targets.
+    /// Return whether the cursor may fall on one of some targets.
     #[inline]
     #[must_use]
     pub(crate) fn meets(&self, targets: &[u64]) -> bool {
@@ -66,7 +66,7 @@ impl Solver {
         }
     }
 
-    /// Forgets what was found out of sets at or past a size of the left chart.
+    /// Forget what was found out of sets at or past a size of the left chart.
     pub(crate) fn truncate(&mut self, sets: usize) {
         self.frames.truncate(sets);
         self.reachabilities.retain(|set, _| set.index() < sets);
@@ -120,7 +120,7 @@ impl Solver {
         reachability
     }
 
-    /// Whether the cursor may fall on one of some targets right after a set. [`Solver::reachability`] says it as well; here only those items are
+    /// Return whether the cursor may fall on one of some targets right after a set. [`Solver::reachability`] says it as well; here only those items are
     /// asked whose rule can go on with what R goes on with.
     pub(crate) fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
         if set == FIRST_SET || self.reachabilities.contains_key(&set) {
@@ -151,7 +151,7 @@ impl Solver {
         false
     }
 
-    /// Whether the stack of a set is unconstrained: wherever one of its rules ends, the middle can go on from every free state that
+    /// Return whether the stack of a set is unconstrained: wherever one of its rules ends, the middle can go on from every free state that
     /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
     pub(crate) fn is_unconstrained(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
@@ -180,7 +180,7 @@ impl Solver {
         true
     }
 
-    /// Whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
+    /// Return whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
     /// the file, by whichever rule the stack of a set may still be finished by, can always be followed by more of it.
     fn is_unconstrained_below(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
@@ -230,7 +230,7 @@ fn finished_at_first(context: Context<'_>, set: SetId) -> BitSet {
     finished.remove(&FIRST_SET).unwrap_or_else(|| BitSet::new(grammar.symbol_count()))
 }
 
-/// Whether a symbol is the first of some others, or comes after those that may be empty.
+/// Return whether a symbol is the first of some others, or comes after those that may be empty.
 fn can_begin(grammar: &Grammar, symbols: &[SymbolId], symbol: SymbolId) -> bool {
     for &first in symbols {
         if first == symbol {

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 pub(crate) type Passed = FxHashSet<(DotId, SourceId, NodeId)>;
 
 impl Charted {
-    /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as anything can ask for it. Walks stop
+    /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as anything can ask for it. Walks stop
     /// where earlier ones have passed.
     pub(super) fn begun(
         &self,
@@ -110,7 +110,7 @@ impl Walk<'_> {
         self.grammar.initial(self.grammar.next(dot)).contains(&dot)
     }
 
-    /// Takes up a dot at a node, where it is that of an item of the list or of one that begins the list there.
+    /// Take up a dot at a node, where it is that of an item of the list or of one that begins the list there.
     fn arrive(&mut self, dot: DotId, source: SourceId, node: NodeId, found: &mut Vec<NodeId>) {
         let (charted, grammar) = (self.charted, self.grammar);
         let place = charted.lattice.place(node).begun();

@@ -20,7 +20,7 @@ struct Around {
 }
 
 impl Chart<'_> {
-    /// Whether the text from a node to a position may be read as a mark there.
+    /// Return whether the text from a node to a position may be read as a mark there.
     pub(super) fn takes_mark(&mut self, id: NodeId, symbol: SymbolId, mark: Mark, end: u32) -> bool {
         let Some(position) = self.charted.lattice.place(id).position() else { return false };
         if !self.goes_on(symbol, end) {
@@ -49,7 +49,7 @@ impl Chart<'_> {
         self.lexed.slots.give(lexer, &text) == mark.slot
     }
 
-    /// Whether what R has next can come after a symbol: most names are none of those that are matched.
+    /// Return whether what R has next can come after a symbol: most names are none of those that are matched.
     fn goes_on(&self, symbol: SymbolId, end: u32) -> bool {
         let Some(position) = self.lexed.middle_position(end) else { return true };
         let Some((accept, _)) = self.lexed.symbol(position) else { return true };
@@ -57,7 +57,7 @@ impl Chart<'_> {
         next.into_iter().any(|next| self.language.grammar.is_adjacent(symbol, next))
     }
 
-    /// Whether a rule that began in the middle waits for a symbol at a node.
+    /// Return whether a rule that began in the middle waits for a symbol at a node.
     fn begins_before(&self, id: NodeId, symbol: SymbolId) -> bool {
         let Charted { lattice, parts, .. } = &*self.charted;
         lattice.parts(id).any(|(part, _)| !parts.get(part).waiting(&self.language.grammar, symbol).is_empty())
@@ -99,7 +99,7 @@ impl Chart<'_> {
         around
     }
 
-    /// Looks at an item: has its rule bound a text? If it has bound none, what it began as is added to `begun`.
+    /// Look at an item: has its rule bound a text? If it has bound none, what it began as is added to `begun`.
     fn look(
         &self,
         dot: DotId,

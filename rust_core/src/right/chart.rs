@@ -30,7 +30,7 @@ use crate::right::sets::{Content, slice_by};
 use crate::stop::poll;
 use rustc_hash::FxHashSet;
 
-/// Completes the sets of a lattice, and makes the nodes that are read to from them. Stops where a line has a column that the
+/// Complete the sets of a lattice, and makes the nodes that are read to from them. Stops where a line has a column that the
 /// classes do not foresee. `known` is empty.
 pub(super) fn parse(
     language: &Language,
@@ -84,7 +84,7 @@ impl Charted {
         }
     }
 
-    /// Forgets what only the making of the chart needs.
+    /// Forget what only the making of the chart needs.
     fn settle(&mut self) {
         self.lattice.settle();
         self.links.settle();
@@ -114,7 +114,7 @@ impl Charted {
         own.chain(linked)
     }
 
-    /// Adds moved dots that lists may begin with at a node: those of lists, or where something waits for their nonterminal that
+    /// Add moved dots that lists may begin with at a node: those of lists, or where something waits for their nonterminal that
     /// began in R, be it a list itself, those of the node.
     pub(super) fn begin_lone(
         &mut self,
@@ -161,7 +161,7 @@ impl Charted {
         Some(found)
     }
 
-    /// Whether anything can ask where one of some nonterminals began, if that is at a node: a rule that began before R, or a
+    /// Return whether anything can ask where one of some nonterminals began, if that is at a node: a rule that began before R, or a
     /// list.
     fn is_wanted(&self, id: NodeId, wanted: impl Fn(&Part) -> bool) -> bool {
         let asks = |(part, _): At<PartId>| wanted(self.parts.get(part));
@@ -184,7 +184,7 @@ pub(super) struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Completes a node's set and reads on from it.
+    /// Complete a node's set and reads on from it.
     fn process(&mut self, worker: &mut Worker, id: NodeId) {
         let pending = self.charted.lattice.take_pending(id);
         let is_read = pending.items.is_empty() && pending.chunks.is_empty();
@@ -209,7 +209,7 @@ impl Chart<'_> {
         self.read_on(id);
     }
 
-    /// Completes a node's set.
+    /// Complete a node's set.
     fn make(&mut self, worker: &mut Worker, id: NodeId, kind: Kind, pending: &Pending) {
         worker.begin();
         self.charted.parts.begin_set();
@@ -229,7 +229,7 @@ impl Chart<'_> {
         self.finish(worker, id, kind);
     }
 
-    /// Moves what waits for a symbol at a node and is taken. If that are all dots which are predicted there, they are left to
+    /// Move what waits for a symbol at a node and is taken. If that are all dots which are predicted there, they are left to
     /// completing the symbol.
     fn take(&mut self, worker: &mut Worker, Incoming { symbol, from, filter }: Incoming) {
         let grammar = &self.language.grammar;
@@ -285,7 +285,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Completes a nonterminal that began at a node, or a symbol read there, as far as it moves what is predicted; and what that
+    /// Complete a nonterminal that began at a node, or a symbol read there, as far as it moves what is predicted; and what that
     /// comes to, where it does nothing but complete another.
     fn complete(&mut self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
         let mut completed = (lhs, begun);
@@ -305,7 +305,7 @@ impl Chart<'_> {
         worker.ended.insert(completed);
     }
 
-    /// Completes one. If that is but completing another, then that is what is left to do.
+    /// Complete one. If that is but completing another, then that is what is left to do.
     fn complete_one(&mut self, worker: &mut Worker, (lhs, begun): (SymbolId, NodeId)) -> Option<(SymbolId, NodeId)> {
         let language = self.language;
         let grammar = &language.grammar;
@@ -357,7 +357,7 @@ impl Chart<'_> {
         None
     }
 
-    /// Moves what waits at a node and began in R over a nonterminal, and over all that this finishes there. If that is one
+    /// Move what waits at a node and began in R over a nonterminal, and over all that this finishes there. If that is one
     /// item, it is returned, moved, instead of being taken up.
     fn move_own(&self, worker: &mut Worker, begun: NodeId, lhs: SymbolId, link: &Link) -> Option<(DotId, OriginId)> {
         let grammar = &self.language.grammar;
@@ -400,7 +400,7 @@ impl Chart<'_> {
         first
     }
 
-    /// Puts a closed set into its node.
+    /// Put a closed set into its node.
     fn finish(&mut self, worker: &mut Worker, id: NodeId, kind: Kind) {
         let language = self.language;
         let grammar = &language.grammar;
@@ -451,7 +451,7 @@ impl Worker {
         }
     }
 
-    /// Takes up an item whose nullable symbols have been passed already.
+    /// Take up an item whose nullable symbols have been passed already.
     fn keep(&mut self, dot: DotId, origin: OriginId) {
         if self.seen.insert((dot, origin)) {
             self.set.items.push((dot, origin));

@@ -49,7 +49,7 @@ impl Measure {
         }
     }
 
-    /// Whether a line of such a column is foreseen.
+    /// Return whether a line of such a column is foreseen.
     fn foresees(self, column: Column) -> bool {
         match self {
             Self::Spaces => column.is_spaces(),
@@ -76,12 +76,12 @@ impl Measure {
         }
     }
 
-    /// Whether a column of this width need not be that of a line of it.
+    /// Return whether a column of this width need not be that of a line of it.
     fn has_other(self, width: u32) -> bool {
         width >= if self == Self::Tabs { 2 } else { 8 }
     }
 
-    /// Whether a column is a class of its own: one of spaces beside lines of tabs, since a backslash-newline fixes such columns
+    /// Return whether a column is a class of its own: one of spaces beside lines of tabs, since a backslash-newline fixes such columns
     /// and no others.
     fn is_alone(self, column: Column) -> bool {
         self == Self::Tabs && column.wide != 0 && column.is_spaces()
@@ -105,7 +105,7 @@ impl Classes {
         Self { lines, measure, surprised: false }
     }
 
-    /// Takes note of a line's column.
+    /// Take note of a line's column.
     pub(super) fn see(&mut self, line: Column) {
         self.surprised |= self.measure != Measure::Each && !self.lines.contains(&line);
     }
@@ -196,7 +196,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether the middle can give the indentation cut by the cursor this column, and by how few bytes.
+    /// Return whether the middle can give the indentation cut by the cursor this column, and by how few bytes.
     pub(super) fn fits(self, lexed: &Lexed, column: Column) -> Option<Cost> {
         if let Some(spaces) = self.spaces(lexed) {
             let before = Column { wide: column.wide.checked_sub(spaces)?, narrow: column.narrow.checked_sub(spaces)? };

@@ -35,7 +35,7 @@ pub(super) struct Crossings {
 }
 
 impl Crossings {
-    /// Finds them, and makes the nodes that they lead to.
+    /// Find them, and makes the nodes that they lead to.
     pub(super) fn find(lexed: &Lexed, lookahead: &Lookahead, lattice: &mut Lattice, classes: &mut Classes) -> Self {
         let language = lexed.language();
         let mut finder = Finder { language, lexed, lookahead, lattice, classes, found: Self::default() };
@@ -43,7 +43,7 @@ impl Crossings {
         finder.found
     }
 
-    /// Gives the first nodes the free items that the middle may have left in progress.
+    /// Give the first nodes the free items that the middle may have left in progress.
     pub(super) fn seed(&self, lexed: &Lexed, charted: &mut Charted, classes: &Classes) {
         let language = lexed.language();
         let free = &language.free;
@@ -100,7 +100,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Finds where the cursor can fall: boundaries and symbols cut in two, for every free state.
+    /// Find where the cursor can fall: boundaries and symbols cut in two, for every free state.
     fn cross(&mut self) {
         let (free, grammar) = (&self.language.free, &self.language.grammar);
         for from in free.states() {
@@ -262,7 +262,7 @@ fn begun_for(
     from_all.collect()
 }
 
-/// Whether what can come after a dot can come at a place; `next`: what R has there, if it is known.
+/// Return whether what can come after a dot can come at a place; `next`: what R has there, if it is known.
 fn stands_at(grammar: &Grammar, (place, next): (Place, Option<SymbolId>), dot: DotId) -> bool {
     if !grammar.has_modes() {
         return true;

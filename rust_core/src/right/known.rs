@@ -78,7 +78,7 @@ impl Offsets {
         Self { of: of.into(), order: order.into() }
     }
 
-    /// Whether others differ from each other as these do.
+    /// Return whether others differ from each other as these do.
     fn are_like(&self, others: &[Cost]) -> bool {
         let Some((&first, &other)) = self.of.first().zip(others.first()) else { return true };
         let by = other.wrapping_sub(first);
@@ -92,7 +92,7 @@ impl Offsets {
         })
     }
 
-    /// Whether all are near each other.
+    /// Return whether all are near each other.
     fn are_near(&self) -> bool {
         self.order.windows(2).all(|pair| self.of[pair[1] as usize] - self.of[pair[0] as usize] < FAR)
     }
@@ -120,7 +120,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Begins one for a node, and what is read into its set. `more` is what else is done to the set, if that is known.
+    /// Begin one for a node, and what is read into its set. `more` is what else is done to the set, if that is known.
     pub(super) fn begin(&mut self, lattice: &Lattice, node: NodeId, read: &[Incoming], more: Option<u32>) {
         self.seen.clear();
         self.offsets.clear();
@@ -159,7 +159,7 @@ impl Record {
         }
     }
 
-    /// Takes note of a node.
+    /// Take note of a node.
     fn look(&mut self, lattice: &Lattice, node: NodeId) {
         let seen = self.see(lattice, node);
         if self.seen.iter().all(|other| other.node != seen.node) {
@@ -284,7 +284,7 @@ pub(super) struct Known {
     outcomes: FxHashMap<Key, Vec<Outcome>>,
     count: usize,
     offsets: Vec<Cost>,
-    /// Whether reading a symbol from a set, in a line of a kind, leads anywhere.
+    /// True if reading a symbol from a set, in a line of a kind, leads anywhere.
     leads: FxHashMap<(RightSetId, SymbolId, ItemFilter, Begun), bool>,
     /// None are kept.
     is_off: bool,
@@ -293,7 +293,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Keeps nothing: every set is computed, for comparison.
+    /// Keep nothing: every set is computed, for comparison.
     #[cfg(test)]
     pub(super) fn off() -> Self {
         Self { is_off: true, ..Self::default() }
@@ -341,7 +341,7 @@ impl Known {
         Some(outcome.set)
     }
 
-    /// Keeps what was computed: a set, what is added to the costs of its groups, and the most that its parts cost more than
+    /// Keep what was computed: a set, what is added to the costs of its groups, and the most that its parts cost more than
     /// those that they follow from.
     pub(super) fn keep(
         &mut self,
@@ -387,7 +387,7 @@ impl Known {
         own.push(outcome);
     }
 
-    /// Whether reading a symbol leads anywhere, if that is known.
+    /// Return whether reading a symbol leads anywhere, if that is known.
     pub(super) fn leads(&self, key: (RightSetId, SymbolId, ItemFilter, Begun)) -> Option<bool> {
         self.leads.get(&key).copied()
     }

@@ -134,22 +134,22 @@ impl Lattice {
         self.kinds[node.kind.index()].at(node.position)
     }
 
-    /// Whether the file may begin at a node: nothing but blank lines stands before the cursor.
+    /// Return whether the file may begin at a node: nothing but blank lines stands before the cursor.
     pub(super) fn is_first(&self, id: NodeId) -> bool {
         self.node(id).state & FIRST != 0
     }
 
-    /// Whether the cursor may fall on a node.
+    /// Return whether the cursor may fall on a node.
     pub(super) fn is_crossed(&self, id: NodeId) -> bool {
         self.node(id).state & CROSSED != 0
     }
 
-    /// Lets the cursor fall on a node, which may be the beginning of the file.
+    /// Let the cursor fall on a node, which may be the beginning of the file.
     pub(super) fn cross(&mut self, id: NodeId, is_first: bool) {
         self.nodes.get_mut(id.index()).state |= if is_first { CROSSED | FIRST } else { CROSSED };
     }
 
-    /// Whether the set of a node is completed.
+    /// Return whether the set of a node is completed.
     pub(super) fn is_processed(&self, id: NodeId) -> bool {
         self.node(id).state & OPEN != OPEN
     }
@@ -183,7 +183,7 @@ impl Lattice {
         self.sets.get(self.node(id).set())
     }
 
-    /// Puts the completed set into a node, with what is added to the costs of each group of its parts.
+    /// Put the completed set into a node, with what is added to the costs of each group of its parts.
     pub(super) fn put(&mut self, id: NodeId, set: RightSetId, offsets: &[Cost]) {
         assert!(set.0 < OPEN, "sets fit 30 bits");
         debug_assert_eq!(self.sets.get(set).groups as usize, offsets.len());
@@ -197,7 +197,7 @@ impl Lattice {
         node.offset = offset;
     }
 
-    /// Counts what stands at a node.
+    /// Count what stands at a node.
     pub(super) fn count(&mut self, id: NodeId) {
         self.entries += self.sets.size(self.set_id(id));
     }
@@ -269,7 +269,7 @@ impl Lattice {
         self.pending.remove(&id).unwrap_or_default()
     }
 
-    /// Takes back what has been read.
+    /// Take back what has been read.
     pub(super) fn spare(&mut self, mut pending: Pending) {
         pending.items.clear();
         pending.chunks.clear();
@@ -277,7 +277,7 @@ impl Lattice {
         self.spare.push(pending);
     }
 
-    /// Adds an edge.
+    /// Add an edge.
     pub(super) fn connect(&mut self, symbol: SymbolId, from: NodeId, to: NodeId) {
         let last = &mut self.nodes.get_mut(to.index()).edges;
         self.edges.push(Edge { symbol, from, before: *last });
@@ -294,7 +294,7 @@ impl Lattice {
         })
     }
 
-    /// Forgets what only the making of the chart needs.
+    /// Forget what only the making of the chart needs.
     pub(super) fn settle(&mut self) {
         self.sets.settle();
         self.pending = FxHashMap::default();
@@ -329,7 +329,7 @@ impl Lattice {
         id
     }
 
-    /// Interns what a place is but for its position.
+    /// Intern what a place is but for its position.
     fn kind(&mut self, place: Place) -> KindId {
         let kinds = &mut self.kinds;
         *self.kind_ids.entry(place.at(0)).or_insert_with_key(|&place| {

@@ -134,12 +134,12 @@ impl Lexed {
         Some(SymbolId::from(self.language.lexer.lexemes(accept)[0]))
     }
 
-    /// Whether a position is the end of R.
+    /// Return whether a position is the end of R.
     pub(super) fn is_end(&self, position: u32) -> bool {
         position as usize == self.text.len()
     }
 
-    /// Lexes from a position to the end, or to where an earlier call has been.
+    /// Lex from a position to the end, or to where an earlier call has been.
     pub(super) fn lex(&mut self, predictions: &mut Predictions, start: u32) {
         let language = self.language.clone();
         let mut path: Vec<u32> = Vec::new();
@@ -182,7 +182,7 @@ impl Lexed {
         self.passed.get(&at).map_or(Some(end), |passed| passed.map(|(end, _)| end))
     }
 
-    /// Finds where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the
+    /// Find where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the
     /// modes inside are as the parser says. Of literals in literals the inner ones come first: where one does not end, neither
     /// does what it is in, so that none is read to R's end for each that is open there.
     fn pass(&mut self, predictions: &mut Predictions, at: usize, accept: AcceptId, end: u32) {
@@ -219,7 +219,7 @@ impl Lexed {
         Passing { start, begin, set, at: end as usize, open: 0, most: 0 }
     }
 
-    /// Reads the next lexeme of a literal.
+    /// Read the next lexeme of a literal.
     fn pass_on(&mut self, predictions: &mut Predictions, passing: &mut Passing) -> Passed {
         let Some(chart) = self.charts.get(&passing.begin) else { return Passed::All(None) };
         if passing.set == NO_SET {
@@ -264,7 +264,7 @@ impl Lexed {
         Passed::On
     }
 
-    /// Whether a lexeme begins in a literal what it begins by itself: then all of it is read alike. Where only some of the rules
+    /// Return whether a lexeme begins in a literal what it begins by itself: then all of it is read alike. Where only some of the rules
     /// that begin with it can stand there, the parser may direct the lexer into other modes.
     fn begins_the_same(&mut self, predictions: &mut Predictions, passing: &Passing, accept: AcceptId) -> bool {
         let language = &self.language;
@@ -323,7 +323,7 @@ impl Lexed {
         (column.wide <= limits::RIGHT_COLUMN).then_some((position, column))
     }
 
-    /// Walks over everything that can stand before a line's first symbol. Returns the symbol's position.
+    /// Walk over everything that can stand before a line's first symbol. Returns the symbol's position.
     fn scan_indentation(&self, position: u32, see: &mut dyn FnMut(Blank)) -> Option<u32> {
         let mut at = position;
         let mut newline_last = true;

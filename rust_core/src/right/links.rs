@@ -22,7 +22,7 @@ pub(super) struct Link {
     pub(super) predicts: Box<[u64]>,
     /// Bitset of the nonterminals that `dots` wait for.
     pub(super) waits: Box<[u64]>,
-    /// Whether any nonterminal is finished.
+    /// True if any nonterminal is finished.
     pub(super) finishes: bool,
 }
 
@@ -133,7 +133,7 @@ impl Links {
         (dots.into(), Some(id))
     }
 
-    /// Forgets what only the making of the chart needs.
+    /// Forget what only the making of the chart needs.
     pub(super) fn settle(&mut self) {
         self.ids = FxHashMap::default();
         self.readings = FxHashMap::default();

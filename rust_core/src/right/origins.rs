@@ -42,7 +42,7 @@ pub(super) struct Origins {
 pub(super) const NODES: u32 = 1 << 31;
 
 impl Origins {
-    /// Interns an origin; of several costs the least counts.
+    /// Intern an origin; of several costs the least counts.
     pub(super) fn intern(&mut self, origin: Origin, cost: Cost) -> OriginId {
         if let Origin { base: Base::Node(node), block: None } = origin {
             return Self::at_node(node);

@@ -66,27 +66,27 @@ impl Part {
         &self.items[begin..begin + length]
     }
 
-    /// Whether an item waits for a nonterminal.
+    /// Return whether an item waits for a nonterminal.
     pub(super) fn waits_for(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
         bits::contains(&self.waits, grammar.nonterminal_index(nonterminal))
     }
 
-    /// Whether an item waits for one of some nonterminals.
+    /// Return whether an item waits for one of some nonterminals.
     pub(super) fn waits_for_one(&self, nonterminals: &[u64]) -> bool {
         bits::meet(nonterminals, &self.waits)
     }
 
-    /// Whether an item of a list waits for one of some nonterminals.
+    /// Return whether an item of a list waits for one of some nonterminals.
     pub(super) fn waits_in_list(&self, nonterminals: &[u64]) -> bool {
         bits::meet(nonterminals, &self.waits_in_list)
     }
 
-    /// Adds the nonterminals that items of lists wait for.
+    /// Add the nonterminals that items of lists wait for.
     pub(super) fn add_waits_in_list(&self, found: &mut [u64]) {
         unite(found, &self.waits_in_list);
     }
 
-    /// Whether anything stands here.
+    /// Return whether anything stands here.
     pub(super) fn has_items(&self) -> bool {
         !self.items.is_empty()
     }
@@ -168,7 +168,7 @@ impl Parts {
         self.most_moved.saturating_add(self.most_closed)
     }
 
-    /// Says what is added to costs.
+    /// Say what is added to costs.
     fn add(&mut self, known: Option<At<ChunkId>>, offset: Cost) -> Option<At<ChunkId>> {
         let (chunk, least) = known?;
         self.most_moved = self.most_moved.max(least);
@@ -200,18 +200,18 @@ impl Parts {
         self.list(source).map(|list| list.begun)
     }
 
-    /// Whether a rule began with a list.
+    /// Return whether a rule began with a list.
     pub(super) fn is_list(&self, source: SourceId) -> bool {
         self.list(source).is_some()
     }
 
-    /// Interns what began in the middle.
+    /// Intern what began in the middle.
     pub(super) fn seed(&mut self, items: impl Iterator<Item = (DotId, FreeId, Cost)>) -> Option<At<ChunkId>> {
         let items = items.map(|(dot, from, cost)| (dot, SourceId::from(from), cost)).collect();
         self.chunk(Chunk { items, ended: Vec::new() })
     }
 
-    /// Interns the end of a nonterminal that began in the middle.
+    /// Intern the end of a nonterminal that began in the middle.
     pub(super) fn end(&mut self, symbol: SymbolId, from: FreeId, cost: Cost) -> Option<At<ChunkId>> {
         self.chunk(Chunk { items: Vec::new(), ended: vec![(symbol, SourceId::from(from), cost)] })
     }
@@ -340,7 +340,7 @@ impl Parts {
         Some((id, least))
     }
 
-    /// Whether a list begins at a place, for the items of one part.
+    /// Return whether a list begins at a place, for the items of one part.
     pub(super) fn begins(&self, grammar: &Grammar, source: SourceId, part: PartId, begun: Begun) -> bool {
         let Some(list) = self.list(source) else { return false };
         let part = &self.parts[part.index()];
@@ -417,7 +417,7 @@ impl Parts {
         self.part(grammar, items, completed)
     }
 
-    /// Interns what stands in a set, parted where its costs are far apart.
+    /// Intern what stands in a set, parted where its costs are far apart.
     fn part(
         &mut self,
         grammar: &Grammar,
@@ -483,7 +483,7 @@ impl Parts {
         id
     }
 
-    /// Forgets what only the making of the chart needs.
+    /// Forget what only the making of the chart needs.
     pub(super) fn settle(&mut self) {
         self.part_ids = FxHashMap::default();
         self.chunk_ids = FxHashMap::default();

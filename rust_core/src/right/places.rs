@@ -77,7 +77,7 @@ impl Place {
         }
     }
 
-    /// Whether it is inside of a literal that holds code.
+    /// Return whether it is inside of a literal that holds code.
     #[must_use]
     pub(super) fn is_in_literal(self) -> bool {
         matches!(self, Self::Nested { .. } | Self::Text { .. })
@@ -117,7 +117,7 @@ pub(super) enum ItemFilter {
 }
 
 impl ItemFilter {
-    /// Whether an item is filter, with its dot moved, whose rule began at a place (none in the middle).
+    /// Return whether an item is filter, with its dot moved, whose rule began at a place (none in the middle).
     pub(super) fn admits(self, grammar: &Grammar, dot: DotId, begun: Option<Begun>) -> bool {
         let modes = grammar.modes_after(dot);
         let goes_on = modes & grammar.code_modes() != 0;

@@ -41,7 +41,7 @@ pub(crate) struct Right {
 }
 
 impl Right {
-    /// Lexes and parses R from every boundary that the cursor can fall on.
+    /// Lex and parses R from every boundary that the cursor can fall on.
     #[must_use]
     pub(crate) fn open(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
         let in_classes = language.layout.is_none_or(|layout| layout.column_classes);
@@ -67,7 +67,7 @@ impl Right {
         right
     }
 
-    /// Opens R with columns in classes by a measure.
+    /// Open R with columns in classes by a measure.
     fn open_with(
         language: &Arc<Language>,
         predictions: &mut Predictions,
@@ -162,7 +162,7 @@ impl Right {
         self.charted.lattice.incoming(id)
     }
 
-    /// Adds the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R can
+    /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R can
     /// ask for it. A node may be added more than once.
     pub(crate) fn begun(&self, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
         self.begun_besides(symbol, nodes, &mut Passed::default(), found);
@@ -351,7 +351,7 @@ impl Right {
         }
     }
 
-    /// Whether a node stands before the line whose first symbol is at a position.
+    /// Return whether a node stands before the line whose first symbol is at a position.
     #[must_use]
     pub(crate) fn begins_line(&self, node: NodeId, position: u32) -> bool {
         match self.place(node) {
@@ -362,7 +362,7 @@ impl Right {
         }
     }
 
-    /// Whether the block popped by a DEDENT edge that starts at a node can have this column.
+    /// Return whether the block popped by a DEDENT edge that starts at a node can have this column.
     #[must_use]
     pub(crate) fn pops(&self, from: NodeId, column: Column) -> bool {
         let Place::Line { column: line, top, .. } = self.place(from) else { return false };

@@ -13,7 +13,7 @@ use crate::right::places::{Begun, ItemFilter, Place, Top};
 use std::cmp::Ordering;
 
 impl Chart<'_> {
-    /// Follows the symbols that can be read from a node.
+    /// Follow the symbols that can be read from a node.
     pub(super) fn read_on(&mut self, id: NodeId) {
         let language = self.language;
         match self.charted.lattice.place(id) {
@@ -48,7 +48,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Reads a symbol in a line, to wherever R can go on after it.
+    /// Read a symbol in a line, to wherever R can go on after it.
     fn read_symbol(&mut self, id: NodeId, accept: AcceptId, end: u32) {
         let language = self.language;
         let grammar = &language.grammar;
@@ -73,7 +73,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Reads a symbol after which code goes on.
+    /// Read a symbol after which code goes on.
     fn read_to_code(&mut self, id: NodeId, symbol: SymbolId, role: Role, end: u32) {
         let grammar = &self.language.grammar;
         let goes_on = ItemFilter::Modes(grammar.code_modes());
@@ -176,7 +176,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Reads a symbol for those of the items after it that are taken.
+    /// Read a symbol for those of the items after it that are taken.
     fn read_to(&mut self, id: NodeId, symbol: SymbolId, target: Place, filter: ItemFilter) {
         let lattice = &self.charted.lattice;
         let key = (lattice.set_id(id), symbol, filter, lattice.place(id).begun());
@@ -200,7 +200,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Whether anything waits for a symbol at a node and is taken.
+    /// Return whether anything waits for a symbol at a node and is taken.
     fn leads(&mut self, id: NodeId, symbol: SymbolId, filter: ItemFilter) -> bool {
         let grammar = &self.language.grammar;
         let charted = &mut *self.charted;
@@ -226,7 +226,7 @@ impl Chart<'_> {
         lattice.parts(id).any(|part| parts.moved(grammar, part, symbol, filter).is_some())
     }
 
-    /// Reads an INDENT in R: the block's columns go into the origins of its items.
+    /// Read an INDENT in R: the block's columns go into the origins of its items.
     fn read_indent(&mut self, id: NodeId, indent: SymbolId, target: Place, block: (Column, Column)) {
         let grammar = &self.language.grammar;
         let charted = &mut *self.charted;
@@ -253,7 +253,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Closes a block that was opened in R: its two columns say where to.
+    /// Close a block that was opened in R: its two columns say where to.
     fn read_dedent_in_right(&mut self, id: NodeId, dedent: SymbolId, line: (u32, Column), top: Column) {
         let grammar = &self.language.grammar;
         let (position, column) = line;
@@ -276,7 +276,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Closes a block that was opened in the middle, whose columns are free, for a further cost in bytes of middle. The
+    /// Close a block that was opened in the middle, whose columns are free, for a further cost in bytes of middle. The
     /// edge is kept for blocks of L as well.
     fn read_dedent_free(&mut self, id: NodeId, dedent: SymbolId, target: Place, further: Cost) {
         let Charted { lattice, parts, .. } = &mut *self.charted;

@@ -71,7 +71,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Puts the parts into groups.
+    /// Put the parts into groups.
     pub(super) fn group(&mut self) {
         self.parts.sort_unstable_by_key(|&(part, offset)| (offset, part));
         self.grouped.clear();
@@ -128,7 +128,7 @@ impl Sets {
         self.table.get(id.index())
     }
 
-    /// Interns the set of a node, whose parts are in groups.
+    /// Intern the set of a node, whose parts are in groups.
     pub(super) fn intern(
         &mut self,
         node: NodeId,
@@ -216,7 +216,7 @@ impl Sets {
         self.parts.get(self.get(set).parts)
     }
 
-    /// Forgets what only the making of the chart needs.
+    /// Forget what only the making of the chart needs.
     pub(super) fn settle(&mut self) {
         self.own = Runs::new();
         self.ids = FxHashMap::default();
@@ -225,13 +225,13 @@ impl Sets {
     }
 }
 
-/// Whether a node is named by its distance for another one.
+/// Return whether a node is named by its distance for another one.
 #[inline]
 pub(super) fn is_near(node: NodeId, other: NodeId) -> bool {
     node.0.wrapping_add(AHEAD).wrapping_sub(other.0) < AHEAD + NEAR
 }
 
-/// Names a node as its set does.
+/// Name a node as its set does.
 #[inline]
 fn near(node: NodeId, origin: OriginId) -> u32 {
     match Origins::node_of(origin) {
@@ -251,7 +251,7 @@ fn far(node: NodeId, origin: u32) -> OriginId {
     }
 }
 
-/// Names one node for another.
+/// Name one node for another.
 #[inline]
 pub(super) fn near_node(node: NodeId, other: NodeId) -> u32 {
     near(node, Origins::at_node(other))
@@ -270,7 +270,7 @@ pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: Sym
     &items[begin..begin + length]
 }
 
-/// Keeps where something is, which may mean to forget all others. Of two whose hashes happen to be the same, only the first is
+/// Keep where something is, which may mean to forget all others. Of two whose hashes happen to be the same, only the first is
 /// found again.
 fn keep<T>(ids: &mut FxHashMap<u32, T>, hash: u32, id: T) {
     if ids.len() >= LOOKED_AMONG {

@@ -133,7 +133,7 @@ fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compares R with one of which every set was computed: how many sets were found again, and how many there are.
+/// Compare R with one of which every set was computed: how many sets were found again, and how many there are.
 fn compare_with_plain(language: &Arc<Language>, text: &str) -> (usize, usize) {
     let right = Right::open(language, &mut Predictions::default(), text.as_bytes());
     let plain = Right::open_plainly(language, &mut Predictions::default(), text.as_bytes());

@@ -26,7 +26,7 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    /// Returns the secrets of a text that continues the last one, as ranges of bytes in their order.
+    /// Return the secrets of a text that continues the last one, as ranges of bytes in their order.
     pub(crate) fn ranges(&mut self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = 0;
@@ -42,7 +42,7 @@ impl Scanner {
         found
     }
 
-    /// Passes over a line that is not known: the next one may hold the value of its name.
+    /// Pass over a line that is not known: the next one may hold the value of its name.
     pub(crate) fn skip_line(&mut self) {
         if matches!(self.mode, Mode::Plain | Mode::Chained) {
             *self = Self { mode: Mode::Beside, lines: 0 };
@@ -125,7 +125,7 @@ const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
 const KEY_NAME: &str = "PRIVATE KEY";
 
-/// Returns whether a line looks like one of a key's block, in a string or not.
+/// Return whether a line looks like one of a key's block, in a string or not.
 fn is_key_line(line: &str) -> bool {
     let line = line.trim_matches(|char: char| "\"'`+,;\\ \t".contains(char));
     let line = line.strip_suffix("\\n").unwrap_or(line);
@@ -134,7 +134,7 @@ fn is_key_line(line: &str) -> bool {
         || line.chars().all(|char| char.is_ascii_alphanumeric() || "+/=".contains(char))
 }
 
-/// Sorts the ranges from the given one on, and joins those that overlap.
+/// Sort the ranges from the given one on, and joins those that overlap.
 fn tidy(found: &mut Vec<Range<usize>>, from: usize) {
     if found.len() < from + 2 {
         return;

@@ -130,7 +130,7 @@ const FILES: [&str; 21] = [
     "id_rsa*",
 ];
 
-/// Returns whether a file is made for secrets, by its name.
+/// Return whether a file is made for secrets, by its name.
 pub fn is_made_for_secrets(name: &str) -> bool {
     let name = name.to_lowercase();
     FILES.iter().any(|file| match (file.strip_prefix('*'), file.strip_suffix('*')) {
@@ -150,7 +150,7 @@ pub(crate) enum Strength {
     Weak,
 }
 
-/// Returns whether a text holds the beginning of a secret's name, in any case. Most texts hold none, so this test comes
+/// Return whether a text holds the beginning of a secret's name, in any case. Most texts hold none, so this test comes
 /// before the slower ones.
 pub(crate) fn may_name(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -171,7 +171,7 @@ pub(crate) fn may_name(text: &str) -> bool {
     })
 }
 
-/// Returns how surely a word names a secret; None where it does not.
+/// Return how surely a word names a secret; None where it does not.
 pub(crate) fn strength(word: &str) -> Option<Strength> {
     if word.len() < 2 || word.len() > 100 || !may_name(word) {
         return None;
@@ -200,7 +200,7 @@ pub(crate) fn strength(word: &str) -> Option<Strength> {
     (word.contains("_key") || word.contains("Key")).then_some(Strength::Weak)
 }
 
-/// Returns whether a word names a secret so surely that other strings of its line may be the secret.
+/// Return whether a word names a secret so surely that other strings of its line may be the secret.
 pub(crate) fn is_sure(word: &str) -> bool {
     if !may_name(word) {
         return false;
@@ -214,7 +214,7 @@ pub(crate) fn is_sure(word: &str) -> bool {
     small != "auth" && strength(word).is_some_and(|strength| strength != Strength::Weak) && !is_about()
 }
 
-/// Returns the name of a field, a header, or an option, without its marks; None where a text is no name.
+/// Return the name of a field, a header, or an option, without its marks; None where a text is no name.
 fn bare_name(text: &str) -> Option<String> {
     if !may_name(text) {
         return None;
@@ -235,23 +235,23 @@ fn bare_name(text: &str) -> Option<String> {
     Some(format!("{}{last}", before.unwrap_or_default()).replace('-', "_"))
 }
 
-/// Returns how surely a string names a secret as a field, a header, or an option; None where it does not.
+/// Return how surely a string names a secret as a field, a header, or an option; None where it does not.
 pub(crate) fn name_in(text: &str) -> Option<Strength> {
     let name = bare_name(text)?;
     if matches!(name.as_str(), "pass" | "Pass") { Some(Strength::Strong) } else { strength(&name) }
 }
 
-/// Returns whether a string is the sure name of a secret.
+/// Return whether a string is the sure name of a secret.
 pub(crate) fn is_sure_name(text: &str) -> bool {
     bare_name(text).is_some_and(|name| is_sure(&name))
 }
 
-/// Returns whether a text holds the name of a secret as a word.
+/// Return whether a text holds the name of a secret as a word.
 pub(crate) fn holds_name(text: &str) -> bool {
     text.split(|char: char| !is_word(char) && char != '-').any(|word| name_in(word).is_some())
 }
 
-/// Returns whether calls and records use a word to name their value.
+/// Return whether calls and records use a word to name their value.
 pub(crate) fn is_value_name(word: &str) -> bool {
     let small = word.to_ascii_lowercase();
     matches!(small.as_str(), "v" | "val") || VALUES.iter().any(|part| small.contains(part))

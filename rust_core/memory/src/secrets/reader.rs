@@ -142,7 +142,7 @@ pub(crate) struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// Reads on at a place of a line, in the value of a secret's name where a number of brackets is inherited.
+    /// Read on at a place of a line, in the value of a secret's name where a number of brackets is inherited.
     pub(crate) fn new(line: &'t str, at: usize, inherited: Option<u16>) -> Self {
         Self {
             line,
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Collects the secrets of the line. `beside`: the number of lines since a secret's name, where its value may be
+    /// Collect the secrets of the line. `beside`: the number of lines since a secret's name, where its value may be
     /// here.
     pub(crate) fn read(&mut self, beside: Option<u8>, found: &mut Vec<Range<usize>>) {
         while let Some(char) = self.line[self.at..].chars().next() {
@@ -302,7 +302,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Begins a value after the sign behind its name, with at most so many words between them.
+    /// Begin a value after the sign behind its name, with at most so many words between them.
     fn arm(&mut self, words: usize, assigns: bool) {
         self.key = Some(self.term);
         self.field = self.key;
@@ -395,7 +395,7 @@ impl<'t> Reader<'t> {
         self.last = quote;
     }
 
-    /// Takes note of a string that is the name of a secret.
+    /// Take note of a string that is the name of a secret.
     fn name_string(&mut self, text: &str, before: char, is_looked_up: bool) {
         if self.told.is_none() && has_place(text) {
             self.told = Some((self.quoted.len() + 1, self.depth));
@@ -421,7 +421,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Finds the other strings of a line that names a secret.
+    /// Find the other strings of a line that names a secret.
     fn others(&mut self, beside: Option<u8>, found: &mut Vec<Range<usize>>) {
         self.commented = self.comment.is_some_and(|at| names(&self.line[at..]).next().is_some());
         let told = self.told.is_some() || self.commented || beside == Some(0);
@@ -455,7 +455,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns the value of a line that is a record's field `value` alone: the name of the secret may follow.
+    /// Return the value of a line that is a record's field `value` alone: the name of the secret may follow.
     fn lone_value(&self) -> Option<Range<usize>> {
         let value = self.quoted.last().filter(|one| !one.cut && !one.content.is_empty() && self.quoted.len() <= 2)?;
         let key = value.key.filter(|key| VALUES.contains(&key.to_ascii_lowercase().as_str()))?;
@@ -464,14 +464,14 @@ impl<'t> Reader<'t> {
         after.starts_with(':').then(|| value.content.clone())
     }
 
-    /// Returns whether the strings are a list of names without values.
+    /// Return whether the strings are a list of names without values.
     fn is_list_of_names(&self) -> bool {
         let text = |one: &Quoted<'_>| &self.line[one.content.clone()];
         let is_name = |one: &Quoted<'_>| one.key.is_none() && is_plain_name(text(one));
         !self.paired && !self.loose && self.quoted.len() >= 3 && self.quoted.iter().all(is_name)
     }
 
-    /// Returns the state in which the next line begins.
+    /// Return the state in which the next line begins.
     pub(crate) fn next(&self) -> Mode {
         if let Some(quote) = self.unclosed {
             return Mode::Text(quote);
@@ -490,7 +490,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Returns whether the line gives the name of a secret, and the value is to follow.
+    /// Return whether the line gives the name of a secret, and the value is to follow.
     fn is_told_alone(&self) -> bool {
         let is_mark = |char: char| is_blank(char) || "#/*-".contains(char);
         if self.commented && self.comment.is_some_and(|at| self.line[..at].chars().all(is_mark)) {
@@ -511,13 +511,13 @@ impl<'t> Reader<'t> {
             && is_sure(self.word)
     }
 
-    /// Returns whether the line closes more brackets than it opens, or has a string that is a secret.
+    /// Return whether the line closes more brackets than it opens, or has a string that is a secret.
     pub(crate) fn ends_beside(&self) -> bool {
         self.depth < 0 || self.quoted.iter().any(|one| one.cut)
     }
 }
 
-/// Returns whether a text behind a name makes the name that of a value: an assignment, or a colon.
+/// Return whether a text behind a name makes the name that of a value: an assignment, or a colon.
 fn is_key(rest: &str) -> bool {
     let rest = rest.trim_start_matches(is_blank);
     match rest.chars().next() {
@@ -527,7 +527,7 @@ fn is_key(rest: &str) -> bool {
     }
 }
 
-/// Returns where a string ends, from its first character on; a backslash escapes the next one.
+/// Return where a string ends, from its first character on; a backslash escapes the next one.
 fn end_of(text: &str, quote: &str) -> Option<usize> {
     let mut at = 0;
     let bytes = text.as_bytes();
@@ -543,24 +543,24 @@ fn end_of(text: &str, quote: &str) -> Option<usize> {
     None
 }
 
-/// Returns whether a field of this name may hold the name of a secret.
+/// Return whether a field of this name may hold the name of a secret.
 fn names_a_name(key: &str) -> bool {
     let small = key.to_ascii_lowercase();
     NAMING.iter().any(|part| small.contains(part))
 }
 
-/// Returns whether a call or a table of this name takes names as arguments.
+/// Return whether a call or a table of this name takes names as arguments.
 fn is_lookup(word: &str) -> bool {
     let small = word.to_ascii_lowercase();
     LOOKUPS.iter().any(|part| small.contains(part))
 }
 
-/// Returns whether a text is a name without digits.
+/// Return whether a text is a name without digits.
 fn is_plain_name(text: &str) -> bool {
     text.chars().all(|char| char.is_alphabetic() || "_-.".contains(char))
 }
 
-/// Returns whether a text has at most one letter or digit besides escapes.
+/// Return whether a text has at most one letter or digit besides escapes.
 fn says_nothing(text: &str) -> bool {
     let escapes = text.matches('\\').count();
     text.chars().filter(|char| char.is_alphanumeric()).count() < 2 + escapes

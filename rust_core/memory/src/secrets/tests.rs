@@ -3,7 +3,7 @@ use crate::secrets::is_made_for_secrets;
 use std::fs;
 use std::path::Path;
 
-/// Returns the texts of the secrets.
+/// Return the texts of the secrets.
 fn secrets(text: &str) -> Vec<&str> {
     Scanner::default().ranges(text).into_iter().map(|range| &text[range]).collect()
 }

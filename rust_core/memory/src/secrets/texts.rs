@@ -56,7 +56,7 @@ const TOLD_BYTES: usize = 40;
 /// Words between a secret's name and its value in prose.
 const TELLING: [&str; 3] = ["is", "was", "->"];
 
-/// Returns whether a text is made of words in one case.
+/// Return whether a text is made of words in one case.
 pub(crate) fn is_words(text: &str) -> bool {
     let is_word = |word: &str| {
         let letters = || word.chars();
@@ -68,12 +68,12 @@ pub(crate) fn is_words(text: &str) -> bool {
     text.chars().all(is_letter) && text.split(|char: char| !char.is_alphabetic()).all(is_word)
 }
 
-/// Returns whether a value stands for another one, as variables and placeholders do.
+/// Return whether a value stands for another one, as variables and placeholders do.
 fn is_told(value: &str) -> bool {
     value.starts_with(['{', '%', '$', '[', '(', '*', '.', '<'])
 }
 
-/// Finds secrets in a string that is no secret as a whole, and in a comment.
+/// Find secrets in a string that is no secret as a whole, and in a comment.
 pub(crate) fn inside(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     // An account before a host without a scheme: `name:password@host`.
     let account = text.split(|char: char| is_blank(char) || char == '/').next().unwrap_or_default();
@@ -123,7 +123,7 @@ pub(crate) fn inside(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds secrets in the addresses of a text: accounts, parameters, and hooks.
+/// Find secrets in the addresses of a text: accounts, parameters, and hooks.
 fn addresses(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     for (at, _) in text.match_indices("://") {
         let from = at + 3;
@@ -157,7 +157,7 @@ fn addresses(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds secrets between tags: `<password>value</password>`.
+/// Find secrets between tags: `<password>value</password>`.
 fn elements(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     for (end, _) in text.match_indices("</").filter(|_| may_name(text)) {
         let Some(from) = text[..end].rfind('>').map(|at| at + 1) else { continue };
@@ -168,7 +168,7 @@ fn elements(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns the names of secrets in prose, `API key` among them, with the places where they end.
+/// Return the names of secrets in prose, `API key` among them, with the places where they end.
 pub(crate) fn names(text: &str) -> impl Iterator<Item = (String, usize)> {
     let is_part = |char: char| is_word(char) || char == '-';
     let mut at = if may_name(text) { 0 } else { text.len() };
@@ -193,7 +193,7 @@ pub(crate) fn names(text: &str) -> impl Iterator<Item = (String, usize)> {
     })
 }
 
-/// Returns whether a text has a place for a secret behind its name: `password=%s`.
+/// Return whether a text has a place for a secret behind its name: `password=%s`.
 pub(crate) fn has_place(text: &str) -> bool {
     names(text).any(|(_, end)| {
         let value = text[end..].strip_prefix([':', '=']).map(|value| value.trim_start_matches(is_blank));
@@ -201,7 +201,7 @@ pub(crate) fn has_place(text: &str) -> bool {
     })
 }
 
-/// Returns the value that prose tells behind a secret's name: after a sign, or after `is`.
+/// Return the value that prose tells behind a secret's name: after a sign, or after `is`.
 fn told_value(name: &str, after: &str) -> Option<Range<usize>> {
     let bare = after.trim_start_matches(|char: char| is_blank(char) || "\"'`".contains(char));
     let is_strong = strength(name) == Some(Strength::Strong);
@@ -220,7 +220,7 @@ fn told_value(name: &str, after: &str) -> Option<Range<usize>> {
     (!value.is_empty()).then_some(start..start + value.len())
 }
 
-/// Finds secrets in a comment: what it says of a secret's name, and mixed words beside one.
+/// Find secrets in a comment: what it says of a secret's name, and mixed words beside one.
 pub(crate) fn comment(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     inside(text, start, found);
     for (name, end) in names(text) {
@@ -231,7 +231,7 @@ pub(crate) fn comment(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds words of letters and digits as in keys, in a text that names a secret.
+/// Find words of letters and digits as in keys, in a text that names a secret.
 fn mixed(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     let mut at = 0;
     while let Some(begin) = text[at..].find(is_word).map(|begin| at + begin) {
@@ -246,7 +246,7 @@ fn mixed(text: &str, start: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds the passwords of commands in a line, in strings or not.
+/// Find the passwords of commands in a line, in strings or not.
 pub(crate) fn commands(line: &str, found: &mut Vec<Range<usize>>) {
     addresses(line, 0, found);
     elements(line, 0, found);
@@ -301,7 +301,7 @@ pub(crate) fn commands(line: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds the passwords that statements of databases set: `IDENTIFIED BY 'password'`.
+/// Find the passwords that statements of databases set: `IDENTIFIED BY 'password'`.
 fn databases(line: &str, found: &mut Vec<Range<usize>>) {
     if !may_name(line) && !line.contains("dentified") && !line.contains("DENTIFIED") {
         return;
@@ -324,7 +324,7 @@ fn databases(line: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Finds the value of a setting without quotes, which is a line's only word: `DB_PASSWORD=value`. `beside`: the line
+/// Find the value of a setting without quotes, which is a line's only word: `DB_PASSWORD=value`. `beside`: the line
 /// follows one with a secret's name.
 pub(crate) fn setting(line: &str, beside: bool, found: &mut Vec<Range<usize>>) {
     let bare = line.trim().trim_start_matches("- ");

@@ -52,7 +52,7 @@ pub(crate) struct Built {
     pub runs: Vec<Run>,
 }
 
-/// Builds the table from every state of the lexer, on some threads.
+/// Build the table from every state of the lexer, on some threads.
 ///
 /// The caller's thread only waits. Were it one of another pool, such as the one that fills batches of masks, and asked ours itself,
 /// it would take up other work of its own pool meanwhile: another mask, which waits for the table that is being built.
@@ -68,7 +68,7 @@ pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usi
     })
 }
 
-/// Builds the table, on several threads only from one that is in no pool.
+/// Build the table, on several threads only from one that is in no pool.
 fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     let workers = Workers::new(threads);
     let context = Context::new(language, vocabulary);

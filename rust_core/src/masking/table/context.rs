@@ -85,24 +85,24 @@ impl<'a> Context<'a> {
         bits::ones(self.modes_after[accept.index()]).map(ModeId::from_index)
     }
 
-    /// Whether a symbol in progress can still become one that may come after another.
+    /// Return whether a symbol in progress can still become one that may come after another.
     pub(crate) fn can_follow(&self, after: AcceptId, state: StateId) -> bool {
         let live = self.language.lexer.live_mask(state);
         bits::meet(self.follow[after.index()].words(), live)
     }
 
-    /// Whether an accept set may come after another.
+    /// Return whether an accept set may come after another.
     pub(crate) fn can_follow_as(&self, after: AcceptId, accept: AcceptId) -> bool {
         self.follow[after.index()].contains(accept.index())
     }
 
-    /// Whether a symbol in progress is a comment or a line join: the line has no symbol yet.
+    /// Return whether a symbol in progress is a comment or a line join: the line has no symbol yet.
     pub(crate) fn is_trivia(&self, state: StateId) -> bool {
         let trivia = |accept| matches!(self.language.accept_role(accept), Role::Comment | Role::Join);
         self.language.lexer.live(state).all(trivia)
     }
 
-    /// Whether a guard can go on for as long as it likes without accepting.
+    /// Return whether a guard can go on for as long as it likes without accepting.
     pub(crate) fn runs_on(&self, guard: StateId) -> bool {
         let lexer = &self.language.lexer;
         let representatives = lexer.representatives();
@@ -123,7 +123,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether a symbol in progress leaves the mode in force: it begins one, or may be ignored, or a newline.
+/// Return whether a symbol in progress leaves the mode in force: it begins one, or may be ignored, or a newline.
 pub(crate) fn passes(language: &Definition, state: StateId) -> bool {
     let passing = |accept| {
         let role = language.accept_role(accept);

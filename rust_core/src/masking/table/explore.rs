@@ -263,7 +263,7 @@ impl Reader for Explorer<'_> {
         None
     }
 
-    /// Whether brackets are open may not be known: then the newline is both ignored and read.
+    /// Return whether brackets are open may not be known: then the newline is both ignored and read.
     fn end_line(
         &mut self,
         branch: Configuration,

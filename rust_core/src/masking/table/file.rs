@@ -103,7 +103,7 @@ pub enum TokenSet<'a> {
 }
 
 impl TokenSet<'_> {
-    /// Goes through the tokens.
+    /// Go through the tokens.
     pub fn for_each(self, mut each: impl FnMut(TokenId)) {
         match self {
             Self::Sparse(tokens) => tokens.iter().for_each(|&token| each(TokenId(token))),
@@ -113,7 +113,7 @@ impl TokenSet<'_> {
         }
     }
 
-    /// Adds the tokens to a packed mask.
+    /// Add the tokens to a packed mask.
     #[inline]
     pub fn add_to(self, words: &mut [u32]) {
         match self {
@@ -137,7 +137,7 @@ pub struct Ending {
 }
 
 impl Spanner {
-    /// Builds the table.
+    /// Build the table.
     #[must_use]
     pub fn build(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Self {
         let built = build::build(language, vocabulary, threads);
@@ -145,7 +145,7 @@ impl Spanner {
         Self::read(Words::Owned(words), language, vocabulary).expect("what was laid out is read")
     }
 
-    /// Maps a table from a file.
+    /// Map a table from a file.
     ///
     /// # Errors
     /// The file is missing, damaged, or of another language, vocabulary or version: it is to be built again.
@@ -166,7 +166,7 @@ impl Spanner {
             .ok_or_else(|| damaged("the token table is damaged, or another's".into()))
     }
 
-    /// Writes the table to a file, whole or not at all.
+    /// Write the table to a file, whole or not at all.
     ///
     /// # Errors
     /// The file cannot be written.
