@@ -1,17 +1,17 @@
 //! Matchers: a state moved by the tokens of a vocabulary.
 
 use crate::bits::{contains, insert, remove};
-use crate::completing::landing::Search;
-use crate::completing::plan::{Outcome, Plan};
+use crate::diagnostics::inside::Inside;
 use crate::engine::branch::Branch;
 use crate::error::{Error, ErrorKind};
-use crate::explaining::inside::Inside;
 use crate::ids::TokenId;
 use crate::limits;
 use crate::masking::cache::MaskCache;
 use crate::masking::plain::mask_words;
 use crate::masking::tables::Tables;
 use crate::masking::vocabulary::Vocabulary;
+use crate::planning::landing::Search;
+use crate::planning::plan::{Outcome, Plan};
 use crate::state::State;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -213,7 +213,7 @@ impl Matcher {
         None
     }
 
-    /// How the middle can end (see [`crate::completing::plan`]); `enough` tokens will do, though fewer may.
+    /// How the middle can end (see [`crate::planning::plan`]); `enough` tokens will do, though fewer may.
     pub fn landing(&mut self, enough: usize) -> Outcome {
         if self.ended {
             return Outcome::Plan(Plan::default());

@@ -1,12 +1,12 @@
 //! Sessions: what one pair of contexts allows.
 
+use crate::diagnostics::constructs::{self, LastSeen};
+use crate::diagnostics::inside::{Inside, inside_all};
+use crate::diagnostics::quotient;
+use crate::diagnostics::reach::right_reach;
 use crate::engine::branch::Branch;
 use crate::engine::parser::Parser;
 use crate::engine::verdicts::Engine;
-use crate::explaining::constructs::{self, LastSeen};
-use crate::explaining::inside::{Inside, inside_all};
-use crate::explaining::quotient;
-use crate::explaining::reach::right_reach;
 use crate::language::compiled::Language;
 use crate::language::definition::Floor;
 use crate::limits;

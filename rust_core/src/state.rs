@@ -1,12 +1,9 @@
 //! States: a middle in progress.
 
-use crate::completing::landing::{self, Search};
-use crate::completing::plan::{Outcome, Plan};
-use crate::completing::shortest;
+use crate::diagnostics::expected;
+use crate::diagnostics::inside::{Inside, inside_all};
 use crate::engine::branch::Branch;
 use crate::error::{Error, ErrorKind};
-use crate::explaining::expected;
-use crate::explaining::inside::{Inside, inside_all};
 use crate::ids::TokenId;
 use crate::language::compiled::Language;
 use crate::language::spelling::Spelling;
@@ -17,6 +14,9 @@ use crate::masking::plain::{self, Recognizer};
 use crate::masking::tables::Tables;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
+use crate::planning::landing::{self, Search};
+use crate::planning::plan::{Outcome, Plan};
+use crate::planning::shortest;
 use crate::session::{Guarantee, Session};
 use std::sync::Arc;
 

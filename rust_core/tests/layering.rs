@@ -23,8 +23,8 @@ const LAYERS: [&str; 22] = [
     "requirement",
     "engine",
     "masking",
-    "explaining",
-    "completing",
+    "diagnostics",
+    "planning",
     "session",
     "state",
     "matcher",
@@ -227,7 +227,7 @@ fn the_engine_knows_no_masks_and_no_sessions() {
     let engine = uses.iter().filter(|(module, _)| layer(module) == "engine");
     let used: BTreeSet<&str> = engine.flat_map(|(_, used)| used.iter().map(|one| layer(one))).collect();
     assert!(used.contains("right"), "{used:?}");
-    assert!(used.is_disjoint(&BTreeSet::from(["masking", "completing", "explaining", "session", "state", "matcher"])));
+    assert!(used.is_disjoint(&BTreeSet::from(["masking", "planning", "diagnostics", "session", "state", "matcher"])));
 }
 
 #[test]

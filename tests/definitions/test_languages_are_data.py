@@ -34,7 +34,7 @@ OF_ONE_LANGUAGE = {
 """Parts of the package that are about one language by their purpose, each with what that is."""
 
 ALLOWED = {
-    ("rust_core/src/completing", "_"): "a character of names in any language, as letters and digits are",
+    ("rust_core/src/planning", "_"): "a character of names in any language, as letters and digits are",
     ("fim_server/server", "_"): "the same",
     ("fim_server/decoding", "_"): "the same",
     ("fim_server/language", "_"): "the same",
@@ -43,8 +43,8 @@ ALLOWED = {
     ("rust_core/src/language", "!"): "the first printable character of ASCII but the blank",
     ("rust_core/src/language", "x"): "the letter that stands for any, where a language names none",
     ("rust_core/src/language", "~"): "the last printable character of ASCII",
-    ("rust_core/src/explaining", "{}…"): "a format",
-    ("rust_core/src/explaining", "{} ::= {}"): "a format: a rule of BNF",
+    ("rust_core/src/diagnostics", "{}…"): "a format",
+    ("rust_core/src/diagnostics", "{} ::= {}"): "a format: a rule of BNF",
     ("rust_core/src/grammar", "{"): "what Lark puts between a template's name and its arguments",
     ("fim_server/cli", "[]"): "around an IPv6 address",
     ("fim_server/cli", "--from"): "an option",

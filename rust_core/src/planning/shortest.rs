@@ -4,11 +4,11 @@
 //! text, separators between words, and a block's indentation where R names its column; it never exceeds the truth, so the
 //! first whole branch taken off the queue is a shortest one.
 
-use crate::completing::search::{self, Step, Steps};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
 use crate::language::free::Cost;
+use crate::planning::search::{self, Step, Steps};
 use rustc_hash::FxHashMap;
 
 /// A shortest further middle from any of the branches; `None` if there is none at all.

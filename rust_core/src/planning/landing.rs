@@ -1,15 +1,15 @@
 //! How a middle can end in a few tokens: plans that are known are tried, then searches, then whole lines.
 
 use crate::bits::{contains, remove};
-use crate::completing::known::Known;
-use crate::completing::plan::{self, Outcome, Plan};
-use crate::completing::{lines, short, shortest};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
 use crate::masking::plain::Recognizer;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
+use crate::planning::known::Known;
+use crate::planning::plan::{self, Outcome, Plan};
+use crate::planning::{lines, short, shortest};
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
 

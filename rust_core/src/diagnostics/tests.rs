@@ -1,8 +1,8 @@
 //! What is told of a cursor, against all short middles.
 
+use crate::diagnostics::expected::{expected, open_rules};
+use crate::diagnostics::inside::{Inside, inside_all};
 use crate::engine::verdicts::Engine;
-use crate::explaining::expected::{expected, open_rules};
-use crate::explaining::inside::{Inside, inside_all};
 use crate::test_languages::{Twin, blocks, compile, stepped, strings, sums, texts};
 use std::collections::BTreeSet;
 

@@ -4,9 +4,6 @@
 //! of them. So what a search has found out is kept for the next ones, and a mask costs a look at each branch that any of them
 //! comes to, not one for each of them.
 
-use crate::completing::right_text::{first_word, is_word, returns};
-use crate::completing::search::Step;
-use crate::completing::shortest;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::ids::{AcceptId, StateId};
@@ -16,6 +13,9 @@ use crate::language::spelling::{BracketKind, Spelling};
 use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::limits;
+use crate::planning::right_text::{first_word, is_word, returns};
+use crate::planning::search::Step;
+use crate::planning::shortest;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

@@ -1,11 +1,5 @@
 //! Searches for texts that complete a middle, against all short ones.
 
-use crate::completing::known::Known;
-use crate::completing::landing::{Search, land, restrict_sharing};
-use crate::completing::plan::{Outcome, Plan, completes};
-use crate::completing::search::{Step, Steps, search};
-use crate::completing::short::short_completion;
-use crate::completing::shortest::{Bytes, shortest_completion};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::ErrorKind;
@@ -15,6 +9,12 @@ use crate::language::free::{Cost, INFINITE};
 use crate::language::shape::Shape;
 use crate::limits::LANDING_EXPANSIONS;
 use crate::masking::vocabulary::Vocabulary;
+use crate::planning::known::Known;
+use crate::planning::landing::{Search, land, restrict_sharing};
+use crate::planning::plan::{Outcome, Plan, completes};
+use crate::planning::search::{Step, Steps, search};
+use crate::planning::short::short_completion;
+use crate::planning::shortest::{Bytes, shortest_completion};
 use crate::test_languages::{Random, Twin, blocks, compile, define, sums, texts, words};
 use std::sync::Arc;
 

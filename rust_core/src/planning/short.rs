@@ -1,20 +1,16 @@
 //! Short completions that are found soon: what landing plans are made of.
 //!
-//! The search of [`crate::completing::shortest`] with fewer ways to go on, and counting what costs tokens. By bytes, all names of one letter
+//! The search of [`crate::planning::shortest`] with fewer ways to go on, and counting what costs tokens. By bytes, all names of one letter
 //! are different, and so are all columns of a line; here a symbol of several letters is one step (`x` for any name), a line
 //! begins only at columns that mean something, and none is joined to the next by a backslash. No comment is begun, which would
 //! swallow the rest of the cursor's line: a program still, but not the user's. Blanks of an indentation cost nothing, since
 //! tokenizers have many of them in one token. States that have as many brackets open as R closes come first. So what is found is
 //! short, but need not be the shortest.
 
-use crate::completing::known::{Known, WORD, Words};
-use crate::completing::right_text::is_word;
-use crate::completing::search::{self, Step};
-use crate::completing::shortest::Bytes;
+use crate::diagnostics::inside::{Inside, inside};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::error::Error;
-use crate::explaining::inside::{Inside, inside};
 use crate::ids::{SetId, SymbolId};
 use crate::language::free::{Cost, INFINITE};
 use crate::language::spelling::BracketKind;
@@ -22,6 +18,10 @@ use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::Role;
 use crate::limits;
+use crate::planning::known::{Known, WORD, Words};
+use crate::planning::right_text::is_word;
+use crate::planning::search::{self, Step};
+use crate::planning::shortest::Bytes;
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@
 //! lines that open them anew, one for each column that R comes back to. A search by words does not find those soon, since its bound is
 //! cut short. Here they are put together from the language's `block_lines` and tried.
 
-use crate::completing::known::Known;
-use crate::completing::{right_text, short};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::language::spelling::{BlockLine, Spelling};
 use crate::limits;
+use crate::planning::known::Known;
+use crate::planning::{right_text, short};
 use std::sync::Arc;
 
 /// What the cursor's own line begins with: nothing, or a statement; or what a search finds; or a comment that takes in the rest of
