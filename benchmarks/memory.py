@@ -21,7 +21,7 @@ from benchmarks.options import positive_count
 from benchmarks.report import DONE, machine, percentiles, progress_for, publish, setting_lines, shown
 from fim_server._core import ProjectMemory
 from fim_server.errors import BenchError
-from fim_server.memory.continuations import Offer, ranked
+from fim_server.memory.continuations import ScoredContinuation, ranked
 from fim_server.memory.memory import LOOKED_AT
 from fim_server.memory.weights import fitted_weights
 from fim_server.text.terminal import Progress, Table
@@ -84,7 +84,7 @@ class Asked:
     whole_right: bool
 
 
-def judged(cursor: Cursor, offer: Offer) -> Asked:
+def judged(cursor: Cursor, offer: ScoredContinuation) -> Asked:
     """The best offer at a cursor, beside what was typed there; an offer at a line's end is wrong."""
     text, truth = offer.text.rstrip(), cursor.truth.rstrip()
     first = bool(truth) and first_of(offer.text) == first_of(cursor.truth)

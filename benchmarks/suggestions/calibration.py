@@ -24,7 +24,7 @@ from benchmarks.suggestions.judge import Judgement, Truth, judge
 from benchmarks.suggestions.lines import Project as Sources
 from benchmarks.suggestions.lines import Task
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.job import Request
 from fim_server.suggest.ranking.display import likelihood
@@ -62,7 +62,7 @@ def places(task: Task, chance: random.Random) -> Iterator[Editor]:
         yield found
 
 
-def examples_of(offer: Offer, editor: Editor, truth: Truth) -> Iterator[tuple[str, Example]]:
+def examples_of(offer: Suggestion, editor: Editor, truth: Truth) -> Iterator[tuple[str, Example]]:
     """What an offer teaches of texts, and of first lexemes."""
 
     def judged(end: int) -> Judgement:
@@ -99,7 +99,7 @@ def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> It
                 request = Request(uri, split, "python", task.file, False, single_line, settings)
                 work = worker.submit(request).future.result()
                 asked += 1
-                for offer in work.answer.offers if work is not None else ():
+                for offer in work.answer.suggestions if work is not None else ():
                     if not offer.calibrated:
                         yield from examples_of(offer, editor, truth)
             if asked >= cursors:

@@ -14,7 +14,7 @@ from benchmarks.suggestions.calibration import FIRST, TEXTS, examples_of, fit, p
 from benchmarks.suggestions.judge import Truth
 from benchmarks.suggestions.lines import Task
 from fim_server.decoding.results import Completion, StopReason, Written
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 
 BEFORE, WANTED, AFTER = "def f(a):\n    ", "return g(a, [1])", "\n\n\nf(1)\n"
 TASK = Task("project", "a.py", 2, BEFORE, WANTED, AFTER)
@@ -33,7 +33,7 @@ def test_an_offer_teaches_its_first_cut_its_whole_and_its_first_lexeme() -> None
     text = "g(a, [2])"
     tokens = (Written(1, 0.9), Written(9, 0.5))
     completion = Completion(text, "exact", StopReason.END_TOKEN, None)
-    offer = Offer("1", text, 0, "exact", completion, cuts=(1, 4, 9), lexemes=(1, 2, 4, 5, 7, 8, 9), written=tokens)
+    offer = Suggestion("1", text, 0, "exact", completion, cuts=(1, 4, 9), lexemes=(1, 2, 4, 5, 7, 8, 9), written=tokens)
     offer = replace(offer, unknown=(7,))
     editor = Editor(BEFORE + "return " + AFTER, len(BEFORE) + 7)
     found = list(examples_of(offer, editor, Truth(BEFORE + WANTED + AFTER, len(BEFORE + WANTED))))

@@ -20,7 +20,7 @@ class Scripted:
     """Answers every request at once with what it is told to, and keeps the document as a server would."""
 
     def __init__(self, offers: list[str]) -> None:
-        self.offers = itertools.cycle(offers)
+        self.suggestions = itertools.cycle(offers)
         self.texts: dict[str, str] = {}
         self.sent: list[tuple[str, Any]] = []
         self.numbers = itertools.count(1)
@@ -43,7 +43,7 @@ class Scripted:
         self.sent.append((method, params))
         asked = Asked(next(self.numbers), 0.0, asyncio.get_running_loop().create_future(), received=0.001)
         item = {
-            "insertText": next(self.offers),
+            "insertText": next(self.suggestions),
             "range": {"start": params.get("position"), "end": params.get("position")},
             "command": {"title": "", "command": "fim-server.accepted", "arguments": [{"id": "1"}]},
         }

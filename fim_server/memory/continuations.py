@@ -12,7 +12,7 @@ from fim_server.memory.weights import Weights, confidence, dot, logistic
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ScoredContinuation:
     """A continuation, and how sure it is.
 
     Attributes:
@@ -49,7 +49,7 @@ class Offer:
         return max((at for at, sure in self.lines if sure >= confidence), default=len(self.text) if end < 0 else end)
 
 
-def offer_of(one: Continuation, weights: Weights) -> Offer:
+def offer_of(one: Continuation, weights: Weights) -> ScoredContinuation:
     """A continuation with its confidence.
 
     Args:
@@ -62,11 +62,11 @@ def offer_of(one: Continuation, weights: Weights) -> Offer:
     beginnings = beginnings_of(one, weights, shares, numbers)
     sure = beginnings[-1][1] if beginnings else 1.0
     whole = min(confidence(weights.whole, numbers), sure)
-    return Offer(one.text, beginnings, whole, lines_of(one, whole, weights), one)
+    return ScoredContinuation(one.text, beginnings, whole, lines_of(one, whole, weights), one)
 
 
 def lines_of(one: Continuation, whole: float, weights: Weights) -> tuple[tuple[int, float], ...]:
-    """:attr:`Offer.lines`; ``whole``: how sure the first line is."""
+    """Return :attr:`ScoredContinuation.lines`, given the confidence of the ``whole`` first line."""
     text = one.text
     at, sure, lines = text.find("\n"), whole, []
     going_on = confidence(weights.further, further_features(one)) if at >= 0 else 1.0
@@ -81,7 +81,7 @@ def lines_of(one: Continuation, whole: float, weights: Weights) -> tuple[tuple[i
 def beginnings_of(
     one: Continuation, weights: Weights, shares: Sequence[tuple[int, float]], numbers: Sequence[float]
 ) -> tuple[tuple[int, float], ...]:
-    """:attr:`Offer.beginnings`: what all of them share is weighed once, the rest without a list for each lexeme.
+    """Weigh the beginnings of a continuation: shared features once, the rest without a list for each lexeme.
 
     ``shares``: the continuation's; ``numbers``: the features of any of its beginnings.
     """
@@ -96,7 +96,7 @@ def beginnings_of(
     return tuple(found)
 
 
-def ranked(found: list[Continuation], weights: Weights) -> list[Offer]:
+def ranked(found: list[Continuation], weights: Weights) -> list[ScoredContinuation]:
     """Continuations with their confidence, the best first.
 
     What somebody gains is the first word where that is right, and the rest where all of it is: so both count.

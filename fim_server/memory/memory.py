@@ -10,7 +10,7 @@ from fim_server._core import ProjectMemory, Stop
 from fim_server.language import Language
 from fim_server.language.encodings import EncodingError
 from fim_server.memory.background import Background
-from fim_server.memory.continuations import Offer, ranked
+from fim_server.memory.continuations import ScoredContinuation, ranked
 from fim_server.memory.excerpts import Excerpt
 from fim_server.memory.weights import Weights, fitted_weights
 
@@ -120,9 +120,9 @@ class Memory:
         """Forget a file."""
         self._folders.do(("removed", key), lambda: self._memory.remove(key))
 
-    def offers(
+    def recall(
         self, key: str, left: str, right: str, most_lines: int = 1, limit: int = LOOKED_AT, language: str = ""
-    ) -> list[Offer]:
+    ) -> list[ScoredContinuation]:
         """What may go on at a cursor, the best first; an offer without text says that nothing is missing.
 
         Args:
@@ -140,9 +140,11 @@ class Memory:
         found = self._memory.continuations(key, left[start:], right[:AFTER], most_lines, most, above, language)
         return ranked(found, self._weights or fitted_weights())[:limit]
 
-    def offer(self, key: str, left: str, right: str, most_lines: int = 1, confidence: float = 0.0) -> Offer | None:
-        """The best of :meth:`offers`; None where there is none, or without text, or with a first word less sure."""
-        best = next(iter(self.offers(key, left, right, most_lines)), None)
+    def recall_best(
+        self, key: str, left: str, right: str, most_lines: int = 1, confidence: float = 0.0
+    ) -> ScoredContinuation | None:
+        """The best of :meth:`recall`; None where there is none, or without text, or with a first word less sure."""
+        best = next(iter(self.recall(key, left, right, most_lines)), None)
         return best if best is not None and best.text and best.first >= confidence else None
 
     def predict(

@@ -27,7 +27,7 @@ from fim_server.server.documents.notebooks import SYNC as NOTEBOOKS
 from fim_server.server.documents.open_documents import SYNC_KIND, DocumentProtocol, OpenDocument
 from fim_server.server.messages import FallbackKinds
 from fim_server.server.usage import Usage
-from fim_server.suggest.answer_cache import Memory
+from fim_server.suggest.answer_cache import AnswerCache
 from fim_server.suggest.context.cursor import Places
 from fim_server.suggest.job import Job, Request
 from fim_server.suggest.settings import ServerSettings
@@ -107,7 +107,7 @@ class FimLanguageServer(LanguageServer):
         self.reads_soon = False
         """Whether what has changed of it on the disk is about to be read."""
         self.worker = CompletionWorker(settings, models, self.project)
-        self.memory = Memory()
+        self.memory = AnswerCache()
         self.places = Places()
         self.usage = Usage()
         self.fallback: FallbackKinds | None = None

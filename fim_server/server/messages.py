@@ -14,7 +14,7 @@ from fim_server.text.hidden import escaped_values, hidden_in, known_at, on_one_l
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
-    from fim_server.suggest.answer_cache import Answer, Offer
+    from fim_server.suggest.answer_cache import Answer, Suggestion
     from fim_server.suggest.context.placeholders import StandIn
     from fim_server.suggest.context.sessions import Opened
     from fim_server.suggest.job import Costs, Explained
@@ -57,17 +57,17 @@ def inline_items(
     return items
 
 
-def visible_offers(answer: Answer, split: Split) -> list[Offer]:
+def visible_offers(answer: Answer, split: Split) -> list[Suggestion]:
     """Return the offers of an answer that hold no hidden character but those of the word at the cursor.
 
     Decoding and the memory have refused the others. A carriage return counts as hidden, so an item differs from its
     judged text only in the document's line breaks.
     """
     known = known_at(split.left, split.right)
-    return [offer for offer in answer.offers if hidden_in(offer.text, known) is None]
+    return [offer for offer in answer.suggestions if hidden_in(offer.text, known) is None]
 
 
-def accepted_command(offer: Offer, split: Split) -> types.Command:
+def accepted_command(offer: Suggestion, split: Split) -> types.Command:
     """What an editor runs when an offer is accepted."""
     argument: dict[str, Any] = {"id": offer.identity, "guarantee": offer.guarantee}
     if offer.guarantee == "partial":

@@ -24,7 +24,7 @@ from fim_server.server.language_server import FimLanguageServer, UnderWay
 from fim_server.server.on_time import LateAnswerError, on_time
 from fim_server.server.status import tell_answered, tell_declined, tell_state_soon
 from fim_server.server.type_through import end_left, follow, leader_of, leave, remember
-from fim_server.suggest.answer_cache import Answer, Offer
+from fim_server.suggest.answer_cache import Answer, Suggestion
 from fim_server.suggest.context.cursor import Place, silent, wants_single_line
 from fim_server.suggest.job import LANGUAGES, Costs, Request, Work, answer_of
 from fim_server.suggest.postprocess.blocks import owes_block
@@ -236,7 +236,7 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
     split = request.split
     place = request.key, split.left, split.right, request.single_line
     found = ls.memory.find(*place, several, asked=request.invoked, word_ends=request.word_ends)
-    if found is not None and found.moved and not request.invoked and not as_shown(found, request).offers:
+    if found is not None and found.moved and not request.invoked and not as_shown(found, request).suggestions:
         # What was typed since rules out what begins otherwise: asked again, it may be sure enough.
         return None
     return found
@@ -344,9 +344,9 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
     ls.usage.count_answer(work.costs, from_model)
     if not from_model and work.origin != "memory":
         ls.usage.answered_from_cache += 1
-    if found.offers:
-        ls.memory.saw(found.offers[0], request.split.left)
-        ls.usage.count_offers(found.offers)
+    if found.suggestions:
+        ls.memory.saw(found.suggestions[0], request.split.left)
+        ls.usage.count_offers(found.suggestions)
     origin = "model" if from_model else "prefetch" if found.prefetched else "cache"
     if work.origin == "memory":
         origin = work.origin
@@ -358,7 +358,7 @@ def conclude(ls: FimLanguageServer, asked: Asked, request: Request, work: Work, 
         elif is_current(ls, asked):
             prefetch(ls, request, found)
 
-    if found.offers:
+    if found.suggestions:
         ls.once_answered(go_on)
     return Answered(found, request.own)
 
@@ -375,16 +375,16 @@ def likely(found: Answer, request: Request) -> Answer:
     """Return the items of :func:`as_shown`, whatever they do to a cell."""
     split, least = request.split, request.settings.min_confidence
     if request.invoked or (found.complete and found.moved):
-        asked: dict[str, Offer] = {}
-        for offer in found.offers if request.invoked else found.offers[:1]:
+        asked: dict[str, Suggestion] = {}
+        for offer in found.suggestions if request.invoked else found.suggestions[:1]:
             part = asked_for(offer, split.right[: offer.covered], least)
             asked.setdefault(part.text, part)
-        return replace(found, offers=tuple(asked.values()))
-    offers = [shown(offer, split.right[: offer.covered], least) for offer in found.offers]
+        return replace(found, suggestions=tuple(asked.values()))
+    offers = [shown(offer, split.right[: offer.covered], least) for offer in found.suggestions]
     kept = tuple(offer for offer in offers if offer is not None)
-    if kept or not found.offers:
-        return replace(found, offers=kept[:1])
-    return replace(found, offers=(), reason="the model is not sure enough (setting minConfidence)")
+    if kept or not found.suggestions:
+        return replace(found, suggestions=kept[:1])
+    return replace(found, suggestions=(), reason="the model is not sure enough (setting minConfidence)")
 
 
 def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
@@ -392,7 +392,7 @@ def prefetch(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     prefetches = request.settings.prefetch and request.settings.ask_model
     if not prefetches or ls.at_work or ls.prefetching is not None:
         return
-    offer = found.offers[0]
+    offer = found.suggestions[0]
     left, right = offer.document(request.split)
     split = Split(left, right, request.split.version, request.split.newline)
     one_line = request.cell is not None and request.cell.one_line
@@ -463,16 +463,16 @@ def confirmed(recalled: Answer, written: Answer, request: Request) -> Answer:
     What the model would rather have comes behind, for who types something else; what it adds to the same line before.
     """
 
-    def seen(offer: Offer) -> str:
+    def seen(offer: Suggestion) -> str:
         part = shown(offer, request.split.right[: offer.covered], request.settings.min_confidence)
         return "" if part is None else part.text
 
-    first, *rest = recalled.offers
-    others = [offer for offer in (*written.offers, *rest) if offer.text != first.text]
-    if any(offer.text == first.text and not offer.recalled for offer in written.offers):
+    first, *rest = recalled.suggestions
+    others = [offer for offer in (*written.suggestions, *rest) if offer.text != first.text]
+    if any(offer.text == first.text and not offer.recalled for offer in written.suggestions):
         first = replace(first, recalled=False)  # the model says the same
     for offer in others:
         more = offer.text.removeprefix(first.text)
         if not offer.recalled and more != offer.text and "\n" not in more and seen(offer).startswith(seen(first)):
-            return replace(written, offers=(offer, first, *(one for one in others if one is not offer)))
-    return replace(written, offers=(first, *others))
+            return replace(written, suggestions=(offer, first, *(one for one in others if one is not offer)))
+    return replace(written, suggestions=(first, *others))

@@ -162,7 +162,7 @@ def tell_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
 
 def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason: str | None) -> dict[str, Any]:
     """The status's field `last`."""
-    offers = answer.offers if answer is not None else ()
+    offers = answer.suggestions if answer is not None else ()
     completion = offers[0].completion if offers else None
     return {
         "uri": uri,

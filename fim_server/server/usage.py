@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.suggest.answer_cache import Offer
+    from fim_server.suggest.answer_cache import Suggestion
     from fim_server.suggest.job import Costs
 
 RECENT = 200
@@ -56,7 +56,7 @@ class Usage:
         if from_model and costs.prefill_ms + costs.decode_ms > 0:
             self._models.append(costs.prefill_ms + costs.decode_ms)
 
-    def count_offers(self, offers: Sequence[Offer]) -> None:
+    def count_offers(self, offers: Sequence[Suggestion]) -> None:
         """Note that offers were sent, alternatives of each other."""
         self.shown += all(offer.identity not in self._offered for offer in offers)
         for offer in offers:

@@ -1,8 +1,8 @@
-"""What was offered lately, so that typing an offer, or accepting a word of it, costs no model call.
+"""Recent answers, so that typing along with a suggestion, or accepting a word of it, costs no model call.
 
-An offer says what the whole document would be: ``left + text + right[covered:]``. It still holds after any edit that
-leads towards that document: the new left side is a beginning of ``left + text``, and the new right side ends with
-``right[covered:]``, with nothing but closers that the editor put there in front of it.
+A suggestion stands for a whole document: ``left + text + right[covered:]``. It still holds after each edit that leads
+towards that document. The new left side is then a beginning of ``left + text``. The new right side ends with
+``right[covered:]``, and only closers that the editor inserted stand before that.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 CAPACITY = 64
-"""Offers that are remembered, all documents together."""
+"""Suggestions that are remembered, all documents together."""
 
 NEAR = 64
 """Characters before a cursor that are compared before all of the text is, which may be long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class Suggestion:
     """A text to be inserted, with the closers right of the cursor that it stands for."""
 
     identity: str
@@ -82,14 +82,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The offers for one cursor."""
+    """The suggestions for one cursor."""
 
     key: tuple[str, str]
-    """Document and language: offers for one are none for another."""
+    """Document and language: suggestions for one are none for another."""
     left: str
     right: str
     single_line: bool
-    offers: tuple[Offer, ...]
+    suggestions: tuple[Suggestion, ...]
     complete: bool
     """Whether somebody asked, so that alternatives were looked for."""
     prefetched: bool = False
@@ -97,9 +97,9 @@ class Answer:
     moved: bool = False
     """Whether it was given at another cursor, and what was typed since is what it offered."""
     reason: str | None = None
-    """Why there is no offer, in words."""
+    """Why there is no suggestion, in words."""
     word_ends: bool = False
-    """Whether the word left of the cursor was whole, so that none of the offers makes it longer."""
+    """Whether the word left of the cursor was whole, so that none of the suggestions makes it longer."""
     above: int = 0
     """Number of lines of the left side that are other cells of a notebook."""
     lasting: bool = True
@@ -110,7 +110,7 @@ class Answer:
         return replace(self, prefetched=True)
 
 
-class Memory:
+class AnswerCache:
     """The last answers. Used by one thread: the protocol's."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -139,12 +139,19 @@ class Memory:
         asked: bool = False,
         word_ends: bool = False,
     ) -> Answer | None:
-        """An answer that holds at a cursor, the latest first.
+        """Return the latest answer that holds at a cursor, or None.
 
-        An answer without offers holds only where it was given. ``alternatives``: only one for which they were looked
-        for; else the first of its offers is all that is wanted. ``asked``: somebody did, so that what a model has
-        written comes first, and an answer without that is none, but for that to the same question. ``word_ends``: the
-        word left of the cursor is whole, and no offer may make it longer.
+        An answer without suggestions holds only where it was given.
+
+        Args:
+            key: Document and language.
+            left: The text before the cursor.
+            right: The text after it.
+            single_line: Whether one line is wanted.
+            alternatives: Return an answer with alternatives only. Without this, the first suggestion is enough.
+            asked: Whether the request is explicit. The model's suggestions then come first; an answer without any of
+                them counts only for the same request.
+            word_ends: The word before the cursor is whole; no suggestion may extend it.
         """
         assert self._thread.is_current()
         for place, answer in reversed(self._answers.items()):
@@ -158,27 +165,27 @@ class Memory:
                 found: Answer | None = answer
             else:
                 found = moved(answer, left, right, single_line)
-            if found is None or (word_ends and any(is_word(offer.text[:1]) for offer in found.offers)):
+            if found is None or (word_ends and any(is_word(suggestion.text[:1]) for suggestion in found.suggestions)):
                 continue
             if asked and (found.moved or not found.complete):
-                if all(offer.recalled for offer in found.offers):
+                if all(suggestion.recalled for suggestion in found.suggestions):
                     continue
-                found = replace(found, offers=tuple(sorted(found.offers, key=lambda offer: offer.recalled)))
+                found = replace(found, suggestions=tuple(sorted(found.suggestions, key=lambda one: one.recalled)))
             self._answers.move_to_end(place)
-            return found if alternatives else replace(found, offers=found.offers[:1])
+            return found if alternatives else replace(found, suggestions=found.suggestions[:1])
         return None
 
-    def saw(self, offer: Offer, left: str) -> None:
-        """Note how much of an offer is shown at a cursor."""
+    def saw(self, suggestion: Suggestion, left: str) -> None:
+        """Note how much of a suggestion is shown at a cursor."""
         assert self._thread.is_current()
-        end = len(left) + len(offer.text)
+        end = len(left) + len(suggestion.text)
         for place, answer in self._answers.items():
-            if any(known.identity == offer.identity for known in answer.offers):
-                offers = (
-                    replace(known, seen=end - len(answer.left)) if known.identity == offer.identity else known
-                    for known in answer.offers
+            if any(known.identity == suggestion.identity for known in answer.suggestions):
+                suggestions = (
+                    replace(known, seen=end - len(answer.left)) if known.identity == suggestion.identity else known
+                    for known in answer.suggestions
                 )
-                self._answers[place] = replace(answer, offers=tuple(offers))
+                self._answers[place] = replace(answer, suggestions=tuple(suggestions))
 
     def forget(self, uri: str) -> None:
         """Forget what belongs to a document."""
@@ -203,21 +210,24 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     if not left.startswith(answer.left[near:], near) or not left.startswith(answer.left):
         return None
     typed = left[len(answer.left) :]
-    offers = []
-    for offer in answer.offers:
-        rest = rest_of(offer, answer.right, typed, right)
+    suggestions = []
+    for suggestion in answer.suggestions:
+        rest = rest_of(suggestion, answer.right, typed, right)
         owes = rest is not None and rest.owes_block and "\n" not in typed
         if rest is not None and single_line and not (answer.complete or owes or is_seen_with_lines(rest)):
             rest = first_line(rest)
         if rest is not None:
             lines = moved_down(rest.covered_lines, answer.left.count("\n") - answer.above, typed.count("\n"))
-            offers.append(replace(rest, covered_lines=lines))
-    if not offers:
+            suggestions.append(replace(rest, covered_lines=lines))
+    if not suggestions:
         return None
-    if all(offer.recalled for offer in offers):
+    if all(suggestion.recalled for suggestion in suggestions):
         # What the model has written is not what is typed, so that it says nothing against the others any more.
-        offers = [replace(offer, written=offer.alone, alone=()) if offer.alone else offer for offer in offers]
-    return replace(answer, left=left, right=right, single_line=single_line, offers=tuple(offers), moved=True)
+        suggestions = [
+            replace(suggestion, written=suggestion.alone, alone=()) if suggestion.alone else suggestion
+            for suggestion in suggestions
+        ]
+    return replace(answer, left=left, right=right, single_line=single_line, suggestions=tuple(suggestions), moved=True)
 
 
 def moved_down(stretches: tuple[range, ...], at: int, count: int) -> tuple[range, ...]:
@@ -234,45 +244,45 @@ def moved_down(stretches: tuple[range, ...], at: int, count: int) -> tuple[range
     )
 
 
-def is_seen_with_lines(offer: Offer) -> bool:
-    """Whether somebody has lines of an offer before their eyes that the project's memory has."""
-    return offer.recalled and 0 <= offer.text.find("\n") < offer.seen
+def is_seen_with_lines(suggestion: Suggestion) -> bool:
+    """Whether somebody has lines of a suggestion before their eyes that the project's memory has."""
+    return suggestion.recalled and 0 <= suggestion.text.find("\n") < suggestion.seen
 
 
-def first_line(offer: Offer) -> Offer | None:
-    """The first line of an offer, as far as it may end there; None where it may not."""
-    end = offer.text.find("\n")
+def first_line(suggestion: Suggestion) -> Suggestion | None:
+    """The first line of a suggestion, as far as it may end there; None where it may not."""
+    end = suggestion.text.find("\n")
     if end < 0:
-        return offer
-    cut = max((cut for cut in offer.cuts if cut <= end), default=0)
-    return replace(offer, text=offer.text[:cut]) if offer.text[:cut].strip() else None
+        return suggestion
+    cut = max((cut for cut in suggestion.cuts if cut <= end), default=0)
+    return replace(suggestion, text=suggestion.text[:cut]) if suggestion.text[:cut].strip() else None
 
 
-def rest_of(offer: Offer, was_right: str, typed: str, right: str) -> Offer | None:
-    """What is left of an offer after a part of it was typed."""
-    if not offer.text.startswith(typed):
+def rest_of(suggestion: Suggestion, was_right: str, typed: str, right: str) -> Suggestion | None:
+    """What is left of a suggestion after a part of it was typed."""
+    if not suggestion.text.startswith(typed):
         return None
-    text = offer.text[len(typed) :]
-    kept = was_right[offer.covered :]
+    text = suggestion.text[len(typed) :]
+    kept = was_right[suggestion.covered :]
     covered = len(right) - len(kept)
     if not text or not 0 <= covered <= MOST_CLOSERS or not right.endswith(kept):
         return None
     closers = right[:covered]
-    if not offer.closers.issuperset(closers) or not contains_in_order(text, closers):
+    if not suggestion.closers.issuperset(closers) or not contains_in_order(text, closers):
         return None
     return replace(
-        offer,
+        suggestion,
         text=text,
         covered=covered,
-        cuts=tuple(cut - len(typed) for cut in offer.cuts if cut > len(typed)),
-        going_on=tuple(end - len(typed) for end in offer.going_on if end > len(typed)),
-        lexemes=tuple(end - len(typed) for end in offer.lexemes if end > len(typed)),
-        written=without_typed(offer.written, len(typed)),
-        alone=without_typed(offer.alone, len(typed)),
+        cuts=tuple(cut - len(typed) for cut in suggestion.cuts if cut > len(typed)),
+        going_on=tuple(end - len(typed) for end in suggestion.going_on if end > len(typed)),
+        lexemes=tuple(end - len(typed) for end in suggestion.lexemes if end > len(typed)),
+        written=without_typed(suggestion.written, len(typed)),
+        alone=without_typed(suggestion.alone, len(typed)),
         fresh=False,
-        unknown=tuple(end - len(typed) for end in offer.unknown if end > len(typed)),
-        doubt=offer.doubt.after(len(typed)),
-        seen=max(0, offer.seen - len(typed)),
+        unknown=tuple(end - len(typed) for end in suggestion.unknown if end > len(typed)),
+        doubt=suggestion.doubt.after(len(typed)),
+        seen=max(0, suggestion.seen - len(typed)),
     )
 
 

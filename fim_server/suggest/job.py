@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from fim_server.language import Language, Stop
-from fim_server.suggest.answer_cache import Answer, Offer
+from fim_server.suggest.answer_cache import Answer, Suggestion
 from fim_server.suggest.context.sessions import Opened
 from fim_server.text.document import Split
 from fim_server.text.notebook import CellContexts, healable
@@ -176,14 +176,16 @@ class Explained:
     """Text, probability, whether it is allowed, and why not."""
 
 
-def answer_of(request: Request, offers: tuple[Offer, ...], reason: str | None = None, lasting: bool = True) -> Answer:
+def answer_of(
+    request: Request, suggestions: tuple[Suggestion, ...], reason: str | None = None, lasting: bool = True
+) -> Answer:
     """The answer to a request."""
     return Answer(
         key=request.key,
         left=request.split.left,
         right=request.split.right,
         single_line=request.single_line,
-        offers=offers,
+        suggestions=suggestions,
         complete=request.invoked,
         word_ends=request.word_ends,
         reason=reason,

@@ -1,4 +1,4 @@
-"""What is done for one document on its own thread: sessions are opened, the model reads and writes, offers are made."""
+"""Work for one document on its own thread: opening sessions, prefill, decoding, making suggestions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fim_server.language import Language, Stop
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.language_support.registry import support_of
 from fim_server.models.backend import LostError
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.context.cross_file import BeyondFile
 from fim_server.suggest.context.cursor import Place, is_fresh, quiet, wants_single_line
 from fim_server.suggest.context.other_cells import OtherCells
@@ -130,8 +130,8 @@ class Completer:
     ) -> None:
         """What it shares with others.
 
-        ``tokens`` are counted there; ``identities``: names of offers. ``is_wanted``: whether there is time to read what
-        nobody has asked for. ``project``: what is known of the client's.
+        ``tokens`` are counted there; ``identities``: names of suggestions. ``is_wanted``: whether there is time to read
+        ahead. ``project``: what is known of the client's.
         """
         self._project = project
         self.contexts = contexts
@@ -142,7 +142,7 @@ class Completer:
         self._cells = OtherCells()
         self._beyond = BeyondFile()
         self._preferences = Preferences()
-        self._recalls = Recalls(project, lambda *said: self._offer(*said), self._preferences)
+        self._recalls = Recalls(project, lambda *said: self._suggestion(*said), self._preferences)
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
         self._reading: ConcurrentPrefill | None = None
@@ -232,8 +232,8 @@ class Completer:
     def read_at_rest(self, loaded: Loaded | None, request: Request, cancelled: Stop) -> None:
         """Have the short prompt of a request read, and its session opened; without a model the latter alone.
 
-        The document's names as well: the first offer wants them, and a large file's take 20 ms. The project's memory is
-        told of the document, of which it knows nothing where nobody has asked in it yet.
+        Read the document's names as well, because the first suggestion needs them, and a large file's take 20 ms.
+        Also send the document to the project's memory, which does not know it before the first request.
         """
         with suppress(LanguageError, StoppedError), Stop(ENGINE_SECONDS):
             language = self._language(request, loaded)
@@ -348,7 +348,7 @@ class Completer:
         from fim_server.decoding.strategies.alternatives import alternatives
 
         request, opened, options = task.request, task.opened, task.options
-        offers, loops = list[Offer](), list[Offer]()
+        suggestions, loops = list[Suggestion](), list[Suggestion]()
         repeats: list[Completion] = []
         reason: str | None = None
         prompts = self._prompts
@@ -390,7 +390,7 @@ class Completer:
                 raise Interrupted(StopReason.DEADLINE)
 
         def take(completion: Completion) -> None:
-            """Make an offer of what the model has written."""
+            """Make a suggestion of what the model has written."""
             completion = self._ended(task.healing.undo(completion), task)
             work.completions.append(completion)
             self._tokens.count(completion.statistics)
@@ -398,17 +398,17 @@ class Completer:
             add(completion)
 
         def add(completion: Completion) -> None:
-            """Make an offer of a text."""
+            """Make a suggestion of a text."""
             nonlocal reason
-            offer = self._offer(completion, request, opened, task.language)
-            if isinstance(offer, str):
-                reason = reason or offer
-                repeats.extend([completion] if offer == THERE_ALREADY else [])
-            elif offer.doubt.is_loop:
-                loops.append(offer)
+            suggestion = self._suggestion(completion, request, opened, task.language)
+            if isinstance(suggestion, str):
+                reason = reason or suggestion
+                repeats.extend([completion] if suggestion == THERE_ALREADY else [])
+            elif suggestion.doubt.is_loop:
+                loops.append(suggestion)
                 reason = reason or REPEATS_ITSELF
-            elif all(offer.text != other.text for other in offers):
-                offers.append(offer)
+            elif all(suggestion.text != other.text for other in suggestions):
+                suggestions.append(suggestion)
 
         written = partial(
             alternatives,
@@ -424,31 +424,36 @@ class Completer:
         for completion in written(with_time_to_end(options) if request.invoked else options, prefill=task.beside):
             take(completion)
         for _ in range(THOUGHTS_ON_REQUEST if request.invoked else 1):
-            unlike = second_thought(offers or loops, repeats, options.name_bias, request.invoked)
+            unlike = second_thought(suggestions or loops, repeats, options.name_bias, request.invoked)
             if unlike is None or work.completions[-1].stop_reason.is_interruption:
                 break
             unlikely = replace(options, name_bias=unlike, deadline_ms=left_ms())
             with suppress(StoppedError, LostError):  # the first text is there
                 take(next(written(unlikely, on_token=lambda tokens: None)))
-        if request.invoked and not offers and not task.cancelled.is_set():
+        if request.invoked and not suggestions and not task.cancelled.is_set():
             short = of_a_short_text(options, opened.session, task.model.vocabulary, left_ms())
             with suppress(StoppedError, LostError):
                 take(next(written(short, on_token=lambda tokens: None)))
-        is_written = bool(offers)
-        if (request.invoked or loops) and not offers and opened.guarantee != "none" and not task.cancelled.is_set():
+        is_written = bool(suggestions)
+        if (
+            (request.invoked or loops)
+            and not suggestions
+            and opened.guarantee != "none"
+            and not task.cancelled.is_set()
+        ):
             begun = beginning_of(work.completions, loops)
             add(with_any_ending(begun, opened.session, request.split.right[: opened.covered]))
-        offers = without_repeats(offers) if request.invoked else offers
+        suggestions = without_repeats(suggestions) if request.invoked else suggestions
         if not task.cancelled.is_set():
             with suppress(StoppedError):  # what the model has written is there
-                offers = self._with_recalled(offers, task)
+                suggestions = self._with_recalled(suggestions, task)
         work.count_decoding(hidden_ms=1000 * task.beside.seconds_before(began))
         late = any(completion.stop_reason == "deadline" for completion in work.completions)
         # What was found on a part of the text is asked again: the next key finds the whole.
-        lasting = ((bool(offers) and (is_written or not request.invoked)) or not late) and not opened.is_unfinished
+        lasting = ((bool(suggestions) and (is_written or not request.invoked)) or not late) and not opened.is_unfinished
         if self._is_enough(task.cancelled, self.written_for(task.cancelled)):
             request = replace(request, single_line=True)
-        work.answer = answer_of(request, tuple(offers), None if offers else reason, lasting)
+        work.answer = answer_of(request, tuple(suggestions), None if suggestions else reason, lasting)
 
     def _ended(self, completion: Completion, task: Task) -> Completion:
         """What the model has written, with an end where it has none that somebody would take."""
@@ -499,16 +504,16 @@ class Completer:
         self._project.tell(request.uri, request.split, language.name)
         return self._beyond.context(self._project, request, language)
 
-    def _with_recalled(self, offers: list[Offer], task: Task) -> list[Offer]:
-        """The model's offers and those of the project's memory; unasked the one that is worth most to begin with."""
+    def _with_recalled(self, suggestions: list[Suggestion], task: Task) -> list[Suggestion]:
+        """The model's suggestions and those of the project's memory; unasked the one that is worth most first."""
         request = task.request
-        others = others_of(offers, self._recalls.likeliest(request, task.opened, task.language))
+        others = others_of(suggestions, self._recalls.likeliest(request, task.opened, task.language))
         closers = request.split.right[: task.opened.covered]
         if request.invoked:
-            return together(offers, others, closers, request.settings.alternatives)
+            return together(suggestions, others, closers, request.settings.alternatives)
         least = request.settings.min_confidence
-        others = [given_written(offer, offers) for offer in others]
-        return sorted(offers + others, key=lambda offer: -worth(offer, closers, least))
+        others = [given_written(suggestion, suggestions) for suggestion in others]
+        return sorted(suggestions + others, key=lambda suggestion: -worth(suggestion, closers, least))
 
     def _read_prompts(
         self, loaded: Loaded, language: Language, request: Request, cancelled: Stop, both: bool = True
@@ -561,8 +566,10 @@ class Completer:
         opened = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)
         return opened if request.cell is None else self._cells.judged(opened, request.cell, language)
 
-    def _offer(self, completion: Completion, request: Request, opened: Opened, language: Language) -> Offer | str:
-        """A completion as an offer, or why it is none."""
+    def _suggestion(
+        self, completion: Completion, request: Request, opened: Opened, language: Language
+    ) -> Suggestion | str:
+        """A completion as a suggestion, or why it is none."""
         if completion.text is None:
             return completion.reason or "there is no text"
         text, written, loop = completion.text, completion.written, 0
@@ -599,7 +606,7 @@ class Completer:
             if problem is not None:
                 return problem
         at = once_typed(request.split, text) if "\n" in text else request.split
-        return Offer(
+        return Suggestion(
             str(next(self._identities)),
             text,
             opened.covered,

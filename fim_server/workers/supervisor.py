@@ -13,7 +13,7 @@ from fim_server.system.process import resident_bytes
 from fim_server.workers.budget import MemoryBudget, Step, bytes_for_sessions
 
 if TYPE_CHECKING:
-    from fim_server.suggest.answer_cache import Memory
+    from fim_server.suggest.answer_cache import AnswerCache
     from fim_server.suggest.sources.project import Project
     from fim_server.workers.worker import CompletionWorker, Replaced
 
@@ -63,7 +63,7 @@ class Supervisor:
     """Supervisor of one worker and of the memory of its client."""
 
     def __init__(
-        self, worker: CompletionWorker, project: Project, answers: Memory, memory_mb: Callable[[], int | None]
+        self, worker: CompletionWorker, project: Project, answers: AnswerCache, memory_mb: Callable[[], int | None]
     ) -> None:
         """``memory_mb``: return the setting of that name."""
         self._worker, self._project, self._answers, self._memory_mb = worker, project, answers, memory_mb

@@ -28,7 +28,7 @@ def told(memory: Memory, key: str, text: str, language: str = "", private: bool 
 
 def everything(memory: Memory, key: str, left: str, language: str = "", words: tuple[str, ...] = ()) -> str:
     """All that the memory says at a cursor, in whatever way."""
-    offers = [offer.text for offer in memory.offers(key, left, "", 8, 16, language)]
+    offers = [offer.text for offer in memory.recall(key, left, "", 8, 16, language)]
     predicted = [text for text, _ in memory.predict(key, left, 16, language=language)]
     named = memory.related(key, range(0), words, [], words, ["def", "class", "fn"], 16, language)
     return "\n".join([*offers, *predicted, *(excerpt.text for excerpt in named)])
@@ -226,5 +226,5 @@ def test_other_strings_are_recalled(memory: Memory) -> None:
     told(memory, "/p/a.py", "".join(f"{line}\n" for line in lines))
     for line in lines:
         name = line.split(" = ")[0]
-        texts = [offer.text for offer in memory.offers("/p/b.py", f"{name} = ", "")]
+        texts = [offer.text for offer in memory.recall("/p/b.py", f"{name} = ", "")]
         assert line.removeprefix(f"{name} = ") in texts

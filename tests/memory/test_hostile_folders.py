@@ -117,7 +117,7 @@ def test_declared_encodings_are_remembered(folder: Path) -> None:
         memory.index(folder, [".py"])
         assert memory.settle()
         assert memory.sizes()["files"] == 2
-        offers = memory.offers("other.py", "omega = ", "")
+        offers = memory.recall("other.py", "omega = ", "")
     assert offers[0].text == "'\u00e9'"
 
 

@@ -44,29 +44,29 @@ def test_it_is_told_in_the_background_and_asked_at_once(project: Path) -> None:
         assert memory.settle()
         assert memory.sizes()["files"] == 2
         left = "def names(path):\n    for name in so"
-        offer = memory.offer(str(project / "new.py"), left, "\n", most_lines=2)
+        offer = memory.recall_best(str(project / "new.py"), left, "\n", most_lines=2)
         assert offer is not None
         assert offer.text == "rted(os.listdir(path)):\n        yield os.path.join(path, name)"
         assert 0.5 < offer.first <= 1
         assert 0 < offer.whole <= offer.beginnings[-1][1] <= offer.first
-        assert memory.offer(str(project / "new.py"), left, "\n", confidence=1.0) is None
-        assert memory.offer(str(project / "new.py"), "qqq.zzzz", "") is None
+        assert memory.recall_best(str(project / "new.py"), left, "\n", confidence=1.0) is None
+        assert memory.recall_best(str(project / "new.py"), "qqq.zzzz", "") is None
         assert memory.predict("new.py", left)[0][0] == "rted"
         key, loop = str(project / "one.py"), "def x(path):\n    for name in "
         memory.changed(key, "for name in something_else(1):\n", "")
         memory.removed(str(project / "two.py"))
         assert memory.settle()
-        assert memory.offer(key, loop, "").text == "something_else(1):"  # type: ignore[union-attr]
+        assert memory.recall_best(key, loop, "").text == "something_else(1):"  # type: ignore[union-attr]
         memory.closed(key)
         assert memory.settle()
-        assert memory.offer(key, loop, "").text == "sorted(os.listdir(path)):"  # type: ignore[union-attr]
+        assert memory.recall_best(key, loop, "").text == "sorted(os.listdir(path)):"  # type: ignore[union-attr]
 
 
 def test_an_offer_ends_where_it_becomes_unsure(project: Path) -> None:
     with Memory() as memory:
         memory.changed("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\n", "")
         assert memory.settle()
-        offer = memory.offers("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\nx = ", "")[0]
+        offer = memory.recall("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\nx = ", "")[0]
         assert offer.text.startswith("call(one, ")
         sure = dict(offer.beginnings)
         assert sure[len("call(one,")] > sure[len(offer.text) - 1]

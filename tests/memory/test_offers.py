@@ -37,7 +37,7 @@ def drawn(draw: random.Random) -> Any:
 
 
 def one_by_one(one: Any, weights: Weights) -> list[tuple[int, float]]:
-    """:attr:`Offer.beginnings`, plainly."""
+    """:attr:`ScoredContinuation.beginnings`, plainly."""
     sure, found = 1.0, []
     for words, (length, share) in enumerate(one.shares, 1):
         sure = min(sure, confidence(weights.beginning, features(one, share, length, words)))

@@ -1,4 +1,4 @@
-"""What the project's memory offers at once, and what the model says of it afterwards, while somebody looks at it."""
+"""What the project's memory offers at once, and what the model says of it afterwards, while the user looks at it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest_asyncio
 from fim_server.decoding.results import Written
 from fim_server.language import Stop
 from fim_server.server.requests import confirmed
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.job import Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.suggest.ranking.rank import others_of, together
-from support.editors.answers import answered, offer
+from support.editors.answers import answered, suggestion
 from support.editors.connected import URI, Connected
 from support.editors.watched import SETTINGS, Blocked, request
 
@@ -36,8 +36,8 @@ class Model:
         while not self.gate.gate.wait(0.001):
             if cancelled.is_set():
                 return None
-        offers = tuple(offer(text, identity=text) for text in self.texts)
-        return None if cancelled.is_set() else Work(answer_of(request, offers))
+        suggestions = tuple(suggestion(text, identity=text) for text in self.texts)
+        return None if cancelled.is_set() else Work(answer_of(request, suggestions))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     def recall(self: Completer, request: Request, cancelled: Stop, submitted: float) -> Work | None:
         if request.uri != URI or request.split.left != "x = ":
             return None
-        return Work(answer_of(request, (replace(offer(LINE), recalled=True),)), origin="memory")
+        return Work(answer_of(request, (replace(suggestion(LINE), recalled=True),)), origin="memory")
 
     def answer(
         self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float, recalls: bool
@@ -154,36 +154,41 @@ async def test_the_model_is_left_alone_where_that_is_wanted(client: Connected, m
 def test_what_the_model_says_stands_behind_what_is_seen() -> None:
     asked = request(URI)
 
-    def texts(*written: Offer) -> list[tuple[str, bool]]:
+    def texts(*written: Suggestion) -> list[tuple[str, bool]]:
         first = replace(
-            offer(LINE), recalled=True, calibrated=True, written=(Written(len(LINE), 0.9),), cuts=(len(LINE),)
+            suggestion(LINE), recalled=True, calibrated=True, written=(Written(len(LINE), 0.9),), cuts=(len(LINE),)
         )
         found = confirmed(answered("x = ", "\n", first), answered("x = ", "\n", *written), asked)
-        return [(one.text, one.recalled) for one in found.offers]
+        return [(one.text, one.recalled) for one in found.suggestions]
 
-    recalled = replace(offer("cost"), recalled=True)
+    recalled = replace(suggestion("cost"), recalled=True)
     assert texts() == [(LINE, True)]
-    assert texts(offer(LINE), recalled) == [(LINE, False), ("cost", True)]
-    assert texts(offer("cost")) == [(LINE, True), ("cost", False)]
-    assert texts(offer(LINE + ".x")) == [(LINE + ".x", False), (LINE, True)]
-    assert texts(offer(LINE + "\ny")) == [(LINE, True), (LINE + "\ny", False)]
-    unsure = replace(offer(LINE + ".x"), written=(Written(len(LINE) + 2, 0.01),), cuts=(len(LINE) + 2,))
+    assert texts(suggestion(LINE), recalled) == [(LINE, False), ("cost", True)]
+    assert texts(suggestion("cost")) == [(LINE, True), ("cost", False)]
+    assert texts(suggestion(LINE + ".x")) == [(LINE + ".x", False), (LINE, True)]
+    assert texts(suggestion(LINE + "\ny")) == [(LINE, True), (LINE + "\ny", False)]
+    unsure = replace(suggestion(LINE + ".x"), written=(Written(len(LINE) + 2, 0.01),), cuts=(len(LINE) + 2,))
     assert texts(unsure) == [(LINE, True), (LINE + ".x", False)]
 
 
 def test_texts_are_offered_once() -> None:
-    first, again, other, known = offer("a"), replace(offer("a"), identity="2"), offer("b"), offer("c")
-    assert others_of([offer("c")], [first, known, other, again]) == [first, other]
+    first, again, other, known = (
+        suggestion("a"),
+        replace(suggestion("a"), identity="2"),
+        suggestion("b"),
+        suggestion("c"),
+    )
+    assert others_of([suggestion("c")], [first, known, other, again]) == [first, other]
 
 
 def test_alternatives_are_the_models_and_the_memorys_together() -> None:
-    def one(text: str, share: float) -> Offer:
-        return replace(offer(text), written=(Written(len(text), share),), cuts=(len(text),), calibrated=True)
+    def one(text: str, share: float) -> Suggestion:
+        return replace(suggestion(text), written=(Written(len(text), share),), cuts=(len(text),), calibrated=True)
 
     best, second, third = one("best", 0.2), one("second", 0.4), one("third", 0.6)
     sure, unsure = one("recalled", 0.9), one("other", 0.1)
 
-    def texts(written: list[Offer], recalled: list[Offer], most: int) -> list[str]:
+    def texts(written: list[Suggestion], recalled: list[Suggestion], most: int) -> list[str]:
         return [found.text for found in together(written, recalled, "", most)]
 
     assert texts([best, second, third], [sure, unsure], 1) == ["best"]

@@ -20,7 +20,7 @@ from fim_server.server.models.loading import fail
 from fim_server.server.status import tell_status
 from fim_server.text.document import LINE_BREAK, Document, PositionEncoding, Split
 from fim_server.text.hidden import HIDDEN
-from support.editors.answers import answered, offer
+from support.editors.answers import answered, suggestion
 from support.editors.editor import Client, Editor, serving, written
 
 START = types.Position(0, 4)
@@ -39,7 +39,7 @@ def kinds() -> FallbackKinds:
 
 def texts(split: Split, *offered: str) -> list[str]:
     """The texts that both kinds of items insert."""
-    answer = answered(split.left, split.right, *map(offer, offered))
+    answer = answered(split.left, split.right, *map(suggestion, offered))
     inline = [item.insert_text for item in inline_items(answer, split, START, ENCODING, None)]
     listed = [item.text_edit for item in list_items(answer, split, START, ENCODING, kinds())]
     assert [edit.new_text for edit in listed if isinstance(edit, types.TextEdit)] == inline
@@ -70,7 +70,7 @@ def test_only_line_breaks_differ_between_a_judged_text_and_its_item() -> None:
             split = Split("x = ", "\n", newline=newline)
             for inserted in [
                 one.insert_text
-                for one in inline_items(answered("x = ", "\n", offer(text)), split, START, ENCODING, None)
+                for one in inline_items(answered("x = ", "\n", suggestion(text)), split, START, ENCODING, None)
             ]:
                 assert isinstance(inserted, str)
                 assert inserted.replace("\r\n", "\n") == text
@@ -101,7 +101,7 @@ def test_a_hostile_name_of_a_model_is_shown_in_part_and_escaped() -> None:
         failure=None,
         at_work=False,
         loading=None,
-        offer=None,
+        suggestion=None,
         fetching=None,
         downloading=None,
         set_aside={},

@@ -22,7 +22,7 @@ from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.documents.spellings import Spellings
 from fim_server.server.usage import Usage
 from fim_server.suggest import pipeline
-from fim_server.suggest.answer_cache import Answer, Memory
+from fim_server.suggest.answer_cache import Answer, AnswerCache
 from fim_server.suggest.context.cursor import MOST_PLACES, Places
 from fim_server.suggest.context.prompts import LEAST_AHEAD
 from fim_server.suggest.job import Request
@@ -46,7 +46,7 @@ class Asked:
 
     def __init__(self, text: str, **settings: Any) -> None:
         self.settings = ServerSettings(**settings)
-        self.places, self.memory, self.usage = Places(), Memory(), Usage(requests=1)
+        self.places, self.memory, self.usage = Places(), AnswerCache(), Usage(requests=1)
         self.prefetching: Any = None
         self.learnt = None
         self.fallback = None

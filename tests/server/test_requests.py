@@ -18,7 +18,7 @@ from fim_server.server import supervision
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models import loading
 from fim_server.server.models.loading import look_for_offer
-from fim_server.suggest.answer_cache import Answer, Offer
+from fim_server.suggest.answer_cache import Answer, Suggestion
 from fim_server.suggest.job import Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.system import blocking_pool
@@ -48,9 +48,9 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return todo
 
 
-def offer(text: str) -> Offer:
+def offer(text: str) -> Suggestion:
     completion: Any = None
-    return Offer(text, text, 0, "exact", completion)
+    return Suggestion(text, text, 0, "exact", completion)
 
 
 def engine(stop: Stop) -> None:
@@ -114,7 +114,7 @@ async def test_what_is_overtaken_by_what_is_known_leaves_its_thread(client: Conn
     work["request"] = engine
     client.ask("older")
     await client.until(lambda: client.server.running)
-    known = Answer((URI, "python"), "x = ", "\n", single_line=True, offers=(offer("1"),), complete=True)
+    known = Answer((URI, "python"), "x = ", "\n", single_line=True, suggestions=(offer("1"),), complete=True)
     client.server.memory.add(known)
     client.server.settings = client.server.settings.having("multiline", "never")
     client.ask("newer", invoked=False)

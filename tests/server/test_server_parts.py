@@ -29,7 +29,7 @@ from fim_server.suggest.postprocess.blocks import is_header
 from fim_server.suggest.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
-from support.editors.answers import answered, offer
+from support.editors.answers import answered, suggestion
 
 # --- places ------------------------------------------------------------------------------------------------------
 
@@ -229,8 +229,8 @@ def test_a_range_that_ends_before_it_begins_is_read_the_other_way() -> None:
 def test_offers_are_counted_once_however_often_they_are_sent() -> None:
     usage = Usage()
     for _ in range(3):
-        usage.count_offers([offer("0123456789", identity="1")])
-    usage.count_offers([offer("01234", identity="2"), offer("an alternative", identity="3")])
+        usage.count_offers([suggestion("0123456789", identity="1")])
+    usage.count_offers([suggestion("01234", identity="2"), suggestion("an alternative", identity="3")])
     usage.count_acceptance("1")
     usage.count_acceptance("1")
     usage.count_acceptance("nobody's")
@@ -242,8 +242,8 @@ def test_offers_are_counted_once_however_often_they_are_sent() -> None:
 
 def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
     usage = Usage()
-    usage.count_offers([offer("0123456789", identity="1")])
-    usage.count_offers([offer("456789", identity="1")])
+    usage.count_offers([suggestion("0123456789", identity="1")])
+    usage.count_offers([suggestion("456789", identity="1")])
     usage.count_acceptance("1")
     told = usage.as_json()
     assert (told["shown"], told["acceptedCharacters"], told["savedKeystrokes"]) == (1, 6, 5)
@@ -252,7 +252,7 @@ def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
 def test_offers_of_long_ago_are_forgotten() -> None:
     usage = Usage()
     for number in range(OFFERS + 10):
-        usage.count_offers([offer("a", identity=str(number))])
+        usage.count_offers([suggestion("a", identity=str(number))])
     usage.count_acceptance("0")
     assert usage.accepted == 0
     usage.count_acceptance(str(OFFERS))
@@ -551,7 +551,7 @@ AT = types.Position(3, 10)
 
 def test_items_always_have_a_range_and_the_documents_line_breaks() -> None:
     split = Split("x = ", ")\n", newline="\r\n")
-    answer = answered(split.left, split.right, offer("a,\nb)", covered=1), offer("c"))
+    answer = answered(split.left, split.right, suggestion("a,\nb)", covered=1), suggestion("c"))
     first, second = inline_items(answer, split, AT, PositionEncoding.UTF16, None)
     assert first.insert_text == "a,\r\nb)"
     assert first.range == types.Range(AT, types.Position(3, 11))
@@ -563,7 +563,7 @@ def test_items_always_have_a_range_and_the_documents_line_breaks() -> None:
 def test_items_begin_with_what_is_selected() -> None:
     selected = types.SelectedCompletionInfo(types.Range(types.Position(3, 8), types.Position(3, 10)), "path")
     split = Split("os.path", ")\n")
-    answer = answered(split.left, split.right, offer(".join(a))", covered=1), offer(".sep"))
+    answer = answered(split.left, split.right, suggestion(".join(a))", covered=1), suggestion(".sep"))
     first, second = inline_items(answer, split, AT, PositionEncoding.UTF16, selected)
     assert (first.insert_text, first.range) == (
         "path.join(a))",
@@ -609,7 +609,9 @@ def test_clients_that_say_nothing_take_one_line() -> None:
 
 def test_entries_of_the_list() -> None:
     split = Split("class A:\n    def f(self):\n        return sel", ")\n")
-    answer = answered(split.left, split.right, offer("f.a)", covered=1), offer("f.b\n        pass"), offer("f" * 90))
+    answer = answered(
+        split.left, split.right, suggestion("f.a)", covered=1), suggestion("f.b\n        pass"), suggestion("f" * 90)
+    )
     first, third = list_items(answer, split, AT, PositionEncoding.UTF16, kinds())
     assert (first.label, first.filter_text) == ("self.a)", "self.a)")
     word = types.Position(AT.line, AT.character - len("sel"))

@@ -18,7 +18,7 @@ from fim_server.server.usage import Usage
 from fim_server.suggest.job import Costs, Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
 from fim_server.text.document import Split
-from support.editors.answers import offer
+from support.editors.answers import suggestion
 from support.editors.connected import URI, Connected
 from support.editors.watched import SETTINGS, Blocked, request
 
@@ -41,7 +41,7 @@ class Model:
             if completer._is_enough(cancelled, self.written):
                 break
         text = self.text.removeprefix(request.split.left.removeprefix("x = "))
-        return None if cancelled.is_set() else Work(answer_of(request, (offer(text),)))
+        return None if cancelled.is_set() else Work(answer_of(request, (suggestion(text),)))
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ async def test_who_asks_by_hand_follows_nothing_and_is_not_followed(client: Conn
         ("x = f(", ")\n", "f("),  # the editor's closer
         ("x =", "\n", None),
         ("x = f", "\ny", None),
-        ("x = f", "+ 1\n", "f"),  # what stands there is no closer, which the memory of offers finds out
+        ("x = f", "+ 1\n", "f"),  # what stands there is no closer, which the memory of suggestions finds out
     ],
 )
 def test_what_was_typed_since(left: str, right: str, expected: str | None) -> None:

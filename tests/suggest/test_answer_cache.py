@@ -8,11 +8,11 @@ import pytest
 
 from fim_server.suggest.answer_cache import moved
 from fim_server.text.document import Split
-from support.editors.answers import KEY, answered, find, offer, remembering
+from support.editors.answers import KEY, answered, find, remembering, suggestion
 
 
 def test_an_answer_is_found_where_it_was_given_and_while_it_is_typed() -> None:
-    memory = remembering(answered("x = ", "\n", offer("call(a)")))
+    memory = remembering(answered("x = ", "\n", suggestion("call(a)")))
     assert find(memory, "x = ", "\n") == [("call(a)", 0)]
     assert find(memory, "x = ca", "\n") == [("ll(a)", 0)]
     assert find(memory, "x = call(a", "\n") == [(")", 0)]
@@ -35,37 +35,37 @@ def test_an_answer_is_found_where_it_was_given_and_while_it_is_typed() -> None:
     ],
 )
 def test_closers_that_the_editor_put_there_are_covered(left: str, right: str, expected: object) -> None:
-    assert find(remembering(answered("x = ", "\n", offer("call(a)"))), left, right) == expected
+    assert find(remembering(answered("x = ", "\n", suggestion("call(a)"))), left, right) == expected
 
 
 def test_closers_that_an_offer_covers_already_stay_covered() -> None:
-    memory = remembering(answered("f(", ")\n", offer("a)", covered=1)))
+    memory = remembering(answered("f(", ")\n", suggestion("a)", covered=1)))
     assert find(memory, "f(a", ")\n") == [(")", 1)]
     assert find(memory, "f(a", "\n") == [(")", 0)]  # the editor has taken its bracket back
     assert find(memory, "f(", ")\n") == [("a)", 1)]
 
 
 def test_typing_keeps_those_alternatives_that_still_fit() -> None:
-    offers = (offer("alpha"), offer("alto", identity="2"), offer("beta", identity="3"))
-    memory = remembering(answered("x = ", "\n", *offers, complete=True))
+    suggestions = (suggestion("alpha"), suggestion("alto", identity="2"), suggestion("beta", identity="3"))
+    memory = remembering(answered("x = ", "\n", *suggestions, complete=True))
     assert find(memory, "x = al", "\n", alternatives=True) == [("pha", 0), ("to", 0)]
     assert find(memory, "x = b", "\n") == [("eta", 0)]
     found = memory.find(KEY, "x = alt", "\n", True, True)
     assert found is not None
-    assert [one.identity for one in found.offers] == ["2"]
+    assert [one.identity for one in found.suggestions] == ["2"]
 
 
 def test_somebody_who_types_gets_one_of_several() -> None:
-    memory = remembering(answered("x = ", "\n", offer("alpha"), offer("beta", identity="2"), complete=True))
+    memory = remembering(answered("x = ", "\n", suggestion("alpha"), suggestion("beta", identity="2"), complete=True))
     assert find(memory, "x = ", "\n") == [("alpha", 0)]
     assert find(memory, "x = ", "\n", alternatives=True) == [("alpha", 0), ("beta", 0)]
 
 
 def test_somebody_who_asks_gets_no_answer_without_alternatives() -> None:
-    memory = remembering(answered("x = ", "\n", offer("alpha")))
+    memory = remembering(answered("x = ", "\n", suggestion("alpha")))
     assert find(memory, "x = ", "\n", alternatives=True) is None
-    memory.add(answered("x = ", "\n", offer("alpha"), offer("beta"), complete=True))
-    memory.add(answered("x = ", "\n", offer("alpha")))  # an answer with less does not take its place
+    memory.add(answered("x = ", "\n", suggestion("alpha"), suggestion("beta"), complete=True))
+    memory.add(answered("x = ", "\n", suggestion("alpha")))  # an answer with less does not take its place
     assert find(memory, "x = ", "\n", alternatives=True) == [("alpha", 0), ("beta", 0)]
 
 
@@ -77,7 +77,7 @@ def test_an_answer_without_offers_holds_only_where_it_was_given() -> None:
 
 
 def test_lines_are_told_apart() -> None:
-    memory = remembering(answered("if a:", "\n", offer("\n    b\n    c"), single_line=False))
+    memory = remembering(answered("if a:", "\n", suggestion("\n    b\n    c"), single_line=False))
     assert find(memory, "if a:\n    b", "\n", single_line=False) == [("\n    c", 0)]
     assert find(memory, "if a:\n    b", "\n", single_line=True) is None  # more than one line is left
     assert find(memory, "if a:\n    b\n    ", "\n", single_line=True) == [("c", 0)]
@@ -85,24 +85,24 @@ def test_lines_are_told_apart() -> None:
 
 
 def test_a_header_keeps_its_block_until_it_is_typed() -> None:
-    header = replace(offer("or a in b:\n    c(d)\n    e(f)"), cuts=(19, 28), owes_block=True)
+    header = replace(suggestion("or a in b:\n    c(d)\n    e(f)"), cuts=(19, 28), owes_block=True)
     memory = remembering(answered("f", "\n", header))
     assert find(memory, "fo", "\n", single_line=True) == [("r a in b:\n    c(d)\n    e(f)", 0)]
     assert find(memory, "for a in b:\n    c(", ")\n", single_line=True) == [("d)", 1)]
 
 
 def test_of_several_lines_the_first_is_left_within_a_word() -> None:
-    several = replace(offer("call(a)\ny = 1"), cuts=(4, 7, 13))
+    several = replace(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
     memory = remembering(answered("x = ", "\n", several, single_line=False))
     assert find(memory, "x = c", "\n", single_line=True) == [("all(a)", 0)]
     assert find(memory, "x = c", "\n", single_line=False) == [("all(a)\ny = 1", 0)]
     assert find(memory, "x = call(", ")\n", single_line=True) == [("a)", 1)]
-    unbroken = replace(offer("(a,\n  b)"), cuts=(9,))
+    unbroken = replace(suggestion("(a,\n  b)"), cuts=(9,))
     assert find(remembering(answered("x = f", "\n", unbroken)), "x = f(", "\n", single_line=True) is None
 
 
 def test_lines_of_the_project_that_are_seen_stay_while_they_are_typed() -> None:
-    several = replace(offer("call(a)\ny = 1"), cuts=(4, 7, 13))
+    several = replace(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
     whole, line = replace(several, recalled=True, seen=13), replace(several, recalled=True, seen=7)
     for known, rest in ((whole, "all(a)\ny = 1"), (line, "all(a)"), (replace(whole, recalled=False), "all(a)")):
         memory = remembering(answered("x = ", "\n", known, single_line=False))
@@ -110,7 +110,7 @@ def test_lines_of_the_project_that_are_seen_stay_while_they_are_typed() -> None:
 
 
 def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
-    given = answered("x = ", "\ny", offer("call(a)\nif a:\n    b"), single_line=False, complete=True)
+    given = answered("x = ", "\ny", suggestion("call(a)\nif a:\n    b"), single_line=False, complete=True)
     memory = remembering(given)
     assert find(memory, "x = ca", "\ny", single_line=True) == [("ll(a)\nif a:\n    b", 0)]  # within a word
     assert find(memory, "x = call(", ")\ny", single_line=True) == [("a)\nif a:\n    b", 1)]  # the editor has closed it
@@ -118,7 +118,7 @@ def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
 
 
 def test_documents_and_languages_are_told_apart() -> None:
-    memory = remembering(answered("x = ", "\n", offer("a")))
+    memory = remembering(answered("x = ", "\n", suggestion("a")))
     assert find(memory, "x = ", "\n", key=("file:///b.py", "python")) is None
     assert find(memory, "x = ", "\n", key=("file:///a.py", "json")) is None
     memory.forget("file:///b.py")
@@ -128,7 +128,7 @@ def test_documents_and_languages_are_told_apart() -> None:
 
 
 def test_the_least_recently_used_answer_is_forgotten() -> None:
-    answers = [answered(f"x{number} = ", "\n", offer("a")) for number in range(4)]
+    answers = [answered(f"x{number} = ", "\n", suggestion("a")) for number in range(4)]
     memory = remembering(*answers[:3], capacity=3)
     assert find(memory, "x0 = ", "\n")
     memory.add(answers[3])
@@ -138,16 +138,16 @@ def test_the_least_recently_used_answer_is_forgotten() -> None:
 
 
 def test_a_rest_keeps_its_name_and_where_it_came_from() -> None:
-    answer = answered("x = ", "\n", offer("call", identity="17")).as_prefetched()
+    answer = answered("x = ", "\n", suggestion("call", identity="17")).as_prefetched()
     rest = moved(answer, "x = c", "\n", True)
     assert rest is not None
     assert rest.prefetched
-    assert rest.offers[0].identity == "17"
+    assert rest.suggestions[0].identity == "17"
     assert (rest.left, rest.right) == ("x = c", "\n")
 
 
 def test_the_document_after_an_offer() -> None:
-    assert offer("a)", covered=1).document(Split("f(", ")\n")) == ("f(a)", "\n")
+    assert suggestion("a)", covered=1).document(Split("f(", ")\n")) == ("f(a)", "\n")
 
 
 def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> None:
@@ -159,25 +159,27 @@ def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> Non
 
 
 def test_after_an_entry_of_a_list_no_answer_to_other_questions_is_given() -> None:
-    memory = remembering(answered("x.stock", "\n", offer("er_of(a)")), answered("x.stock", "\n", offer("(a)")))
+    memory = remembering(
+        answered("x.stock", "\n", suggestion("er_of(a)")), answered("x.stock", "\n", suggestion("(a)"))
+    )
     assert find(memory, "x.stock", "\n") == [("(a)", 0)]
     assert find(memory, "x.stock", "\n", word_ends=True) is None
-    memory.add(answered("x.stock", "\n", offer(".of(b)"), word_ends=True))
+    memory.add(answered("x.stock", "\n", suggestion(".of(b)"), word_ends=True))
     assert find(memory, "x.stock", "\n", word_ends=True) == [(".of(b)", 0)]
     assert find(memory, "x.stock", "\n") == [("(a)", 0)]
     assert find(memory, "x.stock.o", "\n") == [("f(b)", 0)]  # what was typed since is no part of that word
-    memory = remembering(answered("x.", "\n", offer("stock(a)")), answered("x.st", "\n", offer("ocked(a)")))
+    memory = remembering(answered("x.", "\n", suggestion("stock(a)")), answered("x.st", "\n", suggestion("ocked(a)")))
     assert find(memory, "x.stock", "\n") == [("ed(a)", 0)]
     assert find(memory, "x.stock", "\n", word_ends=True) == [("(a)", 0)]
 
 
 def test_what_the_project_says_is_no_answer_to_somebody_who_asks() -> None:
-    recalled = replace(offer("call(a)", identity="2"), recalled=True)
+    recalled = replace(suggestion("call(a)", identity="2"), recalled=True)
     memory = remembering(answered("x = ", "\n", recalled))
     assert find(memory, "x = ", "\n") == [("call(a)", 0)]
     assert find(memory, "x = ", "\n", asked=True) is None
     assert find(memory, "x = c", "\n", asked=True) is None
-    memory.add(answered("x = ", "\n", recalled, offer("cost")))
+    memory.add(answered("x = ", "\n", recalled, suggestion("cost")))
     assert find(memory, "x = c", "\n") == [("all(a)", 0)]
     assert find(memory, "x = ", "\n", asked=True) == [("cost", 0)]
     assert find(memory, "x = c", "\n", asked=True) == [("ost", 0)]

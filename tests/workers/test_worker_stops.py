@@ -228,7 +228,7 @@ def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monke
     monkeypatch.setattr(pipeline, "ENGINE_SECONDS", 0.05)
     work = worker.submit(request("slow", "x = [", LONG)).future.result(PATIENCE)
     assert work is not None
-    assert work.answer.offers == ()
+    assert work.answer.suggestions == ()
     assert work.answer.reason == "the file takes more than 0.05 s to read"
     monkeypatch.setattr(pipeline, "ENGINE_SECONDS", PATIENCE)
     after = worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE)
@@ -310,7 +310,7 @@ def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(
     line = job.future.result(PATIENCE)
     assert whole is not None
     assert line is not None
-    (longer,), (shorter,) = whole.answer.offers, line.answer.offers
+    (longer,), (shorter,) = whole.answer.suggestions, line.answer.suggestions
     assert shorter.text == longer.text.partition("\n")[0]
     assert line.completions[0].statistics.tokens < whole.completions[0].statistics.tokens
     assert (whole.answer.single_line, line.answer.single_line) == (False, True)

@@ -21,8 +21,8 @@ def kept_in_cell(found: Answer, cell: CellContexts | None) -> Answer:
     if cell is None:
         return found
     offers = tuple(
-        offer for offer in found.offers if offer.guarantee == "none" or cell.keeps(offer.text, offer.covered)
+        offer for offer in found.suggestions if offer.guarantee == "none" or cell.keeps(offer.text, offer.covered)
     )
-    if len(offers) == len(found.offers):
+    if len(offers) == len(found.suggestions):
         return found
-    return replace(found, offers=offers, reason=found.reason if offers else CHANGES_COMMANDS)
+    return replace(found, suggestions=offers, reason=found.reason if offers else CHANGES_COMMANDS)

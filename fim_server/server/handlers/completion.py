@@ -52,6 +52,6 @@ async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -
 async def listed(ls: FimLanguageServer, asked: Asked, kinds: FallbackKinds) -> list[types.CompletionItem] | None:
     """Return the entries that answer a request; None where there are no offers."""
     answered = await answer(ls, asked)
-    if answered is None or not answered.answer.offers:
+    if answered is None or not answered.answer.suggestions:
         return None
     return list_items(answered.answer, answered.split, asked.position, ls.encoding, kinds)

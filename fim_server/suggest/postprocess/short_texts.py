@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.language import Session
-    from fim_server.suggest.answer_cache import Offer
+    from fim_server.suggest.answer_cache import Suggestion
     from fim_server.tokens.vocabulary import Vocabulary
 
 FIRST_END_SHARE, WRITING_SHARE = 0.6, 0.85
@@ -65,19 +65,19 @@ def of_a_short_text(
     )
 
 
-def beginning_of(completions: Sequence[Completion], loops: Sequence[Offer]) -> Completion:
+def beginning_of(completions: Sequence[Completion], loops: Sequence[Suggestion]) -> Completion:
     """Return a completion for the engine to end.
 
     That is one that the model gave up, or the beginning of one that repeats itself, or the last one.
 
     Args:
         completions: The model's texts, at least one.
-        loops: Offers that repeat themselves.
+        loops: Suggestions that repeat themselves.
     """
     for completion in completions:
         if completion.begun:
             return completion
-    for offer in loops:
-        beginning = offer.text[: offer.doubt.end - 1]
-        return replace(offer.completion, text=None, begun=beginning, written=offer.written)
+    for suggestion in loops:
+        beginning = suggestion.text[: suggestion.doubt.end - 1]
+        return replace(suggestion.completion, text=None, begun=beginning, written=suggestion.written)
     return completions[-1]

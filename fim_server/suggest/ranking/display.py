@@ -1,10 +1,11 @@
-"""What of an offer is shown unasked, and whether: where it is likely to begin right, and as far as that is worth it.
+"""Decide whether a suggestion is shown, and how much of it.
 
-An offer is kept whole; what is shown of it ends at one of its *cuts*, where the program is complete and no word is cut.
-How likely the text up to some place is right is said by the probabilities that its tokens had, before the grammar
-refused any, and by whether it loads names that exist: mapped to the share of such texts that were right in held-out
-files. What somebody can take of an offer is its first word at least; so it is shown where its first lexeme is sure
-enough. Of its cuts the one is shown that is worth most: characters times the probability that they are right.
+A suggestion is kept whole. The displayed part ends at one of its *cuts*: the program is complete there, and no word is
+cut. The confidence of a beginning comes from the probabilities of its tokens, before the grammar refused any, and from
+the names that it loads. A logistic map turns them into the share of such texts that were right in held-out files.
+
+The user can accept the first word alone. So a suggestion is shown if its first lexeme is confident enough, up to the
+cut with the highest value: characters times the probability that they are right.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.results import Written
     from fim_server.language import Session
-    from fim_server.suggest.answer_cache import Offer
+    from fim_server.suggest.answer_cache import Suggestion
     from fim_server.suggest.job import Request
     from fim_server.text.document import Split
 
 LINES_CONFIDENCE = 0.6
-"""How sure an offer of several lines has to be."""
+"""How sure a suggestion of several lines has to be."""
 
 FRESH_SHARE, FRESH_WHOLE_SHARE = 0.6, 0.02
 """How sure the first lexeme has to be in a pair of brackets with nothing in it, and all that is shown, as shares of
 elsewhere: something belongs there more often than not, and whoever stops there to look wants to be told what may. Of
-the offers in the packages for tuning none was right whose first lexeme was less sure than that."""
+the suggestions in the packages for tuning none was right whose first lexeme was less sure than that."""
 
 LEAST_LIKELIHOOD, LEAST_IN_FRESH, LEAST_OF_BLOCK = 0.02, 0.002, 0.0002
 """Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair, and
@@ -58,8 +59,7 @@ LEAST_LIKELY = 1e-6
 """The least probability of what may be said, and that of the contrary of what is said to be certain."""
 
 SEEN_SHARE = 0.5
-"""How sure an offer has to be of which more is shown already than was typed, as a share of another: somebody who types
-along reads it, and its going away is one more thing to read."""
+"""Share of the threshold for a suggestion that is on the screen already: the user reads it while typing along."""
 
 GOING_ON_SHARE = 0.5
 """What a text is worth that ends where its expression goes on with a call, an index or an attribute, as a share: a
@@ -163,19 +163,19 @@ def likelihood(written: tuple[Written, ...], end: int) -> float:
     return found
 
 
-def confidence(offer: Offer, end: int) -> float:
-    """How likely the first ``end`` characters of an offer are right; 1 where nothing is known of it."""
-    return mapped(offer, end, INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME)
+def confidence(suggestion: Suggestion, end: int) -> float:
+    """How likely the first ``end`` characters of a suggestion are right; 1 where nothing is known of it."""
+    return mapped(suggestion, end, INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME)
 
 
-def first_confidence(offer: Offer) -> float:
-    """How likely the first lexeme of an offer is right; 1 where nothing is known of it."""
-    return mapped(offer, first_lexeme(offer), FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME)
+def first_confidence(suggestion: Suggestion) -> float:
+    """How likely the first lexeme of a suggestion is right; 1 where nothing is known of it."""
+    return mapped(suggestion, first_lexeme(suggestion), FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME)
 
 
-def first_lexeme(offer: Offer) -> int:
-    """Where the first lexeme of an offer ends, in characters."""
-    return offer.lexemes[0] if offer.lexemes else len(offer.text)
+def first_lexeme(suggestion: Suggestion) -> int:
+    """Where the first lexeme of a suggestion ends, in characters."""
+    return suggestion.lexemes[0] if suggestion.lexemes else len(suggestion.text)
 
 
 def possible(probability: float) -> float:
@@ -183,92 +183,100 @@ def possible(probability: float) -> float:
     return min(max(probability, LEAST_LIKELY), 1 - LEAST_LIKELY)
 
 
-def mapped(offer: Offer, end: int, intercept: float, per_log_odds: float, per_unknown_name: float) -> float:
-    """The probability of an offer's first ``end`` characters, as a share of such texts that were right."""
-    if not offer.written:
+def mapped(suggestion: Suggestion, end: int, intercept: float, per_log_odds: float, per_unknown_name: float) -> float:
+    """The probability of a suggestion's first ``end`` characters, as a share of such texts that were right."""
+    if not suggestion.written:
         return 1.0
-    if 0 < offer.doubt.end <= end:
-        return offer.doubt.confidence
-    share = possible(likelihood(offer.written, end))
-    if offer.calibrated:
+    if 0 < suggestion.doubt.end <= end:
+        return suggestion.doubt.confidence
+    share = possible(likelihood(suggestion.written, end))
+    if suggestion.calibrated:
         return share
-    unknown = any(name <= end for name in offer.unknown)
+    unknown = any(name <= end for name in suggestion.unknown)
     odds = intercept + per_log_odds * math.log(share / (1 - share)) + per_unknown_name * unknown
     return 1 / (1 + math.exp(-odds))
 
 
-def worth(offer: Offer, closers: str, least: float) -> float:
-    """What is shown of an offer, in characters that are right; -1 where nothing is."""
-    found = shown(offer, closers, least)
+def worth(suggestion: Suggestion, closers: str, least: float) -> float:
+    """What is shown of a suggestion, in characters that are right; -1 where nothing is."""
+    found = shown(suggestion, closers, least)
     if found is None:
         return -1.0
     return len(found.text.strip()) * confidence(found, len(found.text))
 
 
-def asked_for(offer: Offer, closers: str, least: float) -> Offer:
-    """What of an offer is shown to somebody who has asked: something in any case, as far as it is worth most.
+def asked_for(suggestion: Suggestion, closers: str, least: float) -> Suggestion:
+    """What of a suggestion is shown to somebody who has asked: something in any case, as far as it is worth most.
 
     What is seen already stays.
 
-    ``closers``: those right of the cursor that it stands for. ``least``: how sure an offer has to be where nobody has
-    asked; 0 shows all.
+    ``closers``: those right of the cursor that it stands for. ``least``: the threshold for an unrequested suggestion;
+    0 shows all.
     """
-    if not offer.written or least <= 0:
-        return offer
-    begun = end_of_begun(offer) if offer.owes_block else 0
+    if not suggestion.written or least <= 0:
+        return suggestion
+    begun = end_of_begun(suggestion) if suggestion.owes_block else 0
     cuts = (
         end
-        for end in offer.cuts
-        if end >= max(begun, offer.seen)
-        and ("\n" not in offer.text[:end] or offer.text[end : end + 1] in ("\n", ""))  # no part of a further line
-        and offer.text[:end].strip()
-        and contains_in_order(offer.text[:end], closers)
+        for end in suggestion.cuts
+        if end >= max(begun, suggestion.seen)
+        and (
+            "\n" not in suggestion.text[:end] or suggestion.text[end : end + 1] in ("\n", "")
+        )  # no part of a further line
+        and suggestion.text[:end].strip()
+        and contains_in_order(suggestion.text[:end], closers)
     )
-    end = max(cuts, key=lambda end: value(offer, end), default=len(offer.text))
-    return replace(offer, text=offer.text[:end])
+    end = max(cuts, key=lambda end: value(suggestion, end), default=len(suggestion.text))
+    return replace(suggestion, text=suggestion.text[:end])
 
 
-def value(offer: Offer, end: int) -> float:
-    """Characters of an offer up to one of its cuts, as many as are likely to be right."""
-    going_on = GOING_ON_SHARE if end in offer.going_on else 1
-    return confidence(offer, end) * len(offer.text[:end].strip()) * going_on
+def value(suggestion: Suggestion, end: int) -> float:
+    """Characters of a suggestion up to one of its cuts, as many as are likely to be right."""
+    going_on = GOING_ON_SHARE if end in suggestion.going_on else 1
+    return confidence(suggestion, end) * len(suggestion.text[:end].strip()) * going_on
 
 
-def end_of_begun(offer: Offer) -> int:
-    """Where the first line ends after which an offer may end: of a line that needs a block, the block's first."""
-    first = offer.text[: next(iter(offer.cuts), 0)].count("\n")
-    return max((end for end in offer.cuts if offer.text[:end].count("\n") == first), default=0)
+def end_of_begun(suggestion: Suggestion) -> int:
+    """Where the first line ends after which a suggestion may end: of a line that needs a block, the block's first."""
+    first = suggestion.text[: next(iter(suggestion.cuts), 0)].count("\n")
+    return max((end for end in suggestion.cuts if suggestion.text[:end].count("\n") == first), default=0)
 
 
 def least_first(least: float, fresh: bool, seen: bool = False) -> float:
-    """How sure the first lexeme of an offer has to be to be shown unasked, where it has to be ``least`` elsewhere."""
+    """Return the threshold for the first lexeme of an unrequested suggestion, which is ``least`` elsewhere."""
     return least * (FRESH_SHARE if fresh else 1) * (SEEN_SHARE if seen else 1)
 
 
-def shown(offer: Offer, closers: str, least: float) -> Offer | None:
-    """Return what of an offer is shown unasked, or None: nothing that loads an unbound name or defines one again.
+def shown(suggestion: Suggestion, closers: str, least: float) -> Suggestion | None:
+    """Return what of a suggestion is shown unasked, or None: nothing that loads an unbound name or defines one again.
 
     ``closers``: those right of the cursor that it stands for. ``least``: how sure its first lexeme has to be, 0 to 1.
     """
-    if not offer.written or least <= 0:
-        return offer
-    first = first_confidence(offer)
-    if first < least_first(least, offer.fresh, bool(offer.seen)):
+    if not suggestion.written or least <= 0:
+        return suggestion
+    first = first_confidence(suggestion)
+    if first < least_first(least, suggestion.fresh, bool(suggestion.seen)):
         return None
-    begun = end_of_begun(offer) if offer.owes_block else 0
+    begun = end_of_begun(suggestion) if suggestion.owes_block else 0
     best = None
-    for end in offer.cuts or (len(offer.text),):
-        text = offer.text[:end]
-        sure = confidence(offer, end)
-        relief = FRESH_WHOLE_SHARE if offer.fresh else HEADER_SHARE if offer.header and end == offer.cuts[0] else 1
+    for end in suggestion.cuts or (len(suggestion.text),):
+        text = suggestion.text[:end]
+        sure = confidence(suggestion, end)
+        relief = (
+            FRESH_WHOLE_SHARE
+            if suggestion.fresh
+            else HEADER_SHARE
+            if suggestion.header and end == suggestion.cuts[0]
+            else 1
+        )
         needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * relief
         if end == begun:
             needed = LEAST_BEGUN
         if sure < needed or not text.strip() or not contains_in_order(text, closers):
             continue
-        if offer.doubt.hides and end >= offer.doubt.whole:
+        if suggestion.doubt.hides and end >= suggestion.doubt.whole:
             continue
-        found = value(offer, end)
+        found = value(suggestion, end)
         if best is None or found >= best[0]:
             best = found, text
-    return None if best is None else replace(offer, text=best[1], confidence=first)
+    return None if best is None else replace(suggestion, text=best[1], confidence=first)

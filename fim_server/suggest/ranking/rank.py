@@ -1,4 +1,4 @@
-"""Which of several offers are made, and where one may end."""
+"""Which of several suggestions are made, and where one may end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fim_server.suggest.ranking.display import worth
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
     from fim_server.language.spelling import Spelling
-    from fim_server.suggest.answer_cache import Offer
+    from fim_server.suggest.answer_cache import Suggestion
     from fim_server.suggest.postprocess.identifiers import OwnNames
     from fim_server.suggest.sources.project import Recalled
 
@@ -43,45 +43,48 @@ def cuts_of_lines(text: str, cuts: Sequence[int]) -> tuple[int, ...]:
     return tuple(end for end in cuts if first < 0 or end <= first or text[end : end + 1] in ("", "\n"))
 
 
-def others_of(offers: Iterable[Offer], further: Iterable[Offer]) -> list[Offer]:
-    """Those of further offers that say something else, each text once.
+def others_of(suggestions: Iterable[Suggestion], further: Iterable[Suggestion]) -> list[Suggestion]:
+    """Those of further suggestions that say something else, each text once.
 
     Continuations of a project's lines that are different may be the same as far as they fit.
     """
-    known = {offer.text for offer in offers}
-    found: dict[str, Offer] = {}
-    for offer in further:
-        if offer.text not in known:
-            found.setdefault(offer.text, offer)
+    known = {suggestion.text for suggestion in suggestions}
+    found: dict[str, Suggestion] = {}
+    for suggestion in further:
+        if suggestion.text not in known:
+            found.setdefault(suggestion.text, suggestion)
     return list(found.values())
 
 
 def best_of(
-    said: Sequence[Recalled], offer_of: Callable[[Recalled], Offer | None], value: Callable[[Offer], float], most: int
-) -> tuple[Offer, ...]:
-    """The offers, at most so many, that are worth most of what a memory says, the best first.
+    said: Sequence[Recalled],
+    suggestion_of: Callable[[Recalled], Suggestion | None],
+    value: Callable[[Suggestion], float],
+    most: int,
+) -> tuple[Suggestion, ...]:
+    """The suggestions, at most so many, that are worth most of what a memory says, the best first.
 
     Made are those only that may be among them: that takes most of the time.
 
-    ``offer_of``: makes one, or None where it does not fit; ``value``: what it is worth, :attr:`.Recalled.most_worth` at
-    most.
+    ``suggestion_of``: makes one, or None where it does not fit; ``value``: what it is worth, at most
+    :attr:`.Recalled.most_worth`.
     """
-    found: list[tuple[float, int, Offer]] = []
+    found: list[tuple[float, int, Suggestion]] = []
     for place in sorted(range(len(said)), key=lambda place: -said[place].most_worth):
         if len(found) >= most and said[place].most_worth < -found[most - 1][0]:
             break
-        offer = offer_of(said[place])
-        if offer is not None:
-            insort(found, (-value(offer), place, offer), key=itemgetter(0, 1))
-    return tuple(offer for _, _, offer in found[:most])
+        suggestion = suggestion_of(said[place])
+        if suggestion is not None:
+            insort(found, (-value(suggestion), place, suggestion), key=itemgetter(0, 1))
+    return tuple(suggestion for _, _, suggestion in found[:most])
 
 
-def together(written: list[Offer], recalled: list[Offer], closers: str, most: int) -> list[Offer]:
+def together(written: list[Suggestion], recalled: list[Suggestion], closers: str, most: int) -> list[Suggestion]:
     """Alternatives for somebody who asks: the model's first, then what is worth most, something recalled among it."""
     if not written or most == 1:
         return (written + recalled)[:most]
-    ranked = sorted(written[1:] + recalled, key=lambda offer: -worth(offer, closers, 0.0))
+    ranked = sorted(written[1:] + recalled, key=lambda suggestion: -worth(suggestion, closers, 0.0))
     kept = ranked[: most - 1]
-    if recalled and not any(offer in recalled for offer in kept):
-        kept[-1] = next(offer for offer in ranked if offer in recalled)
+    if recalled and not any(suggestion in recalled for suggestion in kept):
+        kept[-1] = next(suggestion for suggestion in ranked if suggestion in recalled)
     return written[:1] + kept

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.protocols import NameBias
     from fim_server.decoding.results import Completion, Written
-    from fim_server.suggest.answer_cache import Offer
+    from fim_server.suggest.answer_cache import Suggestion
 
 REPEATED = 0.001
 """Confidence in a text that repeats the lines below the cursor."""
@@ -33,37 +33,43 @@ LEAST_SHARE = 1e-9
 
 
 def second_thought(
-    offers: Sequence[Offer], repeats: Sequence[Completion], others: NameBias | None, invoked: bool
+    suggestions: Sequence[Suggestion], repeats: Sequence[Completion], others: NameBias | None, invoked: bool
 ) -> Unlike | None:
     """Return the reason for the model to write another text, or None where its first one stays.
 
     On request there are alternatives already, so only repeats call for another text.
 
     Args:
-        offers: The offers from the model's texts.
-        repeats: The model's texts that are no offers, because they stand near the cursor.
+        suggestions: The suggestions from the model's texts.
+        repeats: The model's texts that are no suggestions, because they stand near the cursor.
         others: Other penalties on tokens.
         invoked: Whether the user asked for a suggestion.
     """
     unlike: Unlike | None = None
-    if offers and (not offers[0].doubt.end or (invoked and not all(offer.doubt.is_repeat for offer in offers))):
+    if suggestions and (
+        not suggestions[0].doubt.end or (invoked and not all(one.doubt.is_repeat for one in suggestions))
+    ):
         return None
-    for offer in offers:
-        if offer.doubt.end > 0:
-            unlike = Unlike.of(offer, unlike or others)
+    for suggestion in suggestions:
+        if suggestion.doubt.end > 0:
+            unlike = Unlike.of(suggestion, unlike or others)
     for completion in repeats:
         unlike = Unlike.of_line(completion, unlike or others)
     return unlike
 
 
-def without_repeats(offers: list[Offer]) -> list[Offer]:
-    """Put offers that repeat text behind the others, and leave out those that are hardly meant.
+def without_repeats(suggestions: list[Suggestion]) -> list[Suggestion]:
+    """Put suggestions that repeat text behind the others, and leave out those that are hardly meant.
 
     Without others, all stay.
     """
-    others = [offer for offer in offers if not offer.doubt.is_repeat]
-    repeats = [offer for offer in offers if offer.doubt.is_repeat]
-    return [*others, *(offer for offer in repeats if offer.doubt.confidence > DEFINED_AGAIN)] if others else offers
+    others = [suggestion for suggestion in suggestions if not suggestion.doubt.is_repeat]
+    repeats = [suggestion for suggestion in suggestions if suggestion.doubt.is_repeat]
+    return (
+        [*others, *(suggestion for suggestion in repeats if suggestion.doubt.confidence > DEFINED_AGAIN)]
+        if others
+        else suggestions
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +89,11 @@ class Unlike:
     others: NameBias | None
 
     @classmethod
-    def of(cls, offer: Offer, others: NameBias | None) -> Unlike:
-        """What is thought of tokens where an offer is doubted."""
-        return cls(offer.text[: offer.doubt.whole], offer.written, 1 - offer.doubt.confidence, others)
+    def of(cls, suggestion: Suggestion, others: NameBias | None) -> Unlike:
+        """What is thought of tokens where a suggestion is doubted."""
+        return cls(
+            suggestion.text[: suggestion.doubt.whole], suggestion.written, 1 - suggestion.doubt.confidence, others
+        )
 
     @classmethod
     def of_line(cls, completion: Completion, others: NameBias | None) -> Unlike:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fim_server.decoding.protocols import Drafts
-    from fim_server.memory.continuations import Offer
+    from fim_server.memory.continuations import ScoredContinuation
     from fim_server.text.document import Split
 
 LEAST_CHARACTERS = 100_000
@@ -60,7 +60,7 @@ class Recalled:
         guarantee: Of the session that it is for.
     """
 
-    offer: Offer
+    offer: ScoredContinuation
     guarantee: str
 
     @property
@@ -235,7 +235,7 @@ class Project:
         ``several_lines``: where it is sure enough, with the lines that came after.
         """
         most = MOST_LINES if several_lines else 1
-        offers = self.memory.offers(key_of(uri), split.left, split.right, most, language=language)
+        offers = self.memory.recall(key_of(uri), split.left, split.right, most, language=language)
         return [Recalled(offer, guarantee) for offer in offers if offer.text.strip()]
 
     def advice(self, uri: str, left: str, language: str = "") -> ProjectAdvice:

@@ -23,7 +23,7 @@ from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess.blocks import is_header, owes_block
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
-from support.editors.answers import answered, offer
+from support.editors.answers import answered, suggestion
 from support.editors.editor import AUTOMATIC, INVOKED, Client, Editor, parses, plain, serving, written
 
 
@@ -164,13 +164,13 @@ def test_a_header_whose_end_is_there_owes_no_block(line: str, right: str, header
 
 
 def test_lines_of_a_partial_offer_move_with_what_is_typed() -> None:
-    partial = replace(offer("a\nb\nc"), guarantee="partial", covered_lines=(range(1), range(2, 4)))
-    answer = replace(answered("x\n", "\ny\nz\n"), offers=(replace(partial, stand_in=StandIn(0, "\nw")),))
+    partial = replace(suggestion("a\nb\nc"), guarantee="partial", covered_lines=(range(1), range(2, 4)))
+    answer = replace(answered("x\n", "\ny\nz\n"), suggestions=(replace(partial, stand_in=StandIn(0, "\nw")),))
     found = moved(answer, answer.left + "a\n", answer.right, False)
     assert found is not None
-    assert found.offers[0].covered_lines == (range(1), range(3, 5))
+    assert found.suggestions[0].covered_lines == (range(1), range(3, 5))
     split = Split(found.left, found.right)
-    (argument,) = plain(accepted_command(found.offers[0], split).arguments)
+    (argument,) = plain(accepted_command(found.suggestions[0], split).arguments)
     assert argument["standIn"] == {"line": 2, "text": "\nw"}
 
 

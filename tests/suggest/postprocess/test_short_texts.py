@@ -95,11 +95,11 @@ def asked(
 
 
 def assert_fits(language: str, split: Split, answer: Answer) -> None:
-    assert answer.offers, answer.reason
-    for offer in answer.offers:
-        assert offer.text.strip()
-        right = split.right if offer.stand_in is None else offer.stand_in.inserted(split.right)
-        assert Language.load(language).open(split.left, right[offer.covered :]).check(offer.text).complete
+    assert answer.suggestions, answer.reason
+    for suggestion in answer.suggestions:
+        assert suggestion.text.strip()
+        right = split.right if suggestion.stand_in is None else suggestion.stand_in.inserted(split.right)
+        assert Language.load(language).open(split.left, right[suggestion.covered :]).check(suggestion.text).complete
 
 
 @pytest.mark.parametrize(("language", "marked"), PLACES)
@@ -126,8 +126,8 @@ def test_something_comes_where_the_model_has_no_time(embedded: FimModel, languag
 
 def test_what_the_model_has_begun_is_ended(embedded: FimModel) -> None:
     _, answer, _ = asked(embedded, "java", PLACES[2][1], "ArrayList<" * 40, min_confidence=0)
-    assert answer.offers[0].text.startswith("ArrayList")
-    assert answer.offers[0].text.count("ArrayList") < 4
+    assert answer.suggestions[0].text.startswith("ArrayList")
+    assert answer.suggestions[0].text.count("ArrayList") < 4
 
 
 def test_the_first_text_leaves_time_for_a_short_one() -> None:

@@ -1,4 +1,4 @@
-"""What of an offer is shown unasked: cuts, how sure the model is, and what is left of both while somebody types."""
+"""What of a suggestion is shown unasked: cuts, how sure the model is, and what is left of both while somebody types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fim_server.decoding.ending.trimming.indentation import step_of
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.server.requests import as_shown, look_up
-from fim_server.suggest.answer_cache import Memory, Offer, rest_of, without_typed
+from fim_server.suggest.answer_cache import AnswerCache, Suggestion, rest_of, without_typed
 from fim_server.suggest.job import Request, answer_of
 from fim_server.suggest.postprocess.blocks import is_header, owes_block, with_empty_block, without_unsure_block
 from fim_server.suggest.ranking.display import (
@@ -41,16 +41,18 @@ def written(*tokens: tuple[str, float]) -> tuple[Written, ...]:
     return tuple(Written(end, share) for end, (_, share) in zip(ends, tokens, strict=True))
 
 
-def offer(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", covered: int = 0) -> Offer:
+def suggestion(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", covered: int = 0) -> Suggestion:
     """What a model wrote with these probabilities."""
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
     ends = ends_of(text, session)
-    found = Offer("1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens))
+    found = Suggestion(
+        "1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens)
+    )
     return replace(found, going_on=tuple(end for end in ends.cuts if text[end : end + 1] in ("(", ".")))
 
 
-def text_of(found: Offer | None) -> str | None:
+def text_of(found: Suggestion | None) -> str | None:
     return None if found is None else found.text
 
 
@@ -68,23 +70,25 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
 def test_a_comma_before_a_bracket_is_no_end_where_nothing_more_is_there() -> None:
     spelling = Language.load("python").open("", "").spelling
     for right, wanted in ((")\n", "ab.c"), (" }'\n", "ab.c"), ("\n)\n", "ab.c,"), ("", "ab.c,")):
-        found = offer(("ab.c", 0.9), (",", 0.9), left="f(", right=")")
+        found = suggestion(("ab.c", 0.9), (",", 0.9), left="f(", right=")")
         ends = goes_on(found.cuts, found.text, ENDED, None, right, spelling)
         assert text_of(shown(replace(found, going_on=ends), "", 0.45)) == wanted
-    more = offer(("a", 0.9), (",", 0.9), (" b", 0.9), left="f(", right=")")
+    more = suggestion(("a", 0.9), (",", 0.9), (" b", 0.9), left="f(", right=")")
     assert goes_on(more.cuts, more.text, ENDED, None, ")", spelling) == (2,)
     assert text_of(shown(replace(more, going_on=(2,)), "", 0.45)) == "a, b"
 
 
 def test_what_is_said_once_more_is_not_shown_unasked() -> None:
-    sure = offer(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
+    sure = suggestion(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
     assert text_of(shown(sure, "", 0.45)) == "import os"
     for again in (replace(sure, doubt=Doubt(9, DEFINED_AGAIN)), replace(sure, doubt=Doubt(9, 0.001), calibrated=True)):
         assert first_confidence(again) > 0.9
         assert shown(again, "", 0.45) is None
         assert worth(again, "", 0.45) < 0
         assert text_of(asked_for(again, "", 0.45)) == "import os"
-    block = replace(offer(("def", 0.9), (" f():", 0.9), ("\n    pass", 0.9), left=""), owes_block=True, header=True)
+    block = replace(
+        suggestion(("def", 0.9), (" f():", 0.9), ("\n    pass", 0.9), left=""), owes_block=True, header=True
+    )
     assert text_of(shown(block, "", 0.45)) == block.text
     assert shown(replace(block, doubt=Doubt(5, DEFINED_AGAIN)), "", 0.45) is None
     beyond = Doubt(11, DEFINED_AGAIN)  # what is written
@@ -114,7 +118,7 @@ def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:
     assert doubt.after(7) == doubt.after(9) == NO_DOUBT
     assert Doubt(5, SAID_AGAIN).after(2) == Doubt(3, SAID_AGAIN, 3)
     assert NO_DOUBT.after(2) == NO_DOUBT
-    sure = replace(offer(("self", 0.99), (".rate", 0.99), left="x = "), doubt=Doubt(1, SAID_AGAIN, 9))
+    sure = replace(suggestion(("self", 0.99), (".rate", 0.99), left="x = "), doubt=Doubt(1, SAID_AGAIN, 9))
     rest = rest_of(sure, "", "s", "")
     assert rest is not None
     assert (rest.text, rest.doubt) == ("elf.rate", Doubt(1, SAID_AGAIN, 8))
@@ -122,17 +126,17 @@ def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:
 
 
 def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:
-    several = offer(("a", 0.99), (".b", 0.99), (".c", 0.99), left="")
+    several = suggestion(("a", 0.99), (".b", 0.99), (".c", 0.99), left="")
     assert text_of(shown(several, "", 0.45)) == "a.b.c"
     assert text_of(shown(replace(several, doubt=Doubt(5, SAID_AGAIN)), "", 0.45)) == "a.b"
-    one = offer(("import", 0.99), (" os", 0.99), left="")
+    one = suggestion(("import", 0.99), (" os", 0.99), left="")
     assert text_of(shown(replace(one, doubt=Doubt(9, SAID_AGAIN)), "", 0.45)) == "import os"
 
 
 def test_no_more_is_shown_than_what_loads_names_that_exist() -> None:
-    several = offer(("a", 0.99), (".b", 0.99), (" + c", 0.99), (" + d", 0.99), left="x = ")
+    several = suggestion(("a", 0.99), (".b", 0.99), (" + c", 0.99), (" + d", 0.99), left="x = ")
     assert text_of(shown(replace(several, doubt=Doubt(7, SAID_AGAIN, of_name=True)), "", 0.45)) == "a.b"
-    one = offer(("import", 0.99), (" os", 0.99))
+    one = suggestion(("import", 0.99), (" os", 0.99))
     assert shown(replace(one, doubt=Doubt(9, SAID_AGAIN, of_name=True)), "", 0.45) is None
 
 
@@ -201,36 +205,36 @@ def test_a_character_of_several_tokens_is_typed_like_any() -> None:
 
 
 def test_without_a_threshold_the_likely_text_comes_first() -> None:
-    short, long = offer(("call", 0.95), ("(a)", 0.99)), offer(("other_and_longer", 0.01), ("(a, b)", 0.5))
+    short, long = suggestion(("call", 0.95), ("(a)", 0.99)), suggestion(("other_and_longer", 0.01), ("(a, b)", 0.5))
     assert worth(short, "", 0.0) > worth(long, "", 0.0)
 
 
 def test_a_sure_text_is_shown_whole_and_an_unlikely_one_not_at_all() -> None:
-    assert text_of(shown(offer(("call", 0.99), ("(a)", 0.98)), "", 0.5)) == "call(a)"
-    assert shown(offer(("call", 0.05), ("(a)", 0.98)), "", 0.5) is None
+    assert text_of(shown(suggestion(("call", 0.99), ("(a)", 0.98)), "", 0.5)) == "call(a)"
+    assert shown(suggestion(("call", 0.05), ("(a)", 0.98)), "", 0.5) is None
 
 
 def test_a_text_ends_where_it_gets_unlikely() -> None:
-    unsure = offer(("call", 0.99), ("(a)", 0.98), (".other", 0.02))
+    unsure = suggestion(("call", 0.99), ("(a)", 0.98), (".other", 0.02))
     assert text_of(shown(unsure, "", 0.5)) == "call(a)"
-    assert text_of(shown(offer(("call", 0.99), ("(", 0.98), ("a", 0.02), (")", 0.98)), "", 0.5)) == "call"
+    assert text_of(shown(suggestion(("call", 0.99), ("(", 0.98), ("a", 0.02), (")", 0.98)), "", 0.5)) == "call"
 
 
 def test_an_offer_is_shown_where_its_first_lexeme_is_sure() -> None:
-    unsure = offer(("first", 0.95), ("(a", 0.1), (", b", 0.5), (")", 0.9))
+    unsure = suggestion(("first", 0.95), ("(a", 0.1), (", b", 0.5), (")", 0.9))
     assert text_of(shown(unsure, "", 0.6)) == "first"  # worth more than a call that is mostly another
-    likelier = offer(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
+    likelier = suggestion(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
     assert text_of(shown(likelier, "", 0.6)) == "first(a, b)"  # a function that is not called is another text
-    needed = offer(("ready", 0.95), (" and", 0.4), (" b", 0.5), (":", 0.9), left="if ", right="\n    pass\n")
+    needed = suggestion(("ready", 0.95), (" and", 0.4), (" b", 0.5), (":", 0.9), left="if ", right="\n    pass\n")
     assert text_of(shown(needed, "", 0.6)) == "ready and b:"  # the line needs its colon
-    assert shown(offer(("ready", 0.4), (":", 0.99), left="if ", right="\n    pass\n"), "", 0.6) is None
-    hopeless = offer(("ready", 0.95), (" and", 0.05), (" b", 0.1), (":", 0.9), left="if ", right="\n    pass\n")
+    assert shown(suggestion(("ready", 0.4), (":", 0.99), left="if ", right="\n    pass\n"), "", 0.6) is None
+    hopeless = suggestion(("ready", 0.95), (" and", 0.05), (" b", 0.1), (":", 0.9), left="if ", right="\n    pass\n")
     assert shown(hopeless, "", 0.6) is None
 
 
 def test_a_line_that_needs_a_block_is_shown_with_the_first_of_it() -> None:
     tokens = ("item", 0.9), (" in items:", 0.2), ("\n    print", 0.2), ("(item)", 0.3), ("\n    x", 0.9)
-    begun = offer(*tokens, left="for ", right="\nx = 1\n")
+    begun = suggestion(*tokens, left="for ", right="\nx = 1\n")
     assert shown(begun, "", 0.6) is None
     begun = replace(begun, owes_block=True)
     assert text_of(shown(begun, "", 0.6)) == "item in items:\n    print(item)"
@@ -260,7 +264,7 @@ def test_which_lines_need_a_block(marked: str, expected: bool) -> None:
 
 
 def test_less_is_asked_of_a_line_that_is_complete_at_its_colon_alone() -> None:
-    header = offer(("self", 0.9), (".a", 0.05), (" or b:", 0.1), (" f()", 0.9), left="if ", right="\n    c\n")
+    header = suggestion(("self", 0.9), (".a", 0.05), (" or b:", 0.1), (" f()", 0.9), left="if ", right="\n    c\n")
     assert [header.text[:end] for end in header.cuts] == ["self.a or b:"]
     assert shown(header, "", 0.5) is None
     assert text_of(shown(replace(header, header=True), "", 0.5)) == "self.a or b:"
@@ -351,12 +355,12 @@ def test_a_string_is_one_lexeme() -> None:
     text = "some words' + b"
     session = Language.load("python").open("x = '", "\n")
     assert [text[:end] for end in ends_of(text, session).lexemes] == ["some words'", "some words' +", text]
-    unsure = offer(("some", 0.99), (" words", 0.2), ("'", 0.9), left="x = '")
-    assert first_confidence(unsure) < 0.5 < first_confidence(offer(("some", 0.99), ("'", 0.9), left="x = '"))
+    unsure = suggestion(("some", 0.99), (" words", 0.2), ("'", 0.9), left="x = '")
+    assert first_confidence(unsure) < 0.5 < first_confidence(suggestion(("some", 0.99), ("'", 0.9), left="x = '"))
 
 
 def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
-    whole = offer(("call", 0.95), ("(a)", 0.2))
+    whole = suggestion(("call", 0.95), ("(a)", 0.2))
     rest = rest_of(whole, "\n", "call", "\n")
     assert rest is not None
     assert [rest.text[:end] for end in rest.lexemes] == ["(", "(a", "(a)"]
@@ -364,15 +368,15 @@ def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
 
 
 def test_what_is_shown_stays_while_it_is_typed() -> None:
-    memory = Memory()
+    memory = AnswerCache()
     request = asked("x = ", "\n")
-    whole = offer(("call", 0.95), ("(a)", 0.35))
+    whole = suggestion(("call", 0.95), ("(a)", 0.35))
     memory.add(answer_of(request, (whole,)))
     key = request.key
 
-    def at(left: str) -> Offer | None:
+    def at(left: str) -> Suggestion | None:
         found = memory.find(key, left, "\n", True, alternatives=False)
-        return None if found is None else shown(found.offers[0], "", 0.6)
+        return None if found is None else shown(found.suggestions[0], "", 0.6)
 
     assert text_of(at("x = ")) == "call(a)"
     assert text_of(at("x = call")) is None  # nobody has seen it
@@ -384,25 +388,25 @@ def test_what_is_shown_stays_while_it_is_typed() -> None:
 
 
 def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
-    unsure = offer(("call", 0.05), ("(a)", 0.1))
+    unsure = suggestion(("call", 0.05), ("(a)", 0.1))
     assert shown(unsure, "", 0.0) is unsure
     unknown = replace(unsure, written=())
     assert shown(unknown, "", 0.9) is unknown
 
 
 def test_lines_need_to_be_surer_than_one() -> None:
-    lines = offer(("first", 0.99), ("\nsecond", 0.3))
+    lines = suggestion(("first", 0.99), ("\nsecond", 0.3))
     assert text_of(shown(lines, "", 0.1)) == "first"
-    assert text_of(shown(offer(("first", 0.99), ("\nsecond", 0.97)), "", 0.1)) == "first\nsecond"
+    assert text_of(shown(suggestion(("first", 0.99), ("\nsecond", 0.97)), "", 0.1)) == "first\nsecond"
 
 
 def test_closers_that_an_offer_stands_for_stay_in_what_is_shown() -> None:
-    covering = offer(("a", 0.99), (")", 0.9), (" + b", 0.01), left="x = f(", right=")\n", covered=1)
+    covering = suggestion(("a", 0.99), (")", 0.9), (" + b", 0.01), left="x = f(", right=")\n", covered=1)
     assert text_of(shown(covering, ")", 0.5)) == "a)"
 
 
 def test_typing_what_is_offered_makes_the_rest_surer() -> None:
-    whole = offer(("cal", 0.3), ("l", 0.9), ("(a)", 0.9))
+    whole = suggestion(("cal", 0.3), ("l", 0.9), ("(a)", 0.9))
     assert shown(whole, "", 0.5) is None
     rest = rest_of(whole, "\n", "cal", "\n")
     assert rest is not None
@@ -412,7 +416,7 @@ def test_typing_what_is_offered_makes_the_rest_surer() -> None:
 
 
 def test_in_a_fresh_pair_what_is_unlikely_is_shown_as_well() -> None:
-    fresh = replace(offer(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), fresh=True)
+    fresh = replace(suggestion(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), fresh=True)
     assert text_of(shown(fresh, "", 0.5)) == "a, b"
     assert shown(replace(fresh, fresh=False), "", 0.5) is None
     rest = rest_of(fresh, ")\n", "a", ")\n")
@@ -421,7 +425,7 @@ def test_in_a_fresh_pair_what_is_unlikely_is_shown_as_well() -> None:
 
 
 def test_confidence_grows_with_the_probability_and_stays_between_0_and_1() -> None:
-    shares = [confidence(offer(("a", share)), 1) for share in (0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)]
+    shares = [confidence(suggestion(("a", share)), 1) for share in (0.0, 1e-9, 0.1, 0.5, 0.9, 1.0)]
     assert shares == sorted(shares)
     assert all(0 < share < 1 and math.isfinite(share) for share in shares)
 
@@ -431,61 +435,63 @@ def asked(left: str, right: str, invoked: bool = False) -> Request:
     return Request("file:///a.py", Split(left, right), "python", "/a.py", invoked, single_line=True, settings=settings)
 
 
-def remembered(request: Request, *offers: Offer) -> Any:
+def remembered(request: Request, *suggestions: Suggestion) -> Any:
     """A server that knows what it answered to a request."""
-    memory = Memory()
-    memory.add(answer_of(request, offers))
+    memory = AnswerCache()
+    memory.add(answer_of(request, suggestions))
     return SimpleNamespace(memory=memory)
 
 
 def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> None:
     first = asked("x = ", "\n")
-    server = remembered(first, offer(("call", 0.1), ("(a)", 0.1)))
+    server = remembered(first, suggestion(("call", 0.1), ("(a)", 0.1)))
     there = look_up(server, first)
     assert there is not None  # where it was asked it would be the same
-    assert as_shown(there, first).offers == ()
+    assert as_shown(there, first).suggestions == ()
     assert look_up(server, asked("x = c", "\n")) is None
     assert look_up(server, asked("x = c", "\n", invoked=True)) is None  # alternatives were not looked for
-    sure = remembered(first, offer(("call", 0.9), ("(a)", 0.9)))
+    sure = remembered(first, suggestion(("call", 0.9), ("(a)", 0.9)))
     found = look_up(sure, asked("x = c", "\n"))
     assert found is not None
-    assert [one.text for one in as_shown(found, asked("x = c", "\n")).offers] == ["all(a)"]
+    assert [one.text for one in as_shown(found, asked("x = c", "\n")).suggestions] == ["all(a)"]
 
 
 def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> None:
     first = asked("x = ", "\n", invoked=True)
-    server = remembered(first, offer(("call", 0.1), ("(a)", 0.9)), offer(("catch", 0.1)))
+    server = remembered(first, suggestion(("call", 0.1), ("(a)", 0.9)), suggestion(("catch", 0.1)))
     for left, rest in (("x = c", "all(a)"), ("x = call(", "a)"), ("x = cat", "ch")):
         request = asked(left, "\n")
         found = look_up(server, request)
         assert found is not None
-        assert [one.text for one in as_shown(found, request).offers] == [rest]
+        assert [one.text for one in as_shown(found, request).suggestions] == [rest]
 
 
 def test_what_is_asked_for_ends_where_it_is_worth_most() -> None:
     first = asked("x = ", "\n", invoked=True)
-    unsure = offer(("call", 0.6), ("(a)", 0.9), ("\ny = 1\nz = 2", 0.01))
-    server = remembered(first, unsure, offer(("call", 0.6), ("(a)", 0.9), ("\nz", 0.01)), offer(("b", 0.001)))
+    unsure = suggestion(("call", 0.6), ("(a)", 0.9), ("\ny = 1\nz = 2", 0.01))
+    server = remembered(first, unsure, suggestion(("call", 0.6), ("(a)", 0.9), ("\nz", 0.01)), suggestion(("b", 0.001)))
     found = look_up(server, first)
     assert found is not None
-    assert [one.text for one in as_shown(found, first).offers] == ["call(a)", "b"]  # the same is shown once
+    assert [one.text for one in as_shown(found, first).suggestions] == ["call(a)", "b"]  # the same is shown once
     everything = replace(first, settings=ServerSettings(min_confidence=0.0))
-    assert len(as_shown(found, everything).offers[0].text) == len(unsure.text)
+    assert len(as_shown(found, everything).suggestions[0].text) == len(unsure.text)
 
 
 def test_what_was_asked_for_is_not_cut_shorter_than_it_is_seen() -> None:
-    text = offer(("call", 0.6), ("(a)", 0.001), (" + b", 0.1))
+    text = suggestion(("call", 0.6), ("(a)", 0.001), (" + b", 0.1))
     assert asked_for(text, "", 0.5).text == "call"
     assert asked_for(replace(text, seen=7), "", 0.5).text == "call(a)"
-    assert asked_for(offer(("a, b", 0.6), (")", 0.01), right=")\n", left="f(", covered=1), ")", 0.5).text == "a, b)"
+    assert (
+        asked_for(suggestion(("a, b", 0.6), (")", 0.01), right=")\n", left="f(", covered=1), ")", 0.5).text == "a, b)"
+    )
 
 
 def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:
     first = asked("x = ", "\n")
-    server = remembered(first, offer(("call", 0.9), ("(a)", 0.9)), offer(("other", 0.9)))
+    server = remembered(first, suggestion(("call", 0.9), ("(a)", 0.9)), suggestion(("other", 0.9)))
     found = look_up(server, first)
     assert found is not None
-    assert len(as_shown(found, first).offers) == 1
+    assert len(as_shown(found, first).suggestions) == 1
     other = look_up(server, asked("x = o", "\n"))
     assert other is not None
-    assert [one.text for one in other.offers] == ["ther"]
+    assert [one.text for one in other.suggestions] == ["ther"]

@@ -15,7 +15,7 @@ from fim_server.decoding.strategies import alternatives
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
 from fim_server.suggest import pipeline
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.job import Work
 from fim_server.suggest.ranking.display import shown
 from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_DOUBT, Doubt
@@ -97,7 +97,7 @@ def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPat
     work = worker.submit(replace(request("file:///a.py"), settings=settings)).future.result(PATIENCE)
     worker.close()
     assert work is not None
-    assert (len(calls), len(work.completions), len(work.answer.offers)) == (2, 1, 1)
+    assert (len(calls), len(work.completions), len(work.answer.suggestions)) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(("invoked", "interrupted"), [(False, False), (False, True), (True, False)])
@@ -115,8 +115,8 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
         return work
 
     sure = asked()
-    assert len(sure.completions) == len(sure.answer.offers) == 1
-    first = sure.answer.offers[0]
+    assert len(sure.completions) == len(sure.answer.suggestions) == 1
+    first = sure.answer.suggestions[0]
 
     def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> Doubt:
         return Doubt(1, 0.0, len(text), is_repeat=True) if text == first.text else NO_DOUBT
@@ -125,41 +125,44 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     monkeypatch.setattr(StopReason, "is_interruption", property(lambda reason: interrupted))
     work = asked()
     worker.close()
-    texts = [one.text for one in work.answer.offers]
+    texts = [one.text for one in work.answer.suggestions]
     assert (first.text in texts) == (not invoked or interrupted)  # on request repeats give way
     assert len(work.completions) == (1 if interrupted else 2)
     if not invoked and not interrupted:
         assert len(texts) == 2
-        assert shown(next(one for one in work.answer.offers if one.text == first.text), "", 0.45) is None
+        assert shown(next(one for one in work.answer.suggestions if one.text == first.text), "", 0.45) is None
 
 
-def offer_of(text: str, doubt: Doubt = NO_DOUBT) -> Offer:
-    return Offer(text, text, 0, "exact", Completion(text, "exact", StopReason.END_TOKEN, None), doubt=doubt)
+def suggestion_of(text: str, doubt: Doubt = NO_DOUBT) -> Suggestion:
+    return Suggestion(text, text, 0, "exact", Completion(text, "exact", StopReason.END_TOKEN, None), doubt=doubt)
 
 
 def test_what_is_there_already_comes_after_all_else_on_request() -> None:
-    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
-    near, unknown = offer_of("a = b", Doubt(1, 0.05, is_repeat=True)), offer_of("c = d", Doubt(1, 0.05, of_name=True))
+    first = suggestion_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    near, unknown = (
+        suggestion_of("a = b", Doubt(1, 0.05, is_repeat=True)),
+        suggestion_of("c = d", Doubt(1, 0.05, of_name=True)),
+    )
     assert without_repeats([first, near, unknown]) == [unknown, near]
     assert without_repeats([first, near]) == [first, near]  # something is shown
     assert without_repeats([]) == []
 
 
 def test_a_second_text_is_written_on_request_where_all_others_are_there_already() -> None:
-    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
-    unknown = offer_of("c = d", Doubt(1, 0.05, of_name=True))
+    first = suggestion_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    unknown = suggestion_of("c = d", Doubt(1, 0.05, of_name=True))
     unlike = second_thought([first], [], None, True)
     assert unlike is not None
     assert unlike.beginning == "def pop"
     assert second_thought([first, unknown], [], None, True) is None
     assert second_thought([unknown], [], None, True) is None
     assert second_thought([unknown], [], None, False) is not None
-    assert second_thought([offer_of("a")], [], None, False) is None
+    assert second_thought([suggestion_of("a")], [], None, False) is None
 
 
 def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
-    first = offer_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
-    below = offer_of("async def pop(self):").completion
+    first = suggestion_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    below = suggestion_of("async def pop(self):").completion
     unlike = second_thought([first], [below], None, True)
     assert unlike is not None
     assert unlike.beginning == "async def pop(self):"
@@ -168,7 +171,7 @@ def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
 
 
 def test_a_second_text_is_written_where_the_first_one_stands_below() -> None:
-    below = replace(offer_of("\n    return result\n").completion, written=(Written(11, 0.5), Written(19, 0.5)))
+    below = replace(suggestion_of("\n    return result\n").completion, written=(Written(11, 0.5), Written(19, 0.5)))
     for invoked in (False, True):
         unlike = second_thought([], [below], None, invoked)
         assert unlike is not None

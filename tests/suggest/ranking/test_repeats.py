@@ -14,7 +14,7 @@ from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.decoding.strategies import alternatives
 from fim_server.language import Language
 from fim_server.server.requests import as_shown
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker
@@ -32,11 +32,11 @@ def worker() -> Iterator[CompletionWorker]:
     made.close()
 
 
-def asked(worker: CompletionWorker, split: Split, invoked: bool, **settings: Any) -> tuple[Offer, ...]:
+def asked(worker: CompletionWorker, split: Split, invoked: bool, **settings: Any) -> tuple[Suggestion, ...]:
     one = replace(request("file:///a.py"), split=split, invoked=invoked, settings=replace(SETTINGS, **settings))
     work = worker.submit(one).future.result(PATIENCE)
     assert work is not None
-    return as_shown(work.answer, one).offers
+    return as_shown(work.answer, one).suggestions
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *texts: str) -> list[str]:
@@ -85,8 +85,8 @@ def test_what_is_there_already_is_not_suggested(
     expected: str,
 ) -> None:
     written = told(monkeypatch, *texts)
-    offers = asked(worker, Split(*place), invoked, alternatives=1, names="off")
-    assert [offer.text for offer in offers] == [expected]
+    suggestions = asked(worker, Split(*place), invoked, alternatives=1, names="off")
+    assert [suggestion.text for suggestion in suggestions] == [expected]
     assert written == list(texts)
     ast.parse(place[0] + expected + place[1])
 
@@ -97,16 +97,16 @@ def test_the_engine_ends_a_loop_that_can_end_nowhere(monkeypatch: pytest.MonkeyP
     assert not asked(worker, Split("x = ", "\n"), False, alternatives=1, names="off", min_confidence=0.45)
     for invoked in (False, True):
         told(monkeypatch, *loops)
-        (offer,) = asked(worker, Split("x = ", "\n"), invoked, alternatives=1, names="off")
-        assert offer.text.startswith("not ")
-        assert offer.text.count("not") == 1
-        ast.parse("x = " + offer.text)
+        (suggestion,) = asked(worker, Split("x = ", "\n"), invoked, alternatives=1, names="off")
+        assert suggestion.text.startswith("not ")
+        assert suggestion.text.count("not") == 1
+        ast.parse("x = " + suggestion.text)
 
 
 def test_a_rest_that_only_a_comment_takes_gets_one(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:
     told(monkeypatch, *("",) * 9)
-    (offer,) = asked(worker, Split("# The first line.\n", " and the second one.\nx = 1\n"), True, alternatives=1)
-    assert offer.text.startswith("#")
+    (suggestion,) = asked(worker, Split("# The first line.\n", " and the second one.\nx = 1\n"), True, alternatives=1)
+    assert suggestion.text.startswith("#")
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_the_embedded_models_suggestions_repeat_nothing(worker: CompletionWorker
     spelling = Language.load("python").spelling
     before = place[0].rpartition("\n")[2]
     for invoked in (False, True):
-        offers = asked(worker, Split(*place), invoked, inside_strings=True)
-        assert offers or not invoked
-        for offer in offers:
-            ast.parse(place[0] + offer.text + place[1][offer.covered :])
-            assert start_of_loop(offer.text, before, spelling) is None
-            assert before.strip() or not before or offer.text[0] not in " \t"
-            assert not offer.text.startswith(("return result", "def pop"))
+        suggestions = asked(worker, Split(*place), invoked, inside_strings=True)
+        assert suggestions or not invoked
+        for suggestion in suggestions:
+            ast.parse(place[0] + suggestion.text + place[1][suggestion.covered :])
+            assert start_of_loop(suggestion.text, before, spelling) is None
+            assert before.strip() or not before or suggestion.text[0] not in " \t"
+            assert not suggestion.text.startswith(("return result", "def pop"))

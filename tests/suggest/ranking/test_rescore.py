@@ -9,22 +9,22 @@ from itertools import accumulate
 import pytest
 
 from fim_server.decoding.results import Written
-from fim_server.suggest.answer_cache import Offer, moved
+from fim_server.suggest.answer_cache import Suggestion, moved
 from fim_server.suggest.ranking.display import confidence, first_confidence
 from fim_server.suggest.ranking.red_flags import Doubt
 from fim_server.suggest.ranking.rescore import given_written
-from support.editors.answers import answered, offer
+from support.editors.answers import answered, suggestion
 
 
-def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Offer:
+def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion:
     """What the memory says, with the probabilities of its tokens."""
     text = "".join(text for text, _ in tokens)
     ends = accumulate(len(text) for text, _ in tokens)
     written = tuple(Written(end, share) for end, (_, share) in zip(ends, tokens, strict=True))
-    return replace(offer(text), lexemes=lexemes, cuts=lexemes, written=written, recalled=True, calibrated=True)
+    return replace(suggestion(text), lexemes=lexemes, cuts=lexemes, written=written, recalled=True, calibrated=True)
 
 
-def model(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Offer:
+def model(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion:
     return replace(recalled(*tokens, lexemes=lexemes), recalled=False, calibrated=False)
 
 
@@ -76,15 +76,15 @@ def test_what_is_typed_rules_the_models_text_out() -> None:
     assert first_confidence(beside) < 0.1
     for typed in ("l", "lo", "loan"):
         found, wanted = (
-            moved(answered("x = ", "\n", *offers), f"x = {typed}", "\n", True)
-            for offers in ((written, beside), (CALL,))
+            moved(answered("x = ", "\n", *suggestions), f"x = {typed}", "\n", True)
+            for suggestions in ((written, beside), (CALL,))
         )
         assert found is not None
         assert wanted is not None
-        assert found.offers == wanted.offers
+        assert found.suggestions == wanted.suggestions
     typed_along = moved(answered("x = ", "\n", replace(written, text="loans"), beside), "x = lo", "\n", True)
     assert typed_along is not None
-    assert typed_along.offers[1].written != typed_along.offers[1].alone != ()
+    assert typed_along.suggestions[1].written != typed_along.suggestions[1].alone != ()
 
 
 def test_a_lexeme_is_another_one_where_it_goes_on() -> None:

@@ -27,7 +27,7 @@ from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
 from fim_server.server.handlers import lifecycle
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.context.sessions import Contexts, Opened
 from fim_server.suggest.job import PromptTokens, Request
 from fim_server.suggest.pipeline import Completer
@@ -132,7 +132,7 @@ def test_lines_of_the_project_are_recalled_together(
 def test_the_model_is_asked_beside_what_was_recalled_before_it(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for both, and another request again; offers are those that are found without asking before."""
+    """Once for both, and another request again; suggestions are those that are found without asking before."""
     project.read([tmp_path.as_uri()], {".py": "python"})
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
@@ -153,7 +153,7 @@ def test_the_model_is_asked_beside_what_was_recalled_before_it(
             recalling.future.result()
         work = worker.submit(request).future.result()
         assert work is not None
-        texts.append([offer.text for offer in work.answer.offers])
+        texts.append([suggestion.text for suggestion in work.answer.suggestions])
         calls.append(len(count))
     worker.close()
     assert calls == [1, 2, 3]
@@ -173,7 +173,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     invoked: bool,
     made_share: float,
 ) -> None:
-    """The plain twin makes an offer of all that the memory says, and then looks which may be shown."""
+    """The plain twin makes a suggestion of all that the memory says, and then looks which may be shown."""
     monkeypatch.setattr(project_suggestions, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
     folder = Path(server.__file__).parent
     project.read([folder.as_uri()], {".py": "python"})
@@ -183,28 +183,29 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
 
     def completer(name: str) -> Completer:
         one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
-        offer = one._offer
+        suggestion = one._suggestion
 
         def counted(*arguments: Any) -> Any:
             made[name] += 1
-            return offer(*arguments)
+            return suggestion(*arguments)
 
-        one._offer = counted  # type: ignore[assignment, method-assign]
+        one._suggestion = counted  # type: ignore[assignment, method-assign]
         return one
 
     quick, plain = completer("quick"), completer("plain")
 
-    def surest(request: Request, opened: Opened, language: Language) -> tuple[Offer, ...]:
+    def surest(request: Request, opened: Opened, language: Language) -> tuple[Suggestion, ...]:
         closers, most = request.split.right[: opened.covered], request.settings.alternatives if request.invoked else 1
         shown_from = 0.0 if request.invoked else least
-        offers = [
-            offer
-            for offer, whole in plain._recalls.weighed(request, opened, language)
-            if shown(offer, closers, shown_from) and (not ask_model or whole >= project_suggestions.RECALL_CONFIDENCE)
+        suggestions = [
+            suggestion
+            for suggestion, whole in plain._recalls.weighed(request, opened, language)
+            if shown(suggestion, closers, shown_from)
+            and (not ask_model or whole >= project_suggestions.RECALL_CONFIDENCE)
         ]
         if not ask_model:
-            offers.sort(key=lambda offer: -worth(offer, closers, shown_from))
-        return tuple(offers[:most])
+            suggestions.sort(key=lambda suggestion: -worth(suggestion, closers, shown_from))
+        return tuple(suggestions[:most])
 
     plain._recalls.surest = surest  # type: ignore[method-assign]
     for _ in range(60):
@@ -213,7 +214,9 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         split = told(project, "file:///beside.py", typed, at)
         request = Request("file:///beside.py", split, "python", "", invoked, bool(draw.randrange(2)), settings)
         told_of = [one.recall(request, Stop(), 0.0) for one in (quick, plain)]
-        texts = [None if work is None else [(one.text, one.cuts) for one in work.answer.offers] for work in told_of]
+        texts = [
+            None if work is None else [(one.text, one.cuts) for one in work.answer.suggestions] for work in told_of
+        ]
         assert texts[0] == texts[1]
         found[str(texts[0] is None)] += 1
     assert made["quick"] < made_share * made["plain"]
@@ -235,7 +238,7 @@ def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -
             language = request.language()
             opened = completer.contexts.open(uri, language, split)
             found = completer._recalls.likeliest(request, opened, language)
-            every = [offer for offer, _ in completer._recalls.weighed(request, opened, language)]
+            every = [suggestion for suggestion, _ in completer._recalls.weighed(request, opened, language)]
             assert found == (every if invoked else every[: project_suggestions.MOST_KEPT])
             most = max(most, len(every))
     assert most > project_suggestions.MOST_KEPT
@@ -281,12 +284,12 @@ def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pyte
 def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
-    offer = project.memory.offers("untitled:x", split.left, split.right, 8, language="python")[0]
-    assert offer.text == f"{LINE}\n        {NOTED}"
-    ((end, sure),) = offer.lines
-    assert end == len(offer.text)
-    assert sure < min(offer.whole, LINES_CONFIDENCE)
-    assert (offer.until(0.0), offer.until(offer.whole)) == (offer.text, LINE)
+    suggestion = project.memory.recall("untitled:x", split.left, split.right, 8, language="python")[0]
+    assert suggestion.text == f"{LINE}\n        {NOTED}"
+    ((end, sure),) = suggestion.lines
+    assert end == len(suggestion.text)
+    assert sure < min(suggestion.whole, LINES_CONFIDENCE)
+    assert (suggestion.until(0.0), suggestion.until(suggestion.whole)) == (suggestion.text, LINE)
     assert project.recall("untitled:x", split, "exact", True, "python")[0].completion.text == LINE
 
 
@@ -304,8 +307,8 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
         request = Request(uri, split, "python", "here.py", False, single_line, ServerSettings())
         language = request.language()
         return [
-            offer.text
-            for offer in completer._recalls.likeliest(request, completer.contexts.open(uri, language, split), language)
+            one.text
+            for one in completer._recalls.likeliest(request, completer.contexts.open(uri, language, split), language)
         ]
 
     loop = "def other(ledger, stream):\n    for account in ledger.accounts:\n        |"

@@ -11,13 +11,13 @@ import pytest
 from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
 from fim_server.decoding.results import Written
 from fim_server.errors import StoppedError
-from fim_server.suggest.answer_cache import Offer
+from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.ranking.display import first_confidence
 from fim_server.suggest.ranking.rescore import given_written
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project_suggestions import Recalls
 from fim_server.workers.worker import CompletionWorker
-from support.editors.answers import offer
+from support.editors.answers import suggestion
 from support.editors.watched import request, until
 
 SETTINGS = ServerSettings(model="embedded", prefetch=False)
@@ -46,11 +46,11 @@ def worker() -> Iterator[CompletionWorker]:
     worker.close()
 
 
-def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[Recalls]:
+def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Suggestion, ...]) -> list[Recalls]:
     """Have the memory recall that; returns who asked it."""
     asked: list[Recalls] = []
 
-    def recall(self: Recalls, *_: object) -> tuple[Offer, ...]:
+    def recall(self: Recalls, *_: object) -> tuple[Suggestion, ...]:
         asked.append(self)
         return found
 
@@ -61,10 +61,10 @@ def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Offer, ...]) -> list[
 def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[ConcurrentPrefill]
 ) -> None:
-    recalled(monkeypatch, (offer(LINE),))
+    recalled(monkeypatch, (suggestion(LINE),))
     work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
     assert work is not None
-    assert (work.origin, [one.text for one in work.answer.offers], work.completions) == ("memory", [LINE], [])
+    assert (work.origin, [one.text for one in work.answer.suggestions], work.completions) == ("memory", [LINE], [])
     until(lambda: closed and closed[0]._future is None)
 
 
@@ -79,7 +79,7 @@ def test_what_is_sure_does_not_wait_for_the_models_pass(
         return read(self)
 
     monkeypatch.setattr(ConcurrentPrefill, "_read", slow)
-    recalled(monkeypatch, (offer(LINE),))
+    recalled(monkeypatch, (suggestion(LINE),))
     worker.load().result(PATIENCE)
     asked = request("file:///a.py")
     work = worker.submit(asked, recalls=True).future.result(PATIENCE)
@@ -100,7 +100,7 @@ def test_what_is_sure_does_not_wait_for_the_models_pass(
 def test_what_is_not_sure_leaves_the_answer_to_the_model(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, recalls: bool
 ) -> None:
-    asked = recalled(monkeypatch, () if recalls else (offer(LINE),))
+    asked = recalled(monkeypatch, () if recalls else (suggestion(LINE),))
     work = worker.submit(request("file:///a.py"), recalls=recalls).future.result(PATIENCE)
     assert work is not None
     assert (work.origin, len(work.completions), len(asked)) == ("model", 1, int(recalls))
@@ -109,7 +109,7 @@ def test_what_is_not_sure_leaves_the_answer_to_the_model(
 def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(self: Recalls, *_: object) -> tuple[Offer, ...]:
+    def stopped(self: Recalls, *_: object) -> tuple[Suggestion, ...]:
         raise StoppedError("too long")
 
     monkeypatch.setattr(Recalls, "surest", stopped)
@@ -122,15 +122,17 @@ def test_what_is_recalled_is_as_likely_as_the_model_has_it(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But where somebody has asked, who is shown both."""
-    said = replace(offer("zebra"), lexemes=(5,), cuts=(5,), written=(Written(5, 0.9),), recalled=True, calibrated=True)
+    said = replace(
+        suggestion("zebra"), lexemes=(5,), cuts=(5,), written=(Written(5, 0.9),), recalled=True, calibrated=True
+    )
     recalled(monkeypatch, ())
     monkeypatch.setattr(Recalls, "likeliest", lambda *_: [said])
     for invoked in (False, True):
         asked = replace(request("file:///a.py"), invoked=invoked)
         work = worker.submit(asked, recalls=True).future.result(PATIENCE)
         assert work is not None
-        written = [one for one in work.answer.offers if not one.recalled]
+        written = [one for one in work.answer.suggestions if not one.recalled]
         assert written
-        (found,) = (one for one in work.answer.offers if one.recalled)
+        (found,) = (one for one in work.answer.suggestions if one.recalled)
         assert found == (said if invoked else given_written(said, written))
         assert invoked or first_confidence(found) < 0.9
