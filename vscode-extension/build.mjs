@@ -1,5 +1,4 @@
-// Bundles the extension into one file and the script of its page into another; with --tests also the unit tests, each
-// into a file of its own.
+// Bundles the extension and the script of its page into a file each. With --tests, also bundles each unit test.
 import { rmSync } from "node:fs";
 import { build } from "esbuild";
 

@@ -1,4 +1,4 @@
-// An editor as a user has it: code-server with the packaged extension, a browser, and what hands and eyes do there.
+// A real editor for tests: code-server with the packaged extension and a browser, with a user's actions and views.
 import { execFile, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { access, mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ import { chromium } from "playwright-core";
 /** The programs of the repository's virtual environment. */
 export const VENV = fileURLToPath(new URL("../../.venv/bin/", import.meta.url));
 
-/** A file in which something is to be written at the mark. */
+/** A file with a mark at the cursor. */
 export const STACK = `class Stack:
     def __init__(self):
         self.items = []
@@ -44,19 +44,19 @@ const TAB_WIDTH = 4;
 const WINDOW = { width: 1100, height: 620 };
 const PICTURE = { width: 700, height: 152 };
 
-// Milliseconds. Two slow cores and a server that loads PyTorch need patience; a wait ends as soon as it can.
+// Milliseconds, for two slow cores and a server that loads PyTorch.
 export const START_TIMEOUT = 120_000;
 const TIMEOUT = 30_000;
-/** For processes to end when they are asked to. */
+/** Time for processes to end. */
 const GRACE = 2_000;
 const TYPING_PAUSE = 40;
 const POLL = 50;
 const DRAWING = 150;
 
-/** What the editor draws for a blank. */
+/** The editor's drawing of a blank. */
 const NO_BREAK_SPACE = "\u00a0";
 
-/** Commands without a key of their own get one that nobody else has. */
+/** Unused keys for commands without a key. */
 const KEYS = /** @type {const} */ ({
   "editor.action.inlineSuggest.trigger": "F1",
   "workbench.action.files.newUntitledFile": "F2",
@@ -66,7 +66,7 @@ const KEYS = /** @type {const} */ ({
 });
 const KEYS_WITH = "Control+Alt+Shift+";
 
-/** Everything that would move, pop up or ask the network is off. What the tests are about keeps its defaults. */
+/** Settings without animations, pop-ups and network. Tested settings keep their defaults. */
 const QUIET = {
   "breadcrumbs.enabled": false,
   "chat.commandCenter.enabled": false,
@@ -89,7 +89,7 @@ const QUIET = {
 };
 
 /**
- * Starts code-server with the extension, and a browser that shows an empty folder in it.
+ * Starts code-server with the extension, and a browser with an empty folder.
  * @param {Options} options
  */
 export async function startEditor(options) {
@@ -125,7 +125,7 @@ export class Editor {
     this.#root = root;
   }
 
-  /** The folder that is open. */
+  /** The open folder. */
   get folder() {
     return join(this.#root, "project");
   }
@@ -161,7 +161,7 @@ export class Editor {
     await this.renew();
   }
 
-  /** A new window, as after the start. The language server starts anew too. */
+  /** Reloads the window, with a new language server. */
   async renew() {
     await this.#page?.close();
     this.#page = await this.#browser?.newPage({ viewport: WINDOW });
@@ -181,14 +181,14 @@ export class Editor {
     this.abandon();
   }
 
-  /** Leaves no process and no file behind, at once. */
+  /** Ends all processes and removes all files at once. */
   abandon() {
     this.#signal("SIGKILL");
     rmSync(this.#root, { recursive: true, force: true, maxRetries: 5 });
   }
 
   /**
-   * Signals code-server and all that it has started: the extension host, the language server.
+   * Signals code-server and its child processes, the extension host and the language server.
    * @param {NodeJS.Signals} name
    */
   #signal(name) {
@@ -200,16 +200,16 @@ export class Editor {
   }
 
   /**
-   * Replaces the settings; the editor notices by itself.
+   * Replaces the settings, which the editor watches.
    * @param {Settings} settings
    */
   async configure(settings) {
-    // Both, because some settings count in the one only, some in the other.
+    // Some settings are read in one of the files only.
     await this.#writeJson("user/User/settings.json", { ...QUIET, ...settings });
     await this.#writeJson("user/Machine/settings.json", settings);
   }
 
-  /** What the extension has logged, and code-server. */
+  /** The logs of the extension and of code-server. */
   async logs() {
     const folder = join(this.#root, "user/logs");
     const names = await readdir(folder, { recursive: true }).catch(() => []);
@@ -221,7 +221,7 @@ export class Editor {
   }
 
   /**
-   * Leaves a picture and the logs of a test that has failed; returns how their names begin.
+   * Saves a picture and the logs of a failed test; returns the beginning of their names.
    * @param {string} name
    */
   async keepEvidence(name) {
@@ -294,7 +294,7 @@ export class Editor {
   }
 
   /**
-   * Takes an entry of the list that is open, or is about to be.
+   * Chooses an entry of a list, once it is open.
    * @param {string} label
    * @param {string} prefix
    */
@@ -304,7 +304,7 @@ export class Editor {
   }
 
   /**
-   * Writes into the box that asks for a text.
+   * Types into the input box.
    * @param {string} prompt
    * @param {string} text
    */
@@ -352,14 +352,14 @@ export class Editor {
 
   // --- eyes -------------------------------------------------------------------------------------------------------
 
-  /** Line and column of the cursor, as the status bar has it: `4:9`. */
+  /** Line and column of the cursor in the status bar: `4:9`. */
   async cursor() {
     const [text = ""] = await this.page.locator('[id="status.editor.selection"]').allInnerTexts();
     const found = /Ln (\d+), Col (\d+)/.exec(text);
     return found ? `${found[1]}:${found[2]}` : "";
   }
 
-  /** The lines of the active editor that are on the screen. */
+  /** The visible lines of the active editor. */
   async text() {
     const text = await this.page.locator(".editor-instance .view-lines").first().innerText();
     return text.replaceAll(NO_BREAK_SPACE, " ");
@@ -372,7 +372,7 @@ export class Editor {
   }
 
   /**
-   * The ghost text once it is all drawn: its first line and those below it are not drawn at the same time.
+   * The ghost text once all its lines are drawn.
    */
   async settledGhostText() {
     let before = await this.ghostText();
@@ -386,7 +386,7 @@ export class Editor {
   }
 
   /**
-   * Waits for ghost text that a condition holds for.
+   * Waits for ghost text that meets a condition.
    * @param {(text: string) => boolean} condition
    */
   async waitForGhostText(condition = () => true) {
@@ -412,7 +412,7 @@ export class Editor {
   }
 
   /**
-   * Waits until the status bar's item says something, as screen readers get it.
+   * Waits for a label of the status bar's item, as screen readers read it.
    * @param {RegExp} pattern
    */
   async waitForStatus(pattern) {
@@ -433,18 +433,18 @@ export class Editor {
     return label;
   }
 
-  /** The texts of the messages that are shown. */
+  /** The texts of the visible messages. */
   async messages() {
     return await this.page.locator(".notification-list-item-message").allInnerTexts();
   }
 
-  /** The document inside the webview that is shown. */
+  /** The document in the visible webview. */
   webview() {
     return this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
   }
 
   /**
-   * A picture of the window, or of as much of it as has that height.
+   * A picture of the window, or of its top with that height.
    * @param {string} path
    * @param {number} height
    */
@@ -504,7 +504,7 @@ export class Editor {
   }
 
   /**
-   * Runs code-server to its end, and says whether it did what it was asked.
+   * Runs code-server to its end; returns true on success.
    * @param {readonly string[]} args
    */
   async #codeServer(args) {
@@ -513,7 +513,7 @@ export class Editor {
   }
 
   /**
-   * Has the window open a file, as the command line does it. A window that has just been made is not known at once.
+   * Opens a file in the window, as the command line does. A new window is not known at once.
    * @param {string} path
    */
   async #show(path) {
@@ -523,7 +523,7 @@ export class Editor {
 }
 
 /**
- * Asks again and again until there is an answer.
+ * Polls until there is an answer.
  * @template T
  * @param {string} what
  * @param {() => Promise<T>} ask

@@ -1,5 +1,5 @@
-// What a user meets, from the first key to the saved file. One editor serves all tests, which leave nothing behind.
-// FIM_SERVER_VSIX names the packaged extension; with FIM_SERVER_PICTURES=1 the README's pictures are taken anew.
+// The extension from the first key to the saved file. All tests share one editor and leave nothing behind.
+// FIM_SERVER_VSIX names the packaged extension; FIM_SERVER_PICTURES=1 takes the README's pictures again.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -11,7 +11,7 @@ import { startTexts } from "./endpoint.mjs";
 
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
-/** Another model than the one that writes the texts of texts.json. */
+/** Another model instead of the one that writes texts.json. */
 const MODEL = process.env["FIM_SERVER_E2E_MODEL"];
 
 const SETTINGS = {
@@ -20,14 +20,14 @@ const SETTINGS = {
   "fim-server.model": MODEL ?? "embedded", // named, so that no other one is offered
   "fim-server.projectMemory": MODEL !== undefined, // the files of earlier tests shall not say what is offered
 };
-/** Milliseconds: what ends when something hangs. */
+/** Time limit in milliseconds. */
 const SUITE_TIMEOUT = 900_000;
 const TEST_TIMEOUT = 150_000;
-/** Longer than any answer takes to come, where none must come. */
+/** Wait for an answer that must not come. */
 const SILENCE = 3_000;
-/** The shortest snooze that is worth one: it has to be seen. */
+/** The shortest snooze that can be seen. */
 const SNOOZE = 12_000;
-/** What fades in is there after that. */
+/** Duration of fading in. */
 const FADING = 2_000;
 
 const ASKED = `def largest(values):
@@ -72,7 +72,7 @@ def largest(values):
     return best
 `;
 
-/** Where the model has not learnt the language, any name that the file has will do. */
+/** Without training on the language, the model may write any name of the file. */
 const STACKS = {
   go: {
     name: "stack.go",
@@ -141,11 +141,11 @@ const EXPLAINED = `def largest(values):
 
 /** @type {import("./editor.mjs").Editor} */
 let editor;
-/** What writes. @type {import("./endpoint.mjs").Program | undefined} */
+/** The writing program. @type {import("./endpoint.mjs").Program | undefined} */
 let endpoint;
 
 /**
- * A test that starts with an editor as it is after the start, and leaves a picture and the logs if it fails.
+ * A test with a freshly started editor that saves a picture and the logs if it fails.
  * @param {string} name
  * @param {(context: import("node:test").TestContext) => Promise<void>} body
  */
@@ -180,7 +180,7 @@ function assertChecks(name, text) {
   }
 }
 
-/** Whether the package has a language. @param {readonly [string, unknown]} entry */
+/** Returns true if the package has a language. @param {readonly [string, unknown]} entry */
 function isDefined([language]) {
   return existsSync(new URL(`../../fim_server/languages/${language}`, import.meta.url));
 }
@@ -208,7 +208,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     endpoint?.kill();
   });
 
-  scenario("what is typed is completed, Tab accepts it, and the saved file parses", async () => {
+  scenario("typing shows a suggestion, Tab accepts it, and the saved file parses", async () => {
     await openReady("stack.py", STACK);
     await editor.type("self.");
     const ghost = await editor.waitForGhostText();
@@ -233,25 +233,22 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.equal(await editor.save("bracket.py"), text.replace("‸", "print()"), "one undo takes all of it back");
   });
 
-  scenario(
-    "set so, inside auto-closed quotes nothing is offered unasked, and nothing is doubled when asked",
-    async () => {
-      await editor.configure({ ...SETTINGS, "fim-server.insideStrings": false });
-      await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");
-      await editor.type('print("');
-      await editor.expectNoGhostText(SILENCE);
-      assert.equal(await editor.cursor(), "2:12");
-      await editor.run("editor.action.inlineSuggest.trigger");
-      await editor.waitForGhostText();
-      await editor.press("Tab");
-      const saved = await editor.save("quotes.py");
-      assertParses(saved);
-      assert.notEqual(saved.split("\n")[1], '    print("")', "something was inserted");
-      await editor.configure(SETTINGS);
-    },
-  );
+  scenario("with the setting, auto-closed quotes get suggestions on request only, and nothing is doubled", async () => {
+    await editor.configure({ ...SETTINGS, "fim-server.insideStrings": false });
+    await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");
+    await editor.type('print("');
+    await editor.expectNoGhostText(SILENCE);
+    assert.equal(await editor.cursor(), "2:12");
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.waitForGhostText();
+    await editor.press("Tab");
+    const saved = await editor.save("quotes.py");
+    assertParses(saved);
+    assert.notEqual(saved.split("\n")[1], '    print("")', "something was inserted");
+    await editor.configure(SETTINGS);
+  });
 
-  scenario("words are accepted one by one, and the rest stays", async () => {
+  scenario("accepting words one by one keeps the rest", async () => {
     const text = STACK.replace("‸", "self.‸");
     await openReady("words.py", STACK);
     await editor.type("self.");
@@ -316,7 +313,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     );
   });
 
-  scenario("asked, it offers distinct alternatives", async () => {
+  scenario("a request shows distinct alternatives", async () => {
     await openReady("alternatives.py", ASKED);
     await editor.run("editor.action.inlineSuggest.trigger");
     const first = await editor.waitForGhostText();
@@ -328,7 +325,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assertParses(await editor.save("alternatives.py"));
   });
 
-  scenario("completions of several lines are indented as the file is", async () => {
+  scenario("suggestions of several lines are indented like the file", async () => {
     const text = "def total(values):\n\tresult = 0\n\tfor value in values:\n\t\t‸\n\treturn result\n";
     await openReady("tabs.py", text);
     await editor.run("editor.action.inlineSuggest.trigger");
@@ -378,7 +375,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await page.locator("#where-title").waitFor();
   });
 
-  scenario("a server that is not there is said in the status bar and in a message, and found again", async () => {
+  scenario("a missing server is reported in the status bar and in a message, and found again", async () => {
     await editor.configure({ "fim-server.path": "/nonexistent/fim-server" });
     await editor.open("missing.py", STACK);
     await editor.waitForStatus(/not found/);
@@ -394,7 +391,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForGhostText();
   });
 
-  scenario("a file that is broken elsewhere is completed all the same", async () => {
+  scenario("a file that is broken elsewhere gets suggestions", async () => {
     await openReady("broken.py", `def broken(:\n    return ]\n\n\n${STACK}`);
     await editor.type("self.");
     await editor.waitForGhostText();
@@ -402,20 +399,20 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.page.locator(".monaco-hover", { hasText: /Guarantee\s*(partial|none)/ }).waitFor();
   });
 
-  scenario("switched off, it offers nothing; switched on, it does again", async () => {
+  scenario("turned off, there are no suggestions; turned on, there are again", async () => {
     await openReady("toggle.py", STACK);
-    await editor.choose("Turn Completions On or Off");
+    await editor.choose("Turn Suggestions On or Off");
     await editor.waitForStatus(/off/);
     await editor.type("self.");
     await editor.run("editor.action.inlineSuggest.trigger");
     await editor.expectNoGhostText(SILENCE);
-    await editor.choose("Turn Completions On or Off");
+    await editor.choose("Turn Suggestions On or Off");
     await editor.waitForStatus(/ready/);
     await editor.type("i");
     await editor.waitForGhostText();
   });
 
-  scenario("snoozed from the menu it offers nothing and says for how long, until that is over", async () => {
+  scenario("a snooze from the menu hides suggestions and shows its end", async () => {
     await openReady("snoozed.py", STACK);
     await editor.statusItem.first().click();
     await editor.pick("Snooze…");
@@ -424,7 +421,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.press("Control+1"); // back from the status bar
     await editor.type("self.");
     await editor.expectNoGhostText(SILENCE);
-    await editor.choose("Snooze Completions");
+    await editor.choose("Snooze Suggestions");
     await editor.pick("Other…");
     await editor.answer("For how many minutes?", `${SNOOZE / 60_000}`);
     await editor.waitForStatus(/snoozed for 1 more minute/);
@@ -435,7 +432,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
 
   scenario("a snooze is ended from the menu", async () => {
     await openReady("woken.py", STACK);
-    await editor.choose("Snooze Completions");
+    await editor.choose("Snooze Suggestions");
     await editor.pick("5 minutes");
     await editor.waitForStatus(/snoozed for 5 more minutes/);
     await editor.statusItem.first().click();
@@ -446,7 +443,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForGhostText();
   });
 
-  scenario("set to manual, it waits until it is asked", async () => {
+  scenario("with manual, suggestions come on request only", async () => {
     await editor.configure({ ...SETTINGS, "fim-server.trigger": "manual" });
     await openReady("manual.py", STACK);
     await editor.type("self.");
@@ -456,7 +453,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.configure(SETTINGS);
   });
 
-  scenario("a server that is killed is started again", async () => {
+  scenario("a killed server restarts", async () => {
     await openReady("killed.py", STACK);
     await editor.killServer();
     await editor.waitForStatus(/starting/);
@@ -465,7 +462,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForGhostText();
   });
 
-  scenario("what is accepted is counted, and the statistics show it", async () => {
+  scenario("the statistics count acceptances", async () => {
     await openReady("counted.py", STACK);
     await editor.choose("Restart Server");
     await editor.waitForStatus(/starting|loading/);
@@ -484,7 +481,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.match(shown, new RegExp(`Characters accepted +${ghost.length}\\b`));
   });
 
-  scenario("where the cursor rests is told to the server", async () => {
+  scenario("the server learns where the cursor rests", async () => {
     await openReady("resting.py", STACK);
     await until("the server to know", async () => (await editor.logs()).includes("tells where its cursor rests"));
   });
@@ -499,7 +496,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.doesNotMatch(saved, /[^\r]\n/, "every line ends as before");
   });
 
-  scenario("a file with blanks and letters of all kinds in its name is completed", async () => {
+  scenario("a file with blanks and non-ASCII letters in its name gets suggestions", async () => {
     const name = "größe neu.py";
     await openReady(name, STACK);
     await editor.type("self.");
@@ -508,7 +505,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assertParses(await editor.save(name));
   });
 
-  scenario("a file without a name is completed", async () => {
+  scenario("an untitled file gets suggestions", async () => {
     await openReady("named.py", STACK); // starts the server
     await editor.run("workbench.action.files.newUntitledFile");
     await editor.choose("Change Language Mode");
@@ -519,7 +516,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.press("Tab");
   });
 
-  scenario("a notebook's cell is completed", async () => {
+  scenario("a notebook's cell gets suggestions", async () => {
     const cell = { cell_type: "code", execution_count: null, metadata: {}, outputs: [], source: [] };
     const notebook = { cells: [cell], metadata: { language_info: { name: "python" } }, nbformat: 4, nbformat_minor: 5 };
     await editor.openNotebook("cells.ipynb", JSON.stringify(notebook));
@@ -533,13 +530,13 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.ok(source.endsWith(`self.${ghost}`), source);
   });
 
-  scenario("a language is switched off, and on again", async () => {
+  scenario("a language is turned off, and on again", async () => {
     await openReady("language.py", STACK);
-    await editor.choose("Turn Completions On or Off for This Language");
+    await editor.choose("Turn Suggestions On or Off for This Language");
     await editor.waitForStatus(/off in Python/);
     await editor.type("self.");
     await editor.expectNoGhostText(SILENCE);
-    await editor.choose("Turn Completions On or Off for This Language");
+    await editor.choose("Turn Suggestions On or Off for This Language");
     await editor.waitForStatus(/ready/);
     await editor.type("i");
     await editor.waitForGhostText();
@@ -567,14 +564,14 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     );
   }
 
-  scenario("a language that the model has not learnt waits until it is asked, or turned on anyway", async (context) => {
+  scenario("without training on a language, suggestions come on request, or when it is turned on", async (context) => {
     if (MODEL !== undefined) {
-      context.skip("another model may have learnt Go");
+      context.skip("another model may be trained on Go");
       return;
     }
     const { name, typed, text } = STACKS.go;
     await editor.open(name, text);
-    await editor.waitForStatus(/ready when asked: the model has not learnt Go/);
+    await editor.waitForStatus(/ready on request: the model was not trained on Go/);
     await editor.type(typed);
     await editor.expectNoGhostText(SILENCE);
     await editor.run("editor.action.inlineSuggest.trigger");
@@ -591,13 +588,13 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.configure(SETTINGS);
   });
 
-  scenario("a workspace is switched off, and on again", async () => {
+  scenario("a workspace is turned off, and on again", async () => {
     await openReady("workspace.py", STACK);
-    await editor.choose("Turn Completions On or Off for This Workspace");
+    await editor.choose("Turn Suggestions On or Off for This Workspace");
     await editor.waitForStatus(/off/);
     await editor.type("self.");
     await editor.expectNoGhostText(SILENCE);
-    await editor.choose("Turn Completions On or Off for This Workspace");
+    await editor.choose("Turn Suggestions On or Off for This Workspace");
     await editor.waitForStatus(/ready/);
     await editor.type("i");
     await editor.waitForGhostText();

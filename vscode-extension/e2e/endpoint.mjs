@@ -9,11 +9,11 @@ import { VENV } from "./editor.mjs";
 /** The folder of the package `support`. */
 export const TESTS = fileURLToPath(new URL("../../tests", import.meta.url));
 
-/** What is written where, when the editor is tested: `before` stands left of the cursor. */
+/** Texts of the editor's tests; `before` is the text left of the cursor. */
 const TEXTS = fileURLToPath(new URL("texts.json", import.meta.url));
 
 /**
- * Starts an endpoint, and says where it is.
+ * Starts an endpoint and returns its address.
  * @param {readonly string[]} args
  * @param {(line: string) => void} tell Told of each line that it prints.
  * @returns {Promise<{ address: string, program: Program }>}
@@ -37,7 +37,7 @@ export async function startTexts() {
 }
 
 /**
- * What a program prints first: where it is.
+ * Returns the first line that a program prints, its address.
  * @param {Program} program
  * @param {(line: string) => void} tell Told of each line.
  * @returns {Promise<string>}

@@ -1,5 +1,5 @@
-// VS Code's own rules of our languages (brackets, what is closed by itself, comments) against the definitions of the
-// package. The rules are those of the built-in extensions; each difference that is meant stands here with its reason.
+// VS Code's built-in rules of each language (brackets, auto-closed pairs, comments) against the package's definitions.
+// Each intended difference is listed with its reason.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { VENV } from "./editor.mjs";
 
 /**
- * A built-in extension's `language-configuration.json`, as far as it is compared.
+ * The compared part of a built-in extension's `language-configuration.json`.
  * @typedef {{
  *   comments: { lineComment?: string, blockComment?: [string, string] },
  *   brackets: [string, string][],
@@ -16,7 +16,7 @@ import { VENV } from "./editor.mjs";
  * }} Rules
  */
 /**
- * A definition's TOML file, as far as it is compared.
+ * The compared part of a definition's TOML file.
  * @typedef {{
  *   brackets?: [string, string][],
  *   quotes?: string[],
@@ -26,7 +26,7 @@ import { VENV } from "./editor.mjs";
  * }} Definition
  */
 /**
- * What VS Code has and the definition has not, and the reverse: texts, by the kind of rule.
+ * Texts that only VS Code or only the definition has, by the kind of rule.
  * @typedef {{ editor?: Partial<Record<Kind, string[]>>, definition?: Partial<Record<Kind, string[]>> }} Differences
  * @typedef {"brackets" | "quotes" | "comments"} Kind
  */
@@ -89,14 +89,14 @@ function spoken(pair) {
   return pair.map((text) => text.trim()).join(" ");
 }
 
-/** What VS Code takes for brackets, quotes and comments. @param {Rules} rules @returns {Record<Kind, Set<string>>} */
+/** VS Code's brackets, quotes and comments. @param {Rules} rules @returns {Record<Kind, Set<string>>} */
 function ofEditor(rules) {
   const pairs = closedPairs(rules);
   const { lineComment, blockComment } = rules.comments;
   const comments = pairs.filter(([open]) => open.startsWith(blockComment?.[0] ?? "\0"));
   return {
     brackets: new Set([...rules.brackets, ...pairs.filter(([open, close]) => isBracket(open, close))].map(spoken)),
-    // With a string's prefix there are more pairs, which end with the same quotes.
+    // A string's prefix makes more pairs with the same quotes.
     quotes: new Set(pairs.filter(([open, close]) => open.endsWith(close)).map(([, close]) => close)),
     comments: new Set([
       ...(lineComment === undefined ? [] : [lineComment]),
@@ -124,7 +124,7 @@ function without(some, others) {
   return [...some].filter((one) => !others.has(one)).sort();
 }
 
-/** The extension's languages that the package has. */
+/** Languages of both the extension and the package. */
 function languages() {
   /** @type {{ activationEvents: string[] }} */
   const { activationEvents } = JSON.parse(readFileSync(MANIFEST, "utf8"));
@@ -158,7 +158,7 @@ for (const language of languages()) {
     const closers = definition.closers ?? [...brackets.map(([, close]) => close), ...quotes].join("");
     for (const [open, close] of closedPairs(rules)) {
       if (!open.startsWith("/*")) {
-        // a comment's end is in the comment, where nothing is offered unasked
+        // a comment's end is in the comment, without automatic suggestions
         assert.ok(closers.includes(close), `${close}, after ${open}`);
       }
     }

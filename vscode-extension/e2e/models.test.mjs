@@ -1,5 +1,5 @@
-// Choosing and removing models as a user does: by the lists and questions of the editor. The cache is the tests' own, and
-// the endpoint plays llama.cpp's server over the embedded model, which the hub, of the tests' own as well, has. FIM_SERVER_VSIX names the packaged extension.
+// Choice and removal of models by the editor's lists and questions. The tests have their own cache, hub and endpoint,
+// which plays llama.cpp's server over the embedded model. FIM_SERVER_VSIX names the packaged extension.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", impor
 const HUB = fileURLToPath(new URL("../../tests/support/models/hub.py", import.meta.url));
 const HUB_MODEL = "somebody/small-model";
 
-/** Those that *Look for Endpoints on This Machine…* asks. */
+/** Ports that *Look for Endpoints on This Machine…* tries. */
 const USUAL_PORTS = ["8080", "1234", "8000", "11434"];
 const ANY_PORT = ["0"];
 
@@ -26,7 +26,7 @@ const SETTINGS = {
 };
 const EMBEDDED_CHOSEN = { ...SETTINGS, "fim-server.model": "embedded" };
 
-/** Milliseconds: what ends when something hangs. */
+/** Time limit in milliseconds. */
 const SUITE_TIMEOUT = 600_000;
 const TEST_TIMEOUT = 240_000;
 
@@ -38,7 +38,7 @@ let cache;
 let hub;
 
 /**
- * A test that starts with the embedded model chosen, and leaves a picture and the logs if it fails.
+ * A test that starts with the embedded model and saves a picture and the logs if it fails.
  * @param {string} name
  * @param {() => Promise<void>} body
  */
@@ -57,7 +57,7 @@ function scenario(name, body) {
 }
 
 /**
- * An endpoint while something is done with it.
+ * Runs an action with an endpoint.
  * @param {string} model
  * @param {readonly string[]} ports
  * @param {(endpoint: { address: string, asked: () => number }) => Promise<void>} body
@@ -85,7 +85,7 @@ function entry(name) {
   return editor.page.locator(".quick-input-list").getByRole("option", { name }).first();
 }
 
-/** Has ghost text written by an endpoint that has been chosen, and its model named. @param {string} model @param {() => number} asked */
+/** Checks that the chosen endpoint writes ghost text and its model is named. @param {string} model @param {() => number} asked */
 async function expectAnswersOf(model, asked) {
   await editor.waitForStatus(new RegExp(`: ready \\(${model}\\)`));
   assert.match(await editor.statusItem.first().innerText(), new RegExp(`fim ${model}$`));
@@ -146,7 +146,7 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     });
   });
 
-  scenario("what is installed is listed, and removed after a question", async () => {
+  scenario("installed models are listed, and removed after a question", async () => {
     const folder = join(cache, "models/smollm2");
     const file = join(cache, "models/coder.gguf");
     await cp(EMBEDDED, folder, { recursive: true });
@@ -155,7 +155,7 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForStatus(/: ready \(embedded\)/);
 
     await editor.choose("Choose a Model…");
-    await entry(/embedded.*chosen now/).waitFor();
+    await entry(/embedded.*selected/).waitFor();
     await entry(/smollm2.*\d+ MB/).waitFor();
     await entry(/coder\.gguf.*3 MB/).waitFor();
     await editor.pick("Remove a Model…");
@@ -163,24 +163,24 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     const question = editor.page.locator(".monaco-dialog-box", { hasText: /Remove the model smollm2 \(\d+ MB\)/ });
     await question.getByRole("button", { name: "Cancel" }).click();
     await question.waitFor({ state: "detached" });
-    assert.ok(existsSync(folder), "nothing is removed where that is not meant");
+    assert.ok(existsSync(folder), "nothing is removed without a confirmation");
 
     for (const [name, path] of Object.entries({ smollm2: folder, "coder.gguf": file })) {
       await editor.choose("Remove a Model…");
       await editor.pick(name);
       await editor.page.locator(".monaco-dialog-box").getByRole("button", { name: "Remove" }).click();
-      await expectMessage(new RegExp(`${name} is removed, \\d+ MB are free`));
+      await expectMessage(new RegExp(`removed ${name}, which freed \\d+ MB`));
       assert.ok(!existsSync(path));
       await editor.run("notifications.clearAll");
     }
     await editor.choose("Choose a Model…");
-    await entry(/smollm2.*not here: downloads it/).waitFor();
+    await entry(/smollm2.*not installed: downloads it/).waitFor();
     await entry("coder.gguf").waitFor({ state: "detached" });
     await entry("Remove a Model…").waitFor({ state: "detached" });
     await editor.press("Escape");
   });
 
-  scenario("a model of the hub shows how far its download is, is cancelled, and serves when it has come", async () => {
+  scenario("a hub model's download shows its progress, can be cancelled, and ends with the model in use", async () => {
     const downloading = new RegExp(`downloading ${HUB_MODEL}: \\d+ of \\d+ MB`);
     await editor.open("hub.py", STACK);
     await editor.waitForStatus(/: ready \(embedded\)/);
@@ -197,8 +197,8 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.choose("Restart Server");
     await expectMessage(downloading);
     hub.stdin.write("go on\n");
-    // It may run on PyTorch, which takes its time to be imported.
-    await expectMessage(new RegExp(`${HUB_MODEL} is here and serves from now on`), START_TIMEOUT);
+    // It may run on PyTorch, whose import is slow.
+    await expectMessage(new RegExp(`${HUB_MODEL} is installed and in use`), START_TIMEOUT);
     await editor.waitForStatus(/: ready \(small-model\)/);
     await editor.press("Control+1");
     await editor.type("self.");

@@ -7,21 +7,21 @@ usage() {
   cat <<'HELP'
 ./dev vscode [--pictures | --situations] [--model NAME] [--install-packages] [PATTERN]
 
-Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium, with the real server: it
-types, accepts, asks, explains, and checks what is shown and what is saved. The model proposes the texts of
-vscode-extension/e2e/texts.json, so that every run is offered the same. Before that, VS Code's own brackets, quotes and
-comments of each language are compared with the definitions, and models are chosen and removed: of an endpoint that plays
-llama.cpp's server, and of a cache of the tests' own. PATTERN is a regular expression that names tests.
+Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium with the real server:
+types, accepts, requests, explains, and checks the screen and the saved files. The model suggests the texts of
+vscode-extension/e2e/texts.json, so that runs are equal. Also compares VS Code's brackets, quotes and comments of each
+language with the definitions, and chooses and removes models of a test endpoint and a test cache. PATTERN is a regular
+expression that selects tests.
 
---pictures          takes the README's pictures anew, with the default model: vscode-extension/images/
---situations        types 28 ordinary situations with the default model in place of the tests, and writes down what is
-                    offered, with a picture of each: docs/situations.md
---model NAME        has this model complete, as `fim-server models` names it, in place of those texts
---install-packages  has apt-get install what is missing of Debian's packages chromium, ripgrep, libkrb5-dev and
-                    build-essential; without it they are only named
-CHROMIUM            in the environment: the browser, if it is not a chromium, chromium-browser or google-chrome on the PATH
+--pictures          take the README's pictures again with the default model: vscode-extension/images/
+--situations        instead of the tests, type 28 ordinary situations with the default model, and write
+                    docs/situations.md with the suggestion and a picture of each
+--model NAME        use this model of `fim-server models` instead of those texts
+--install-packages  install missing Debian packages (chromium, ripgrep, libkrb5-dev, build-essential) with apt-get;
+                    otherwise only name them
+CHROMIUM            environment variable with the browser, if no chromium, chromium-browser or google-chrome is on the PATH
 
-A test that fails leaves a picture of the window and the logs in vscode-extension/e2e/failures/.
+A failing test saves a picture of the window and the logs in vscode-extension/e2e/failures/.
 HELP
 }
 

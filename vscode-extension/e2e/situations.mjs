@@ -1,10 +1,8 @@
-// Types the situations of situations/situations.json in VS Code, one by one, and writes docs/situations.md with what was
-// offered and a picture of each. The lines that were taken out stand neither on the disk nor in the editor meanwhile; the
-// server's memory has a document as it is, not as it was. What was found last is kept in situations/outcomes.json, so that
-// some of them can be typed again.
+// Types the situations of situations/situations.json in VS Code and writes docs/situations.md with each suggestion and a
+// picture. The removed lines are neither on disk nor in the editor. situations/outcomes.json keeps the last outcomes, so
+// that some situations can be typed again.
 //
-// What was offered is judged by people, in situations/judgements.json: by situation, then by text. What nobody has judged
-// yet stands in the page as such.
+// situations/judgements.json has verdicts of people, by situation and text. The page marks suggestions without one.
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, loadavg } from "node:os";
 import { basename, join } from "node:path";
@@ -22,25 +20,25 @@ import { startEditor, VENV } from "./editor.mjs";
 const HERE = fileURLToPath(new URL("situations/", import.meta.url));
 const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));
 const MODEL = process.env["FIM_SERVER_E2E_MODEL"] ?? "smollm2";
-/** A pattern that names none writes the page alone, after something was judged. */
+/** Situations to type. A pattern that matches none only writes the page. */
 const ONLY = new RegExp(process.env["FIM_SERVER_E2E_PATTERN"] ?? ".");
 
-/** Milliseconds until nothing is expected any more; from an answer of which the log tells until it is drawn. */
+/** Milliseconds to wait for an answer, and from a logged answer to its drawing. */
 const PATIENCE = 60_000;
 const DRAWING = 1_500;
 const POLL = 100;
-/** Between two keys, as a hand types; so long ago the last one was pressed when typing has ended. */
+/** Milliseconds between two keys, as of a typing hand, and after the last one. */
 const KEY = 200;
-/** For what has changed on the disk to be read. */
+/** Milliseconds for the server to read changes on disk. */
 const READING = 1_500;
 
-/** What the machine is busy with besides shall not decide how much the model writes. How much it reads, it may. */
+/** No deadline, so that the machine's load does not decide how much the model writes. */
 const PACE = { "fim-server.deadlineMs": 0 };
 
 const OUTCOMES = join(HERE, "outcomes.json");
 
 const VSCODE = "1.100";
-/** Characters of what was asked for and of what stood there, in the table. */
+/** Longest text of a cell in the table, in characters. */
 const MOST_SHOWN = 80;
 
 const VERDICTS = ["wanted", "plausible", "nonsense", "nothing"];
@@ -51,20 +49,20 @@ async function readJson(path) {
 }
 
 /**
- * The file of a situation, with a mark where its code was taken out.
+ * The file of a situation with a mark in place of the removed code.
  * @param {Situation} situation
  */
 async function markedText({ name, file, cut, typed, broken }) {
   const text = await readFile(join(HERE, "project", file), "utf8");
   if (text.split(cut).length !== 2 || !cut.startsWith(typed) || (broken && text.split(broken.from).length !== 2)) {
-    throw new Error(`${name}: what is to be typed does not stand in ${file} once`);
+    throw new Error(`${name}: the text to type is not in ${file} exactly once`);
   }
   const marked = text.replace(cut, () => "‸");
   return broken ? marked.replace(broken.from, () => broken.to) : marked;
 }
 
 /**
- * What the server has logged of its answers for a file: counts, reason and times.
+ * The server's logged answers for a file: counts, reason and times.
  * @param {import("./editor.mjs").Editor} editor
  * @param {string} file
  */
@@ -78,7 +76,7 @@ async function answers(editor, file) {
 }
 
 /**
- * The ghost text that comes, and what the log says of it; "" once there was an answer without one.
+ * The ghost text and its log line; "" after an answer without ghost text.
  * @param {import("./editor.mjs").Editor} editor
  * @param {string} file
  * @param {number} began
@@ -208,7 +206,7 @@ ${pictures.join("\n")}
 }
 
 /**
- * Types situations, says what came of each, and adds it to what was found.
+ * Types situations, prints each outcome and adds it to `found`.
  * @param {Situation[]} chosen
  * @param {(situation: Situation) => string} pictureOf
  * @param {Found} found

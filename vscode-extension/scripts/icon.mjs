@@ -1,5 +1,5 @@
-// Draws the extension's icon, 128 by 128: two brackets, and between them the text that joins them. No library: shapes
-// are distance functions, sampled finely enough for smooth edges, and written as a PNG.
+// Draws the extension's icon, 128 by 128: two brackets with a text between them. Shapes are distance functions, sampled
+// finely enough for smooth edges, and written as a PNG without a library.
 //
 //     node scripts/icon.mjs media/icon.png
 import { writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ const SHAPES = [
   },
   { colour: () => [236, 240, 250], inside: (x, y) => bracket(x, y, 20) },
   { colour: () => [236, 240, 250], inside: (x, y) => bracket(SIZE - x, y, 20) },
-  // What is written: three pieces of text, the cursor after the last.
+  // Three pieces of text, with the cursor after the last.
   { colour: () => [86, 214, 172], inside: (x, y) => box(x, y, 40, 48, 88, 57, 4.5) },
   { colour: () => [86, 214, 172], inside: (x, y) => box(x, y, 40, 66, 68, 75, 4.5) },
   { colour: () => [255, 203, 92], inside: (x, y) => box(x, y, 75, 62, 80, 80, 2) },

@@ -1,4 +1,4 @@
-// What can be done from the menu and from messages, in one place.
+// Actions of the menu and of messages.
 import * as vscode from "vscode";
 import { SECTION, toggledLanguages } from "./configuration";
 import { type MenuAction, menuGroups } from "./menu";
@@ -48,10 +48,10 @@ export async function showMenu(server: Server): Promise<void> {
 
 const SNOOZES = [5, 15, 30, 60];
 
-/** Offers nothing for some minutes: those given, as by a key's arguments, or those that the user chooses. */
+/** Snoozes for the given minutes, as from a key's arguments, or asks for their number. */
 export async function snooze(server: Server, given: unknown): Promise<void> {
   if (isOff(server.state) && server.snoozedMinutes === undefined) {
-    void vscode.window.showInformationMessage("fim-server is switched off, so there is nothing to snooze.");
+    void vscode.window.showInformationMessage("fim-server is off. Turn suggestions on before you snooze them.");
     return;
   }
   const minutes = typeof given === "number" && given > 0 ? given : await askMinutes();
@@ -87,7 +87,7 @@ export async function toggleLanguage(server: Server): Promise<void> {
   }
   const configuration = vscode.workspace.getConfiguration(SECTION, document.uri);
   const levels = configuration.inspect<Record<string, unknown>>("languages");
-  // Where the language is said already, or the change would have no effect; else for the user.
+  // Workspace settings override the user's, so change the level that names the language.
   const inWorkspace = levels?.workspaceValue?.[document.languageId] !== undefined;
   const [atLevel, target] = inWorkspace
     ? [levels?.workspaceValue, vscode.ConfigurationTarget.Workspace]
@@ -99,18 +99,20 @@ export async function toggleLanguage(server: Server): Promise<void> {
 /** Turns everything off in the workspace's settings, or on again there. */
 export async function toggleWorkspace(): Promise<void> {
   if (vscode.workspace.workspaceFolders === undefined) {
-    void vscode.window.showInformationMessage("fim-server: no folder is open, so there are no workspace settings.");
+    void vscode.window.showInformationMessage(
+      "fim-server: open a folder first. Without one there are no workspace settings.",
+    );
     return;
   }
   const configuration = vscode.workspace.getConfiguration(SECTION);
   const isOn = configuration.get("enabled") !== false;
-  // On again by leaving it out, so that nothing of ours stays behind; by name only where the user's settings say off.
+  // Remove the setting to turn suggestions on, unless the user's settings turn them off.
   const isOffForUser = configuration.inspect<boolean>("enabled")?.globalValue === false;
   const value = isOn ? false : isOffForUser ? true : undefined;
   await configuration.update("enabled", value, vscode.ConfigurationTarget.Workspace);
 }
 
-/** Says what is wrong, once for each thing. */
+/** Reports each problem once. */
 export class Problems {
   private readonly once = new Once();
 
@@ -126,13 +128,13 @@ export class Problems {
     );
   }
 
-  /** The user has done something about it: if it is still wrong after that, it is said again. */
+  /** Report problems again, after the user has acted on them. */
   forget(): void {
     this.once.forget();
   }
 }
 
-/** Says that a command needs the server, and why there is none. */
+/** Tells why a command has no server to use. */
 export function sayNotRunning(server: Server): void {
   const problem = problemOf(server.state);
   void vscode.window

@@ -1,5 +1,4 @@
-// One language client for one server process. It never restarts itself and never shows a message: both are for the
-// owner, who knows what else is going on.
+// One language client for one server process. Restarts and messages are left to its owner, the `Server`.
 import { createInterface } from "node:readline";
 import * as vscode from "vscode";
 import {
@@ -42,15 +41,15 @@ export interface Cursor {
 }
 
 export interface ClientEvents {
-  /** Whether nothing is to be offered at present, whatever the settings say. */
+  /** Return whether suggestions are snoozed, whatever the settings say. */
   isSilent(): boolean;
   status(status: ServerStatus): void;
-  /** The process has ended though nobody asked it to; not while it starts, which then fails. */
+  /** Called when a started process ends without `stop`. */
   ended(): void;
 }
 
 class QuietClient extends LanguageClient {
-  /** A failed request would raise a message at each key press; the log is the place for it. */
+  /** Log a failed request without a message, which would appear at each key press. */
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
   }
@@ -83,7 +82,7 @@ export class Connection {
       { command: command.command, args: [...command.args] },
       this.options(),
     );
-    // The status says what is wrong, and lasts; a message on top of it would be the second one for the same thing.
+    // Errors are in the status as well, so an error message would repeat it.
     this.client.onNotification(ShowMessageNotification.type, ({ type, message }) => {
       if (type === MessageType.Error) {
         log.error(message);
@@ -97,7 +96,7 @@ export class Connection {
     this.client.onNotification(STATUS_NOTIFICATION, (value: unknown) => {
       const status = readStatus(value);
       if (status === undefined) {
-        log.warn(`a status that cannot be read: ${JSON.stringify(value)}`);
+        log.warn(`unreadable status: ${JSON.stringify(value)}`);
       } else {
         events.status(status);
       }
@@ -110,7 +109,7 @@ export class Connection {
     this.started = true;
   }
 
-  /** Ends the process. Never fails: that a server does not end cleanly is for the log. */
+  /** Ends the process. Never fails; an unclean end is logged. */
   async stop(): Promise<void> {
     this.stopping = true;
     try {
@@ -131,11 +130,11 @@ export class Connection {
     return this.client.sendRequest(ExecuteCommandRequest.type, params, token);
   }
 
-  /** Tells the server the settings, if they are not those that it has. */
+  /** Sends the settings if they differ from those sent last. */
   async sendSettings(): Promise<void> {
     const before = this.sentSettings;
     const settings = this.currentSettings();
-    // What the user switched for this session lasts until the settings change, so they are sent only if they have.
+    // A session's toggle lasts until the settings change, so unchanged settings are not sent again.
     if (this.sentSettings !== before) {
       await this.client.sendNotification(DidChangeConfigurationNotification.type, {
         settings: { [SECTION]: settings },
@@ -143,7 +142,7 @@ export class Connection {
     }
   }
 
-  /** Tells the server where a cursor has come to rest. */
+  /** Sends the position of a resting cursor. */
   async tellCursor({ document, position }: Cursor): Promise<void> {
     if (!this.started || this.stopping) {
       return;
@@ -164,13 +163,13 @@ export class Connection {
       documentSelector: documentSelector(),
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationFailedHandler: () => false, // start() fails, and its caller says why
+      initializationFailedHandler: () => false, // start() fails and its caller reports why
       initializationOptions: () => this.currentSettings(),
-      // By each setting's full name: a change of `trace.server`, which the server does not know, is none for it.
+      // Full names leave out `trace.server`, which the server does not know.
       synchronize: { configurationSection: SERVER_SETTINGS.map((name) => `${SECTION}.${name}`) },
       errorHandler: this.errorHandler(),
       middleware: this.middleware(),
-      // Standard output is the protocol's, so the library never reads lines from it.
+      // Standard output carries the protocol, so its lines are no log.
       stdioOptions: { stdout: () => undefined, stderr: (input) => this.readLog(input) },
     };
   }
@@ -192,14 +191,14 @@ export class Connection {
 
   private middleware(): Middleware {
     return {
-      // When an unsaved file is closed and reverted, the library lets the notification of the end overtake that of the
-      // last change; the protocol knows no changes of closed files.
+      // When an unsaved file is reverted and closed, the library sends didClose before the last didChange, which the
+      // protocol forbids.
       sendNotification: (type, next, params) => {
         const method = typeof type === "string" ? type : type.method;
         return this.openFiles.admits(method, params) ? next(type, params) : Promise.resolve();
       },
       workspace: {
-        // The library's own way drops settings that are false, 0 or null, and would send those that are not the server's.
+        // The library drops settings that are false, 0 or null, and sends those of the extension.
         didChangeConfiguration: () => this.sendSettings(),
         configuration: (params, token, next) => {
           const others = next(params, token);
@@ -213,7 +212,7 @@ export class Connection {
             : Promise.resolve(others).then((values) => (Array.isArray(values) ? answer(values) : values));
         },
       },
-      // The extension shows this one itself, where it can be cancelled.
+      // The extension shows the progress of downloads itself, with a cancel button.
       handleWorkDoneProgress: (token, params, next) => {
         if (!`${token}`.startsWith(GETTING_TOKENS)) {
           next(token, params);
@@ -226,7 +225,7 @@ export class Connection {
           if (command !== SERVER_COMMANDS.accepted) {
             throw error;
           }
-          // The editor runs this one when a text is accepted; that it was not counted must not disturb anybody.
+          // The editor runs `accepted` on each acceptance; a failure to count it must not show an error.
           this.log.debug(`acceptance was not counted: ${error}`);
           return undefined;
         }

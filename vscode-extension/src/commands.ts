@@ -1,4 +1,4 @@
-// The commands that the extension contributes. package.json lists the same ones (a test compares them).
+// Commands of the extension, as in package.json (a test compares them).
 export const COMMANDS = [
   "fim-server.trigger",
   "fim-server.explain",
@@ -20,5 +20,5 @@ export const COMMANDS = [
 
 export type CommandId = (typeof COMMANDS)[number];
 
-/** One handler for each command; the compiler counts them. */
+/** One handler for each command. */
 export type Handlers = Readonly<Record<CommandId, (...args: readonly unknown[]) => unknown>>;

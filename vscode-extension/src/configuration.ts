@@ -1,17 +1,17 @@
-// Pure functions: what the settings mean. Nothing here imports the editor, so that node:test can run it.
+// The settings and their meaning. Pure functions, without the editor, so that node:test can run them.
 
 export const SECTION = "fim-server";
 
-/** The languages that are asked for, by the editor's ids; whether they are answered is for the settings to say. */
+/** Languages of the extension, by the editor's ids. The settings decide which get suggestions. */
 export const LANGUAGES: readonly string[] = ["python", "go", "java", "rust", "json"];
 
-/** The context key with the languages, which package.json's `enablement` asks for. */
+/** Context key with the languages, for `enablement` in package.json. */
 export const LANGUAGES_KEY = `${SECTION}.languages`;
 
-/** Documents of these kinds are files, new files, cells of notebooks, and files of virtual workspaces. */
+/** URI schemes of files, new files, notebook cells and files of virtual workspaces. */
 export const SCHEMES: readonly string[] = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"];
 
-/** The settings that are the server's: sent to it under these names, and no others are. */
+/** Settings sent to the server, under these names. */
 export const SERVER_SETTINGS = [
   "enabled",
   "trigger",
@@ -48,7 +48,7 @@ export const SERVER_SETTINGS = [
   "tokenizer",
 ] as const;
 
-/** The settings that only a new server process takes up. */
+/** Settings whose change restarts the server. */
 export const RESTARTING_SETTINGS = [
   "path",
   "interpreter",
@@ -65,18 +65,18 @@ export const RESTARTING_SETTINGS = [
 
 export type Mode = "automatic" | "manual" | "off";
 
-/** The languages that the model has learnt, by id; null: all of them, or it is not known. */
+/** Languages the model was trained on, by id; null: all, or unknown. */
 export type Learnt = readonly string[] | null;
 
-/** How a language stands, by the settings and by what the model has learnt. */
+/** Mode of a language, by the settings and the model's training. */
 export interface Standing {
   readonly mode: Mode;
   readonly isLearnt: boolean;
-  /** Completed only when asked, because the model has not learnt it and the settings do not name it. */
+  /** True if suggestions come on request only, because the model was not trained on an unnamed language. */
   readonly isHeldBack: boolean;
 }
 
-/** The settings that say how the server is started. */
+/** Settings that start the server. */
 export interface StartSettings {
   readonly path: string;
   readonly interpreter: string;
@@ -84,11 +84,11 @@ export interface StartSettings {
   readonly logLevel: string;
 }
 
-/** What a setting may refer to. */
+/** Values of the variables in settings. */
 export interface Surroundings {
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The folders of the workspace, the first one first; none in an empty window. */
+  /** The folders of the workspace in order; none in an empty window. */
   readonly folders: readonly { readonly name: string; readonly path: string }[];
 }
 
@@ -97,7 +97,7 @@ export type Reader = (name: string) => unknown;
 
 /**
  * Replaces a leading `~`, `${userHome}`, `${workspaceFolder}`, `${workspaceFolder:NAME}` and `${env:NAME}`. A variable
- * without a value is left as it stands, so that the error which names the path shows what was not replaced.
+ * without a value stays, so that an error message shows it.
  */
 export function expand(text: string, surroundings: Surroundings): string {
   const withHome = text === "~" || /^~[/\\]/.test(text) ? surroundings.home + text.slice(1) : text;
@@ -123,7 +123,7 @@ function asText(value: unknown): string {
   return typeof value === "string" ? value.trim() : "";
 }
 
-/** The settings that say how to start the server, with their variables replaced. */
+/** Returns the settings that start the server, with variables replaced. */
 export function startSettings(read: Reader, surroundings: Surroundings): StartSettings {
   const args = read("args");
   return {
@@ -136,15 +136,15 @@ export function startSettings(read: Reader, surroundings: Surroundings): StartSe
   };
 }
 
-/** The arguments of the program. The user's come last, and so stand above ours. */
+/** Returns the arguments of the program. The user's come last and so override ours. */
 export function serveArguments(settings: StartSettings): string[] {
   const isDefault = settings.logLevel === "" || settings.logLevel === "warning";
   return ["serve", ...(isDefault ? [] : ["--log-level", settings.logLevel]), ...settings.args];
 }
 
 /**
- * The settings as the server takes them: in `initializationOptions`, `didChangeConfiguration` and as the answer to
- * `workspace/configuration`. Empty text is what the settings editor leaves behind; it means "not set", as null does.
+ * Returns the settings for `initializationOptions`, `didChangeConfiguration` and `workspace/configuration`. Empty text,
+ * which the settings editor leaves behind, becomes null.
  */
 export function serverSettings(read: Reader, surroundings: Surroundings): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
@@ -172,7 +172,7 @@ function asMode(value: unknown): Mode | undefined {
   return value === "automatic" || value === "manual" || value === "off" ? value : undefined;
 }
 
-/** When completions are offered in a language: as the server decides it. */
+/** Returns the mode of a language as the server decides it. */
 export function standingOf(language: string, read: Reader, learnt: Learnt): Standing {
   const languages = read("languages");
   const own = isRecord(languages) ? asMode(languages[language]) : undefined;
@@ -185,7 +185,7 @@ function triggerOf(read: Reader): "automatic" | "manual" {
   return read("trigger") === "manual" ? "manual" : "automatic";
 }
 
-/** The value of `languages` at one level of the settings after the command that toggles a language. */
+/** Returns `languages` at one level of the settings after toggling a language. */
 export function toggledLanguages(
   language: string,
   atLevel: unknown,
@@ -193,15 +193,14 @@ export function toggledLanguages(
   learnt: Learnt,
 ): Record<string, unknown> {
   const { mode, isHeldBack } = standingOf(language, read, learnt);
-  // What is turned on is named, because leaving the name out would leave JSON's default, off, in force, and would not
-  // turn on what the model has not learnt.
+  // Name the language when turning it on: without a name, JSON and languages without training would stay off.
   const toggled = mode === "off" || isHeldBack ? triggerOf(read) : "off";
   return { ...(isRecord(atLevel) ? atLevel : {}), [language]: toggled };
 }
 
 /**
- * Whether a server is needed: none is started for JSON files alone as long as JSON is off, nor while all is switched
- * off, because a server and its model take memory. What the model has learnt is known only once it is loaded.
+ * Return whether an open language gets suggestions. A server and its model take memory, so none starts without need.
+ * The model's languages are unknown until it is loaded.
  */
 export function needsServer(openLanguages: Iterable<string>, read: Reader): boolean {
   if (read("enabled") === false) {

@@ -1,15 +1,15 @@
-// Whether a server that ended by itself is started again.
+// Policy for restarting a crashed server.
 
-/** Crashes after which the server is not started again: the first may be chance, the second has a cause. */
+/** Crashes after which the server is not restarted. The first may be chance. */
 export const MOST_CRASHES = 2;
-/** Time that a server has to serve its model for earlier crashes not to count; loading alone may take minutes. */
+/** Serving time after which earlier crashes do not count. Loading, which may take minutes, is no serving. */
 export const WINDOW_MS = 3 * 60 * 1000;
 
 export interface CrashVerdict {
   readonly restart: boolean;
-  /** How long to wait before the restart. */
+  /** Delay before the restart. */
   readonly delayMs: number;
-  /** Crashes since a server last served for the window's time, this one included. */
+  /** Crashes since the server last served for `WINDOW_MS`, with this one. */
   readonly crashes: number;
 }
 
@@ -18,7 +18,7 @@ export class CrashPolicy {
   private servedSince: number | undefined;
 
   /**
-   * Notes that the server has its model.
+   * Notes that the server serves its model.
    *
    * @param now milliseconds on any clock that only goes forward
    */
@@ -36,7 +36,7 @@ export class CrashPolicy {
     return { restart: this.crashes < MOST_CRASHES, delayMs: 0, crashes: this.crashes };
   }
 
-  /** The user restarts the server: what happened before does not count. */
+  /** Forgets earlier crashes, when the user restarts the server. */
   forget(): void {
     this.crashes = 0;
     this.servedSince = undefined;

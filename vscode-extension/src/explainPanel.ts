@@ -18,7 +18,7 @@ import { type Explanation, readExplanation, SERVER_COMMANDS } from "./protocol";
 import type { Server } from "./server";
 import { isOurs } from "./workspace";
 
-/** The cursor has to rest this long before it is explained. */
+/** Time a cursor rests before it is explained. */
 const REST_MS = 200;
 
 interface Cursor {
@@ -46,7 +46,7 @@ export class ExplainPanel implements vscode.Disposable {
       server.onDidChangeState((state) => {
         const isReady = state.kind === "running" && (state.status?.state === "ready" || state.status?.state === "busy");
         if (isReady && !this.isReady) {
-          this.follow(); // what the model would write is known only now
+          this.follow(); // the model's candidates are available now
         }
         this.isReady = isReady;
       }),
@@ -129,7 +129,7 @@ export class ExplainPanel implements vscode.Disposable {
 
   private async explain(cursor: Cursor | undefined): Promise<void> {
     if (cursor === undefined) {
-      return; // the page keeps what it shows: the focus may be in the page itself
+      return; // keep the page: the focus may be in it
     }
     this.request?.cancel();
     const request = new vscode.CancellationTokenSource();
@@ -189,7 +189,7 @@ export class ExplainPanel implements vscode.Disposable {
 
   private async receive(message: FromPage): Promise<void> {
     switch (message.type) {
-      case "ready": // a page that was hidden is loaded anew when it is seen again
+      case "ready": // a hidden page loads again when it becomes visible
         this.post(this.content);
         this.post({ type: "pinned", pinned: this.pinned });
         break;
@@ -202,7 +202,7 @@ export class ExplainPanel implements vscode.Disposable {
         break;
       case "copyGrammar":
         await vscode.env.clipboard.writeText(this.shown?.explanation.grammar ?? "");
-        vscode.window.setStatusBarMessage("$(check) The grammar is in the clipboard.", 3000);
+        vscode.window.setStatusBarMessage("$(check) Copied the grammar to the clipboard.", 3000);
         break;
       case "try":
         await this.tryText(message.text);
@@ -237,7 +237,7 @@ export class ExplainPanel implements vscode.Disposable {
     const position = new vscode.Position(Math.min(line, document.lineCount - 1), 0);
     const range = document.lineAt(position.line).range;
     if (visible !== undefined) {
-      // Without moving the cursor, which the explanation would follow.
+      // Do not move the cursor, or the explanation would follow it.
       visible.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
       highlight(visible, range);
       return;
@@ -251,7 +251,7 @@ export class ExplainPanel implements vscode.Disposable {
   }
 }
 
-/** Marks a line for a moment. */
+/** Highlights a line briefly. */
 function highlight(editor: vscode.TextEditor, range: vscode.Range): void {
   const decoration = vscode.window.createTextEditorDecorationType({
     isWholeLine: true,
@@ -261,7 +261,7 @@ function highlight(editor: vscode.TextEditor, range: vscode.Range): void {
   setTimeout(() => decoration.dispose(), 1500);
 }
 
-/** The cursor of the active editor, if its document is one of ours. */
+/** The cursor of the active editor, if its document has a supported language. */
 function currentCursor(): Cursor | undefined {
   const editor = vscode.window.activeTextEditor;
   if (editor === undefined || !isOurs(editor.document)) {

@@ -1,5 +1,5 @@
-// Puts the parts together. The completions themselves are the language client's: it asks for
-// textDocument/inlineCompletion and hands the items to the editor, commands and ranges included.
+// Entry point: connects the parts. The language client itself requests textDocument/inlineCompletion and passes the
+// items to the editor.
 import * as vscode from "vscode";
 import { Problems, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
 import type { Cursor } from "./client";
@@ -74,7 +74,7 @@ export function activate(context: vscode.ExtensionContext): void {
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
       if (isReady(state) && !wasReady) {
-        resting.moved(cursorOf(vscode.window.activeTextEditor)); // nobody was there to be told before
+        resting.moved(cursorOf(vscode.window.activeTextEditor)); // the server could not be told before
       }
       wasReady = isReady(state);
       statusBar.update(state, server.snoozedMinutes);
@@ -88,7 +88,7 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
     vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => resting.moved(cursorOf(textEditor))),
     vscode.workspace.onDidOpenTextDocument(() => {
-      statusBar.refresh(); // a document whose language is changed is opened anew
+      statusBar.refresh(); // a change of language reopens a document
       void server.startIfNeeded();
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void server.reconsider()),
@@ -103,8 +103,7 @@ export function activate(context: vscode.ExtensionContext): void {
     }),
   );
   void vscode.commands.executeCommand("setContext", LANGUAGES_KEY, LANGUAGES);
-  // VS Code itself opens the walkthrough after the installation, if the user's settings let it; we do not.
-  // Nobody waits for the server: the commands, the log among them, work while it starts.
+  // VS Code opens the walkthrough after the installation. Commands work while the server starts, so do not wait for it.
   void server.startIfNeeded();
 }
 
@@ -112,7 +111,7 @@ export async function deactivate(): Promise<void> {
   await running?.stop();
 }
 
-/** What package.json's `enablement` and the walkthrough's steps ask for. */
+/** Publishes the context keys for `enablement` and the walkthrough in package.json. */
 function publishContext(state: State): void {
   const items = (state.kind === "running" && state.status?.last?.items) || 0;
   void setContext("running", state.kind === "running");

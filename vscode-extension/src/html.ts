@@ -1,4 +1,4 @@
-// HTML from text. Everything that goes into a page passes here, because most of it is the user's code.
+// HTML from text. All content of a page passes here, because most of it is the user's code.
 
 /** Markup that is safe to insert: only `html` makes it. */
 export class Markup {
@@ -23,7 +23,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** A template: what is put into it is escaped, unless a template made it. Lists are joined, null leaves nothing. */
+/** Template tag that escapes its parts, except for other templates. Lists are joined; null becomes nothing. */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   return new Markup(literals.reduce((before, literal, index) => before + render(parts[index - 1]) + literal));
 }

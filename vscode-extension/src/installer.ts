@@ -1,4 +1,4 @@
-// Installing the server: the command is typed into a terminal, and the user decides whether it runs.
+// Installation of the server: types the command into a terminal, and the user decides whether to run it.
 import { setTimeout as sleep } from "node:timers/promises";
 import * as vscode from "vscode";
 import { startSettings } from "./configuration";
@@ -6,11 +6,11 @@ import { installCommand } from "./finding/install";
 import type { Server } from "./server";
 import { reader, surroundings } from "./workspace";
 
-/** How often it is looked whether the server has arrived, while the terminal is open. */
+/** Interval between searches for the installed server while the terminal is open. */
 const LOOK_EVERY_MS = 4_000;
-/** For how long. */
+/** Duration of these searches. */
 const LOOK_FOR_MS = 20 * 60_000;
-/** How long a shell takes to its prompt. */
+/** Time a shell needs to show its prompt. */
 const PROMPT_MS = 1_000;
 
 export class Installer implements vscode.Disposable {
@@ -54,7 +54,7 @@ export class Installer implements vscode.Disposable {
     this.subscription.dispose();
   }
 
-  /** Types the command, once the shell shows its prompt: earlier it would be echoed twice. Enter is the user's to press. */
+  /** Types the command without Enter. Before the shell's prompt, the terminal would echo it twice. */
   private async type(terminal: vscode.Terminal, command: string): Promise<void> {
     await terminal.processId;
     await sleep(PROMPT_MS);

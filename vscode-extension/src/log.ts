@@ -1,8 +1,8 @@
-// The server's standard error in the log: by level, and the last lines of it for the message when it does not start.
+// The server's standard error: levels of its lines for the log, and the last lines for an error message.
 
 export type Level = "error" | "warn" | "info" | "debug";
 
-/** The level that a line of a Python program's log names; lines without one are information. */
+/** Returns the level that a log line of a Python program names; without one, `info`. */
 export function levelOf(line: string): Level {
   const level = /\b(CRITICAL|ERROR|WARNING|WARN|INFO|DEBUG)\b/i.exec(line.slice(0, 80))?.[1]?.toUpperCase();
   switch (level) {
@@ -21,7 +21,7 @@ export function levelOf(line: string): Level {
   }
 }
 
-/** The last lines that were written. */
+/** The last lines of the output. */
 export class Tail {
   private lines: string[] = [];
 
@@ -34,21 +34,21 @@ export class Tail {
     }
   }
 
-  /** The last line that says something, which of a Python traceback is the error itself. */
+  /** Returns the last non-empty line. In a Python traceback, this is the error. */
   lastWords(): string | undefined {
     return this.lines.findLast((line) => line.trim() !== "")?.trim();
   }
 }
 
-/** One sentence for the user when the server did not start. */
+/** Returns the user's message when the server did not start. */
 export function startFailure(command: string, error: unknown, lastWords?: string): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   const detail = error instanceof Error ? error.message : String(error);
   if (code === "ENOENT" || /\bENOENT\b/.test(detail)) {
-    return `fim-server was not found at "${command}". Install it, or set "fim-server.path" to where it is.`;
+    return `fim-server was not found at "${command}". Install it, or set fim-server.path.`;
   }
   if (code === "EACCES" || /\bEACCES\b/.test(detail)) {
-    return `"${command}" may not be executed. Set "fim-server.path" to the fim-server program.`;
+    return `"${command}" may not be executed. Set fim-server.path to the program fim-server.`;
   }
   return `fim-server did not start: ${(lastWords ?? detail).replace(/^fim-server: (error: )?/, "")}`;
 }

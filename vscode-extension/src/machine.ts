@@ -1,9 +1,9 @@
-// The machine that the search for the server looks at.
+// The machine on which the server is searched.
 import { execFile } from "node:child_process";
 import { access, constants, stat } from "node:fs/promises";
 import { ISOLATED, type Machine } from "./finding/search";
 
-/** An interpreter on a slow disk takes seconds for its first start. */
+/** Time limit of an interpreter's start, which takes seconds on a slow disk. */
 const IMPORT_TIMEOUT_MS = 15_000;
 
 const CAN_IMPORT = "import importlib.util, sys; sys.exit(importlib.util.find_spec('fim_server') is None)";

@@ -39,11 +39,11 @@ const ICONS: Readonly<Record<ProblemAction, string>> = {
 };
 
 const SETTINGS_DESCRIPTIONS: Partial<Record<ProblemAction, string>> = {
-  pathSettings: "where the server is",
-  modelSettings: "which model it loads",
+  pathSettings: "path of the server",
+  modelSettings: "model to load",
 };
 
-/** What solves the present problem comes first, then what concerns the cursor, then all the rest; nothing twice. */
+/** Returns solutions of the present problem first, then entries for the cursor, then the rest, without duplicates. */
 export function menuGroups(
   state: State,
   language: ActiveLanguage | undefined,
@@ -64,13 +64,13 @@ export function menuGroups(
   ].filter((group) => group.length > 0);
 }
 
-/** Which model answers, and how fast it was last; chosen, what others there are. */
+/** Entry with the model and its last latency, which opens the choice of a model. */
 function modelEntries(state: State, solutions: readonly MenuEntry[]): MenuEntry[] {
   const status = state.kind === "running" ? state.status : undefined;
   if (!status?.model || solutions.some((entry) => entry.action === "modelSettings")) {
     return [];
   }
-  const description = status.last ? `last answer in ${duration(status.last.latency.totalMs)}` : "nothing answered yet";
+  const description = status.last ? `last answer in ${duration(status.last.latency.totalMs)}` : "no answer yet";
   return [{ action: "chooseModel", label: `$(chip) ${status.model.name} on ${status.model.device}`, description }];
 }
 
@@ -118,8 +118,8 @@ function toggleEntries(
     }
     entries.push({
       action: "toggle",
-      label: isOff(state) ? "$(check) Turn Completions On" : "$(circle-slash) Turn Completions Off",
-      description: "until the settings change or the server is restarted",
+      label: isOff(state) ? "$(check) Turn Suggestions On" : "$(circle-slash) Turn Suggestions Off",
+      description: "until the settings change or the server restarts",
     });
   }
   if (language !== undefined) {
@@ -137,7 +137,7 @@ function toggleEntries(
 
 function languageEntry({ id, mode, isLearnt, isHeldBack }: ActiveLanguage): MenuEntry {
   const name = languageName(id);
-  const unlearnt = isLearnt ? "" : `the model has not learnt ${name}; `;
+  const unlearnt = isLearnt ? "" : `the model was not trained on ${name}; `;
   return {
     action: "toggleLanguage",
     label: isHeldBack

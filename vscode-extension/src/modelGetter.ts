@@ -1,5 +1,5 @@
-// Getting a better model: offered once, and fetched by the server with a progress that can be cancelled. One of the hub
-// that was chosen is downloaded while the server loads it, and shown the same way.
+// Downloads of models by the server, with a progress that can be cancelled: a better model, offered once, and a chosen
+// hub model, which the server downloads while loading it.
 import * as vscode from "vscode";
 import { sayNotRunning } from "./actions";
 import type { Connection } from "./client";
@@ -41,7 +41,7 @@ export class ModelGetter implements vscode.Disposable {
     this.subscription.dispose();
   }
 
-  /** Have the server get the model. Its answer, whether the model is there, comes when that has ended. */
+  /** Downloads the better model. Resolves to true once it is installed. */
   async get(): Promise<boolean> {
     const connection = await this.server.connected();
     if (connection === undefined) {
@@ -56,7 +56,7 @@ export class ModelGetter implements vscode.Disposable {
       const got = readGot(await this.shown(connection));
       const told = outcomeMessage(got);
       if (told?.isProblem) {
-        void offerLogs(withoutLinks(told.message)); // a message that slides away is answered by nobody
+        void offerLogs(withoutLinks(told.message)); // do not await: the message may stay open
       } else if (told !== undefined) {
         void vscode.window.showInformationMessage(withoutLinks(told.message));
       }
@@ -77,7 +77,7 @@ export class ModelGetter implements vscode.Disposable {
     );
   }
 
-  /** Shows what the server fetches, while `work` is done. */
+  /** Shows the server's download during `work`. */
   private withProgress<T>(title: string, connection: Connection | undefined, work: () => Promise<T>): Thenable<T> {
     const options = { location: vscode.ProgressLocation.Notification, title, cancellable: true };
     return vscode.window.withProgress(options, async (progress, cancelled) => {
@@ -101,7 +101,7 @@ export class ModelGetter implements vscode.Disposable {
     });
   }
 
-  /** Why a download has failed is the state's to say, and lasts; that it has ended well is said here. */
+  /** Shows a hub model's download and reports its success. The state reports a failure. */
   private async followDownload(state: State): Promise<void> {
     const fetching = fetchingIn(state);
     if (!fetching || !isLoading(state) || this.getting || this.following) {
@@ -120,7 +120,7 @@ export class ModelGetter implements vscode.Disposable {
     }
   }
 
-  /** The first state in which nothing is loaded any more. */
+  /** Resolves to the first state without loading. */
   private untilLoaded(): Promise<State> {
     return new Promise((resolve) => {
       const look = (state: State) => {
@@ -141,7 +141,7 @@ export class ModelGetter implements vscode.Disposable {
       return;
     }
     this.asking = true;
-    // Noted before the answer: with several windows, one asks.
+    // Remember before the answer, so that only one of several windows asks.
     await this.remember({ never: false, askedAt: Date.now() });
     const chosen = await vscode.window.showInformationMessage(offerQuestion(offer), GET_IT, NOT_NOW, NEVER);
     this.asking = false;

@@ -1,4 +1,4 @@
-// Choosing the model: what the user picks becomes the setting, and the server restarts with it. And removing one.
+// Choice and removal of models. The chosen model becomes the setting, and the server restarts with it.
 import * as vscode from "vscode";
 import { sayNotRunning } from "./actions";
 import { SECTION } from "./configuration";
@@ -21,15 +21,15 @@ const TITLE = "fim-server: Choose a Model";
 const REMOVE_TITLE = "fim-server: Remove a Model";
 const REMOVE = "Remove";
 
-/** Milliseconds that a port of this machine may take to answer. */
+/** Milliseconds for a local port to answer. */
 const PATIENCE = 1_000;
 
-/** Milliseconds that the server may take to say what is installed: it may be starting, or an older one. */
+/** Milliseconds for the server to list models. It may be starting, or too old to answer. */
 const LISTING_PATIENCE = 5_000;
 
 const GET_NAME = "smollm2";
 
-/** Asks which model to complete with; nothing changes where the user leaves. */
+/** Asks for a model and sets it, unless the user cancels. */
 export async function chooseModel(server: Server, getter: ModelGetter): Promise<void> {
   const configuration = vscode.workspace.getConfiguration(SECTION);
   const levels = configuration.inspect<string | null>("model");
@@ -48,17 +48,17 @@ export async function chooseModel(server: Server, getter: ModelGetter): Promise<
   if (value === undefined) {
     return;
   }
-  // Where the workspace names a model, the change would have no effect for the user.
+  // A model in the workspace's settings overrides the user's.
   const target =
     levels?.workspaceValue === undefined ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
   await configuration.update("model", value === null ? undefined : value, target);
 }
 
-/** Asks which of the installed models to remove, and whether that is meant. */
+/** Asks for a model and a confirmation, then removes it. */
 export async function removeModel(server: Server, known?: readonly InstalledModel[]): Promise<void> {
   const items = (known === undefined ? installedModels(server) : Promise.resolve(known)).then(removalChoices);
   if ((await items).length === 0) {
-    void vscode.window.showInformationMessage("fim-server: no model is installed that could be removed.");
+    void vscode.window.showInformationMessage("fim-server: there is no model to remove.");
     return;
   }
   const chosen = await vscode.window.showQuickPick(items, { title: REMOVE_TITLE });
@@ -66,7 +66,7 @@ export async function removeModel(server: Server, known?: readonly InstalledMode
     return;
   }
   const { name } = chosen.model;
-  // Of one that is in use the server says why it stays.
+  // The server itself refuses a model in use.
   if (!chosen.model.inUse) {
     const question = removalQuestion(chosen.model);
     if ((await vscode.window.showWarningMessage(question, { modal: true }, REMOVE)) !== REMOVE) {
@@ -87,7 +87,7 @@ export async function removeModel(server: Server, known?: readonly InstalledMode
   }
 }
 
-/** What the server says is installed; nothing where there is none, or it does not say. Never fails. */
+/** Returns the installed models; none if the server does not answer. Never fails. */
 async function installedModels(server: Server): Promise<InstalledModel[]> {
   const ask = async () => readModels(await (await server.connected())?.execute(SERVER_COMMANDS.models, []));
   let timer: NodeJS.Timeout | undefined;
@@ -99,7 +99,7 @@ async function installedModels(server: Server): Promise<InstalledModel[]> {
   return found;
 }
 
-/** With a line between two groups. */
+/** Adds separators between groups. */
 function grouped(choices: readonly ModelChoice[]): (vscode.QuickPickItem & { value?: ModelChoice["value"] })[] {
   return choices.flatMap((choice, index) => {
     const begins = choice.group !== "" && choice.group !== choices[index - 1]?.group;
@@ -119,12 +119,12 @@ async function asked(what: Exclude<Ask["ask"], "remove">, getter: ModelGetter): 
     case "endpoints":
       return await askEndpoint();
     case "address": {
-      const prompt = "http://HOST:PORT, and #MODEL behind it where there are several";
+      const prompt = "http://HOST:PORT, followed by #MODEL if it serves several";
       const text = await vscode.window.showInputBox({ title: TITLE, prompt, validateInput: addressProblem });
       return text?.trim() || undefined;
     }
     default: {
-      const prompt = "A folder with a model, or a name on the Hugging Face hub, which is then downloaded";
+      const prompt = "A folder with a model, or a name on the Hugging Face hub to download";
       const text = await vscode.window.showInputBox({ title: TITLE, prompt });
       return text?.trim() || undefined;
     }
@@ -137,7 +137,7 @@ async function askEndpoint(): Promise<string | undefined> {
   const found = await vscode.window.withProgress(looking, () => findEndpoints(getJson));
   if (found.length === 0) {
     void vscode.window.showInformationMessage(
-      "fim-server: no endpoint answers on the usual ports of llama.cpp, Ollama, LM Studio and vLLM.",
+      "fim-server: no endpoint found on the default ports of llama.cpp, Ollama, LM Studio and vLLM. Start one, or enter its address.",
     );
     return undefined;
   }

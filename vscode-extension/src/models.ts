@@ -1,15 +1,15 @@
-// The models that can be chosen and removed, and endpoints that answer on this machine, as data.
+// Models to choose and remove, and local endpoints, as data.
 import type { InstalledModel, Removed } from "./protocol";
 import { duration, megabytes } from "./words";
 
-/** What is there to choose. */
+/** Entry of the model picker. */
 export interface ModelChoice {
-  /** Those of one group stand together. */
+  /** Heading over the entry. */
   readonly group: string;
   readonly label: string;
   readonly description?: string;
   readonly detail?: string;
-  /** The setting `model`, or what is to be asked or done for it. */
+  /** The setting `model`, or a question or action to get it. */
   readonly value: string | null | Ask;
 }
 
@@ -25,10 +25,10 @@ export interface Endpoint {
   readonly kind: string;
 }
 
-/** Reads a URL as JSON; undefined where nothing answers so. */
+/** Reads a URL as JSON; undefined without a JSON answer. */
 export type Get = (url: string) => Promise<unknown>;
 
-/** Where the programs listen unless they are told another port. */
+/** Default ports of the programs. */
 const PORTS: Readonly<Record<number, string>> = {
   8080: "llama.cpp",
   11434: "Ollama",
@@ -39,24 +39,24 @@ const PORTS: Readonly<Record<number, string>> = {
 const HERE = "on this machine";
 const ELSEWHERE = "elsewhere";
 
-/** What every server has, for where none is asked, or an older one that does not tell. */
+/** Models of every server, if it does not list them. */
 const USUAL: readonly ModelChoice[] = [
   { group: HERE, label: "smollm2", description: "135 million parameters, trained to fill in Python", value: "smollm2" },
   { group: HERE, label: "embedded", description: "7 million parameters, comes with fim-server", value: "embedded" },
 ];
 
-/** The first page: `present` is the setting now, `installed` what the server has told. */
+/** Entries of the picker. `present`: the current setting; `installed`: the server's list. */
 export function modelChoices(present: unknown, installed: readonly InstalledModel[] = []): ModelChoice[] {
   const removable = installed.some((model) => model.removable);
   const choices: ModelChoice[] = [
-    { group: HERE, label: "Default", description: "smollm2 where it was fetched, else embedded", value: null },
+    { group: HERE, label: "Default", description: "smollm2 if installed, else embedded", value: null },
     ...(installed.length > 0 ? installed.map(installedChoice) : USUAL),
     { group: HERE, label: "$(file) GGUF File…", description: "on llama.cpp, in the server", value: { ask: "file" } },
     ...(removable ? [{ group: HERE, label: "$(trash) Remove a Model…", value: { ask: "remove" } } as const] : []),
     {
       group: ELSEWHERE,
       label: "$(search) Look for Endpoints on This Machine…",
-      description: `asks ports ${Object.keys(PORTS).join(", ")}`,
+      description: `tries ports ${Object.keys(PORTS).join(", ")}`,
       value: { ask: "endpoints" },
     },
     { group: ELSEWHERE, label: "$(globe) Address of an Endpoint…", value: { ask: "address" } },
@@ -67,14 +67,14 @@ export function modelChoices(present: unknown, installed: readonly InstalledMode
   const all = known ? choices : [{ group: "", label: String(now), value: now }, ...choices];
   return all.map((choice) =>
     choice.value === now
-      ? { ...choice, description: ["chosen now", choice.description].filter(Boolean).join(": ") }
+      ? { ...choice, description: ["selected", choice.description].filter(Boolean).join(": ") }
       : choice,
   );
 }
 
 /** Returns the choice of a model; choosing a missing or damaged one downloads it. */
 function installedChoice(model: InstalledModel): ModelChoice {
-  const toGet = { missing: "not here: downloads it", damaged: "damaged: repairs it" }[model.state];
+  const toGet = { missing: "not installed: downloads it", damaged: "damaged: repairs it" }[model.state];
   return {
     group: HERE,
     ...named(model),
@@ -83,7 +83,7 @@ function installedChoice(model: InstalledModel): ModelChoice {
   };
 }
 
-/** How it is called; of a file the path stands below. */
+/** Label of a model. A file's path is below it. */
 function named({ name, state, about }: InstalledModel): { label: string; detail?: string } {
   return state === "file"
     ? { label: name.split(/[\\/]/).pop() || name, detail: name }
@@ -107,7 +107,7 @@ export interface RemovalChoice {
   readonly model: InstalledModel;
 }
 
-/** Those that the server would remove; one that is in use says so. */
+/** Models that the server can remove, with a note on those in use. */
 export function removalChoices(installed: readonly InstalledModel[]): RemovalChoice[] {
   return installed
     .filter((model) => model.removable)
@@ -124,17 +124,17 @@ export function removalQuestion({ name, bytes, state }: InstalledModel): string 
   return `Remove the model ${name}${size} from this machine?${shared}`;
 }
 
-/** What to tell of how it ended. */
+/** Message about a removal. */
 export function removalMessage(removed: Removed | undefined): { message: string; isProblem: boolean } {
   return removed?.done
     ? {
-        message: `fim-server: ${removed.name} is removed, ${megabytes(removed.freedBytes)} are free.`,
+        message: `fim-server: removed ${removed.name}, which freed ${megabytes(removed.freedBytes)}.`,
         isProblem: false,
       }
     : { message: `fim-server: ${removed?.problem ?? "the model could not be removed"}`, isProblem: true };
 }
 
-/** The models of the endpoints that answer, in the order of the ports' list. */
+/** Returns the models of local endpoints, in the order of `PORTS`. */
 export async function findEndpoints(get: Get): Promise<Endpoint[]> {
   const found = await Promise.all(
     Object.entries(PORTS).map(([port, kind]) => modelsAt(`http://127.0.0.1:${port}`, kind, get)),
@@ -165,7 +165,7 @@ function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** What is wrong with an address, in words; undefined for nothing. */
+/** Returns the problem of an address; undefined if there is none. */
 export function addressProblem(text: string): string | undefined {
   let url: URL;
   try {
@@ -177,7 +177,7 @@ export function addressProblem(text: string): string | undefined {
     return "An address begins with http:// or https://";
   }
   if (url.username !== "" || url.password !== "" || url.search !== "") {
-    return "A key goes into the environment variable that fim-server.apiKeyEnv names, not into the address";
+    return "Put the key into the environment variable that fim-server.apiKeyEnv names, not into the address";
   }
   return undefined;
 }

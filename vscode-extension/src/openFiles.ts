@@ -1,9 +1,9 @@
-// Files and notebooks that the server knows as open, from the notifications of the client.
+// Files and notebooks open in the server, by the client's notifications.
 
 export class OpenFiles {
   private readonly uris = new Set<string>();
 
-  /** Takes note of a notification, and says whether it may be sent: changes of files that are not open may not. */
+  /** Records a notification. Returns false for a change of a file that is not open, which must not be sent. */
   admits(method: string, params: unknown): boolean {
     const uri = uriOf(params);
     switch (method) {

@@ -1,14 +1,13 @@
-// What the server says, as docs/protocol.md of the repository has it, and readers that take it from unknown values.
-// The readers are lenient: a field that is absent or of a wrong kind becomes its neutral value, so that a server that
-// is older or newer than the extension costs a line in a tooltip and not the extension.
+// Messages of the server (docs/protocol.md of the repository), and their readers. A missing or wrong field becomes a
+// neutral value, so that an older or newer server costs a line in a tooltip at most.
 
 export const STATUS_NOTIFICATION = "fim-server/status";
 export const CURSOR_NOTIFICATION = "fim-server/cursor";
 
-/** How the tokens of its progress begin while it gets a model. */
+/** Beginning of the server's progress tokens for downloads. */
 export const GETTING_TOKENS = "fim-server/getting/";
 
-/** The server's own commands. The language client registers each under its name, so ours must not be among them. */
+/** The server's commands. The language client registers them, so the extension's commands need other names. */
 export const SERVER_COMMANDS = {
   accepted: "fim-server.accepted",
   explainAt: "fim-server.explainAt",
@@ -26,7 +25,7 @@ export type Guarantee = (typeof GUARANTEES)[number];
 const SERVER_STATES = ["loading", "ready", "busy", "error", "off"] as const;
 export type ServerState = (typeof SERVER_STATES)[number];
 
-/** Milliseconds, by what they were spent on. */
+/** Milliseconds by stage. */
 export interface Latency {
   readonly totalMs: number;
   readonly debounceMs: number;
@@ -44,22 +43,22 @@ export interface LastRequest {
   readonly guarantee: Guarantee;
   readonly origin: string;
   readonly stopReason: string;
-  /** Why nothing was offered; null if something was. */
+  /** Reason for no items; null if there are items. */
   readonly reason: string | null;
   readonly tokens: number;
   readonly refused: number;
   readonly latency: Latency;
 }
 
-/** A better model that can be had. */
+/** An available better model. */
 export interface ModelOffer {
   readonly name: string;
   readonly state: "missing" | "outdated" | "damaged";
-  /** Of the download. */
+  /** Size of the download. */
   readonly bytes: number;
 }
 
-/** A model on its way. */
+/** A model that is being downloaded. */
 export interface Fetching {
   readonly name: string;
   readonly message: string;
@@ -67,62 +66,62 @@ export interface Fetching {
   readonly progress: number;
 }
 
-/** What came of getting a model. */
+/** Result of a download. */
 export interface Got {
   readonly name: string;
   readonly done: boolean;
   readonly cancelled: boolean;
-  /** Why it is not there, in one line. */
+  /** Reason for a failure, in one line. */
   readonly problem: string | null;
 }
 
-/** A model that can be named on the server's machine. */
+/** A model on the server's machine. */
 export interface InstalledModel {
-  /** The setting `model`; of a GGUF file its path. */
+  /** Value of the setting `model`; for a GGUF file its path. */
   readonly name: string;
   readonly state: string;
   readonly inUse: boolean;
   readonly recommended: boolean;
   readonly removable: boolean;
   readonly about: string;
-  /** On the disk; null: not here, or part of the server. */
+  /** Size on disk; null: not installed, or part of the server. */
   readonly bytes: number | null;
-  /** For a line of code; null: not measured. */
+  /** Time for a line of code; null: not measured. */
   readonly lineMs: number | null;
 }
 
-/** What came of removing a model. */
+/** Result of a removal. */
 export interface Removed {
   readonly name: string;
   readonly done: boolean;
   readonly freedBytes: number;
-  /** Why it is still there, in one line. */
+  /** Reason for a failure, in one line. */
   readonly problem: string | null;
 }
 
-/** The model that completes. */
+/** The loaded model. */
 export interface ModelInfo {
   readonly name: string;
   readonly device: string;
   readonly format: string;
-  /** The languages that it has learnt, by id; null: all of them, or the server does not say. */
+  /** Languages it was trained on, by id; null: all, or unknown. */
   readonly languages: readonly string[] | null;
 }
 
 export interface ServerStatus {
   readonly state: ServerState;
   readonly message: string;
-  /** 0 to 1, while loading, where it is known. */
+  /** 0 to 1 while loading, if known. */
   readonly progress: number | null;
   readonly model: ModelInfo | null;
   readonly offer: ModelOffer | null;
   readonly fetching: Fetching | null;
-  /** Documents that are not asked about until they change, because a worker was stuck at them. */
+  /** Documents without suggestions until they change, because a worker got stuck at them. */
   readonly setAside: readonly string[];
   readonly last: LastRequest | null;
 }
 
-/** A construct left of the cursor that is not finished there. */
+/** An unfinished construct left of the cursor. */
 export interface OpenConstruct {
   readonly name: string;
   /** Counted from 0. */
@@ -147,7 +146,7 @@ export interface Candidate {
 export interface Verdict {
   readonly viable: boolean;
   readonly complete: boolean;
-  /** The character of the text from which on it cannot be completed any more. */
+  /** Offset in characters from which the text cannot be completed. */
   readonly rejectedAt: number | null;
 }
 
@@ -161,11 +160,11 @@ export interface Explanation {
   readonly ignored: readonly { readonly line: number; readonly count: number }[];
   readonly inside: "comment" | "string" | null;
   readonly expected: readonly string[];
-  /** The one of them that is said first; null: none is. */
+  /** The likeliest of them; null: unknown. */
   readonly likely: string | null;
   /** Innermost first. */
   readonly openLeft: readonly OpenConstruct[];
-  /** The first one first, which closes the innermost. */
+  /** In order; the first closes the innermost bracket. */
   readonly openRight: readonly Closer[];
   readonly grammar: string;
   readonly shortest: string | null;
@@ -179,7 +178,7 @@ export interface Statistics {
   readonly shown: number;
   readonly accepted: number;
   readonly acceptedCharacters: number;
-  /** Accepted characters, less one key for each acceptance; undefined from a server that does not say. */
+  /** Accepted characters less one key an acceptance; undefined from an older server. */
   readonly savedKeystrokes: number | undefined;
   readonly cancelled: number;
   readonly superseded: number;
@@ -230,7 +229,7 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 }
 
-/** Diagnostics are words, or objects with a message as the protocol's own diagnostics are. */
+/** Reads diagnostics: texts, or objects with a message. */
 function messages(value: unknown): string[] {
   const items: unknown[] = Array.isArray(value) ? value : [];
   return items.map((item) => (isFields(item) ? text(item["message"]) : text(item))).filter((message) => message !== "");
@@ -250,7 +249,7 @@ function readLatency(value: unknown): Latency {
   };
 }
 
-/** The status; undefined if the value has none of the states. */
+/** Reads the status; undefined without a known state. */
 export function readStatus(value: unknown): ServerStatus | undefined {
   const from = fields(value);
   const state = SERVER_STATES.find((one) => one === from["state"]);
@@ -296,7 +295,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
   };
 }
 
-/** What came of getting a model; undefined if the value is no object. */
+/** Reads the result of a download; undefined if the value is no object. */
 export function readGot(value: unknown): Got | undefined {
   if (!isFields(value)) {
     return undefined;
@@ -309,7 +308,7 @@ export function readGot(value: unknown): Got | undefined {
   };
 }
 
-/** The models that can be named; those without a name are none. */
+/** Reads the models that have a name. */
 export function readModels(value: unknown): InstalledModel[] {
   return list(value, (item) => ({
     name: text(item["name"]),
@@ -323,7 +322,7 @@ export function readModels(value: unknown): InstalledModel[] {
   })).filter((model) => model.name !== "");
 }
 
-/** What came of removing a model; undefined if the value is no object. */
+/** Reads the result of a removal; undefined if the value is no object. */
 export function readRemoved(value: unknown): Removed | undefined {
   if (!isFields(value)) {
     return undefined;
@@ -336,7 +335,7 @@ export function readRemoved(value: unknown): Removed | undefined {
   };
 }
 
-/** The explanation; undefined if the value is no object. */
+/** Reads the explanation; undefined if the value is no object. */
 export function readExplanation(value: unknown): Explanation | undefined {
   if (!isFields(value)) {
     return undefined;
@@ -375,7 +374,7 @@ export function readExplanation(value: unknown): Explanation | undefined {
   };
 }
 
-/** The statistics; undefined if the value is no object. */
+/** Reads the statistics; undefined if the value is no object. */
 export function readStatistics(value: unknown): Statistics | undefined {
   if (!isFields(value)) {
     return undefined;

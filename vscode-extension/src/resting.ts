@@ -1,7 +1,6 @@
-// Where a cursor comes to rest, for the server to read the text there before the first key is pressed. Nothing here knows
-// VS Code.
+// Detection of a resting cursor, so that the server prefills there before the first key. Independent of VS Code.
 
-/** A cursor that has not moved for so long rests. */
+/** Time without a move after which a cursor rests. */
 export const REST_MS = 300;
 
 export class Resting<Place> {
@@ -9,7 +8,7 @@ export class Resting<Place> {
 
   constructor(private readonly tell: (place: Place) => void) {}
 
-  /** Takes note of a move; undefined: to a place that is not ours. */
+  /** Notes a move; undefined: to an unsupported place. */
   moved(place: Place | undefined): void {
     clearTimeout(this.timer);
     this.timer = place === undefined ? undefined : setTimeout(() => this.tell(place), REST_MS);

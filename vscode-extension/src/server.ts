@@ -1,5 +1,5 @@
-// The server's life: found, started, started again if it ends by itself, stopped. At most one runs at a time, and starts
-// and stops never overlap.
+// Lifecycle of the server: find, start, restart after a crash, stop. At most one runs at a time, and starts and stops
+// never overlap.
 import * as vscode from "vscode";
 import { type ClientEvents, Connection, type Cursor } from "./client";
 import { needsServer, type StartSettings, serveArguments, startSettings } from "./configuration";
@@ -13,7 +13,7 @@ import { Snooze } from "./snooze";
 import { isOff, type State } from "./state";
 import { localFolders, openLanguages, reader, surroundings } from "./workspace";
 
-/** Where the server is, and how it is to be started there. */
+/** Result of the search and the settings to start with. */
 interface Search {
   readonly found: Found | Missing;
   readonly settings: StartSettings;
@@ -41,17 +41,17 @@ export class Server implements Disposable {
     return this.current;
   }
 
-  /** Minutes for which nothing is offered; undefined unless somebody has asked for that. */
+  /** Minutes until the snooze ends; undefined if there is none. */
   get snoozedMinutes(): number | undefined {
     return this.snoozing.minutesLeft;
   }
 
-  /** The interpreter that was selected when the server was last looked for. */
+  /** The interpreter selected during the last search. */
   get selectedInterpreter(): string | undefined {
     return this.selected;
   }
 
-  /** Starts the server if something is open that needs it and nothing has been tried yet. */
+  /** Starts the server if an open file needs it and no start was tried. */
   startIfNeeded(): Promise<void> {
     return this.afterwards(async () => {
       if (this.current.kind === "idle") {
@@ -65,7 +65,7 @@ export class Server implements Disposable {
     });
   }
 
-  /** Stops what runs and starts it with the settings as they are now. */
+  /** Stops the server and starts it with the current settings. */
   restart(): Promise<void> {
     return this.afterwards(async () => {
       this.crashes.forget();
@@ -74,7 +74,7 @@ export class Server implements Disposable {
     });
   }
 
-  /** Looks for the server again, as another interpreter may have been selected; restarts only if it is another one. */
+  /** Searches again, after a change of interpreter or trust; restarts if another program is found. */
   reconsider(): Promise<void> {
     return this.afterwards(async () => {
       if (this.current.kind === "idle") {
@@ -83,7 +83,7 @@ export class Server implements Disposable {
       const search = await this.find();
       const { found } = search;
       if (found.kind === "missing") {
-        // A server that runs is not stopped for want of another.
+        // Keep a running server.
         if (this.connection === undefined) {
           this.become({ kind: "missing", search: found });
         }
@@ -111,7 +111,7 @@ export class Server implements Disposable {
     this.changes.dispose();
   }
 
-  /** The connection, after starting the server if nothing was tried yet; undefined if there is none. */
+  /** Returns the connection, after a first start if none was tried; undefined if there is none. */
   async connected(): Promise<Connection | undefined> {
     await this.afterwards(async () => {
       if (this.current.kind === "idle") {
@@ -121,7 +121,7 @@ export class Server implements Disposable {
     return this.connection;
   }
 
-  /** Offers nothing for some minutes. */
+  /** Hides suggestions for some minutes. */
   snooze(minutes: number): void {
     this.snoozing.begin(minutes);
   }
@@ -130,12 +130,12 @@ export class Server implements Disposable {
     this.snoozing.end();
   }
 
-  /** Tells where a cursor has come to rest; a server that does not run does not miss it. */
+  /** Sends the position of a resting cursor, if the server runs. */
   tellCursor(cursor: Cursor): void {
-    void this.connection?.tellCursor(cursor).catch((error) => this.log.debug(`a cursor was not told: ${error}`));
+    void this.connection?.tellCursor(cursor).catch((error) => this.log.debug(`the cursor was not sent: ${error}`));
   }
 
-  /** Switches everything on or off for this session; on before its time is up where it is snoozed. */
+  /** Turns suggestions on or off for this session, or ends a snooze. */
   async toggle(): Promise<void> {
     if (this.snoozing.isOn) {
       this.snoozing.end();
@@ -146,7 +146,7 @@ export class Server implements Disposable {
     await connection?.execute(SERVER_COMMANDS.setEnabled, [enabled]);
   }
 
-  /** Never fails: most callers have nobody to tell, and the state says what came of it. */
+  /** Runs an action after the pending ones. Never fails; the state reports the result. */
   private afterwards(action: () => Promise<void>): Promise<void> {
     this.pending = this.pending.then(action).catch((error) => this.log.error(`${error}`));
     return this.pending;
@@ -167,7 +167,7 @@ export class Server implements Disposable {
     return { found: await findServer(settings, places, machine), settings };
   }
 
-  /** Anew after each search, which is what makes the Python extensions active. */
+  /** Subscribes again after each search, which activates the Python extensions. */
   private watchInterpreters(): void {
     for (const subscription of this.subscriptions) {
       subscription.dispose();
@@ -207,12 +207,12 @@ export class Server implements Disposable {
       ended: () => void this.afterwards(() => this.handleCrash(connection)),
     };
     const connection: Connection = new Connection(command, this.log, events);
-    this.connection = connection; // before it has started: the first status may come with the answer
+    this.connection = connection; // before the start: the first status may arrive with the answer
     try {
       await connection.start();
     } catch (error) {
       this.connection = undefined;
-      void connection.stop(); // releases the process; that it never ran is known already
+      void connection.stop(); // releases the process
       const message = startFailure(command.command, error, connection.lastWords());
       this.log.error(message);
       this.become({ kind: "failed", message });
@@ -233,7 +233,7 @@ export class Server implements Disposable {
     this.log.error(`the server ended unexpectedly${lastWords === undefined ? "" : `: ${lastWords}`}`);
     if (!restart) {
       const cause = lastWords === undefined ? "" : ` (${lastWords})`;
-      const message = `fim-server ended unexpectedly ${crashes} times and is not started again${cause}.`;
+      const message = `fim-server ended unexpectedly ${crashes} times${cause}. Restart it, or see the log.`;
       this.become({ kind: "crashed", message });
       return;
     }

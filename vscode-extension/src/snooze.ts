@@ -1,27 +1,27 @@
-// Silence for some minutes, kept by the extension: while it lasts, the settings that the server gets say `enabled: false`.
+// Snooze: for some minutes the extension sends the server the setting `enabled: false`.
 import type { Reader } from "./configuration";
 
 const MINUTE_MS = 60_000;
-/** A day: longer timers are better a setting, and the platform's own limit is some weeks. */
+/** Longest snooze, a day. A timer of the platform lasts some weeks at most. */
 export const MOST_MINUTES = 1440;
 
 export class Snooze {
   private until: number | undefined;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param changed Called when it begins, at each full minute that is left, and when it ends. */
+  /** @param changed called at the beginning, after each minute and at the end */
   constructor(private readonly changed: () => void) {}
 
   get isOn(): boolean {
     return this.until !== undefined;
   }
 
-  /** Minutes until its end, rounded up; undefined while there is none. */
+  /** Minutes until its end, rounded up; undefined without a snooze. */
   get minutesLeft(): number | undefined {
     return this.until === undefined ? undefined : Math.max(1, Math.ceil((this.until - Date.now()) / MINUTE_MS));
   }
 
-  /** Begins, or lasts longer or shorter than was said before. */
+  /** Begins a snooze, or replaces the present one. */
   begin(minutes: number): void {
     this.until = Date.now() + Math.min(minutes, MOST_MINUTES) * MINUTE_MS;
     this.tick();
@@ -51,15 +51,15 @@ export class Snooze {
   }
 }
 
-/** Settings in which nothing is offered while that is so. */
+/** Reads settings, with `enabled` false while suggestions are snoozed. */
 export function silencedWhile(isSilent: () => boolean, read: Reader): Reader {
   return (name) => (name === "enabled" && isSilent() ? false : read(name));
 }
 
-/** Minutes as somebody has written them, or what is wrong with them. */
+/** Reads the user's minutes, or returns an error message. */
 export function readMinutes(text: string): number | string {
   const minutes = Number(text.trim().replace(",", "."));
   return text.trim() !== "" && minutes > 0 && minutes <= MOST_MINUTES
     ? minutes
-    : `A number of minutes is wanted, ${MOST_MINUTES} at most.`;
+    : `Enter a number of minutes, at most ${MOST_MINUTES}.`;
 }

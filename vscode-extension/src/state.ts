@@ -1,25 +1,25 @@
-// What the extension knows about its server, as one value: the status bar, the menu and the messages are made from it.
+// State of the server as one value, from which the status bar, the menu and the messages are made.
 import type { Learnt } from "./configuration";
 import type { Missing } from "./finding/search";
 import type { Fetching, ServerStatus } from "./protocol";
 
 export type State =
-  /** No server is needed: nothing is open that is to be completed, or the settings switch everything off. */
+  /** No server is needed: no supported file is open, or the settings turn suggestions off. */
   | { readonly kind: "idle"; readonly disabled: boolean }
   | { readonly kind: "starting" }
   /** The status is absent until the server has sent one. */
   | { readonly kind: "running"; readonly status: ServerStatus | undefined }
-  /** It ended by itself and is started again. */
+  /** It crashed and restarts. */
   | { readonly kind: "restarting"; readonly crashes: number }
   | { readonly kind: "missing"; readonly search: Missing }
-  /** It was found and did not start. */
+  /** It did not start. */
   | { readonly kind: "failed"; readonly message: string }
-  /** It ended by itself too often. */
+  /** It crashed too often. */
   | { readonly kind: "crashed"; readonly message: string };
 
-/** Something that the user should hear of once, and what can be done about it. */
+/** A problem to report once, with actions against it. */
 export interface Problem {
-  /** Two problems with one key are the same problem. */
+  /** Equal keys mean the same problem. */
   readonly key: string;
   readonly message: string;
   readonly severity: "warning" | "error";
@@ -37,7 +37,7 @@ export const ACTION_TITLES: Readonly<Record<ProblemAction, string>> = {
   modelSettings: "Open Settings",
 };
 
-/** The problem of a state; undefined if there is none, or none that will not pass by itself. */
+/** Returns the problem of a state; undefined if there is none, or it passes by itself. */
 export function problemOf(state: State): Problem | undefined {
   switch (state.kind) {
     case "missing":
@@ -45,7 +45,7 @@ export function problemOf(state: State): Problem | undefined {
         key: `missing: ${state.search.message}`,
         message: state.search.message,
         severity: "warning",
-        // A path that is set stands above all that could be installed.
+        // A path in the settings overrides any installation.
         actions: [...(state.search.setting === "path" ? [] : (["install"] as const)), "pathSettings", "walkthrough"],
       };
     case "failed":
@@ -61,7 +61,7 @@ export function problemOf(state: State): Problem | undefined {
       if (state.status?.state !== "error") {
         return undefined;
       }
-      const message = state.status.message === "" ? "The server has failed." : state.status.message;
+      const message = state.status.message === "" ? "The server failed. See the log." : state.status.message;
       return {
         key: `error: ${message}`,
         message: `fim-server: ${message}`,
@@ -74,12 +74,12 @@ export function problemOf(state: State): Problem | undefined {
   }
 }
 
-/** A message as it is: the editor makes links of `[text](address)`, and addresses can be commands. */
+/** Breaks links `[text](address)`, which the editor would make clickable and which can run commands. */
 export function withoutLinks(message: string): string {
   return message.replaceAll("](", "] (");
 }
 
-/** Lets each problem through once, until the user has done something that should have solved it. */
+/** Filter that lets each problem pass once, until the user has acted on it. */
 export class Once {
   private readonly said = new Set<string>();
 
@@ -94,27 +94,27 @@ export class Once {
   }
 }
 
-/** The languages that the model has learnt; null: all of them, or it is not known yet. */
+/** Languages the model was trained on; null: all, or unknown. */
 export function learntIn(state: State): Learnt {
   return state.kind === "running" ? (state.status?.model?.languages ?? null) : null;
 }
 
-/** Whether the server has a model and answers. */
+/** Returns true if the server has a model and answers. */
 export function isReady(state: State): boolean {
   return state.kind === "running" && (state.status?.state === "ready" || state.status?.state === "busy");
 }
 
-/** Whether the server is loading a model. */
+/** Returns true if the server is loading a model. */
 export function isLoading(state: State): boolean {
   return state.kind === "running" && state.status?.state === "loading";
 }
 
-/** The model that is on its way, if one is. */
+/** The model that is being downloaded, if any. */
 export function fetchingIn(state: State): Fetching | undefined {
   return (state.kind === "running" && state.status?.fetching) || undefined;
 }
 
-/** Whether everything is switched off, by the settings or for this session. */
+/** Returns true if suggestions are off, by the settings or for this session. */
 export function isOff(state: State): boolean {
   return state.kind === "idle" ? state.disabled : state.kind === "running" && state.status?.state === "off";
 }

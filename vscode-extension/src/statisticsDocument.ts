@@ -27,7 +27,9 @@ export class StatisticsDocument implements vscode.Disposable {
     }
     const statistics = readStatistics(await connection.execute(SERVER_COMMANDS.statistics, []));
     if (statistics === undefined) {
-      void vscode.window.showWarningMessage("fim-server answered with statistics that cannot be read.");
+      void vscode.window.showWarningMessage(
+        "fim-server: the statistics could not be read. Restart the server if its version differs from the extension's.",
+      );
       return;
     }
     this.text = statisticsText(statistics);

@@ -5,24 +5,24 @@ import { duration, grouped, percentage } from "./words";
 export function statisticsText(statistics: Statistics, formatDate = localDate): string {
   const { latency } = statistics;
   const rows: (readonly [name: string, value: string, note?: string])[] = [
-    ["Completions asked for", grouped(statistics.requests)],
+    ["Requests", grouped(statistics.requests)],
     [
       "answered from the cache",
       grouped(statistics.answeredFromCache),
       share(statistics.answeredFromCache, statistics.requests),
     ],
     ["cancelled by the editor", grouped(statistics.cancelled), share(statistics.cancelled, statistics.requests)],
-    ["overtaken by newer ones", grouped(statistics.superseded), share(statistics.superseded, statistics.requests)],
+    ["superseded by newer ones", grouped(statistics.superseded), share(statistics.superseded, statistics.requests)],
     ["failed", grouped(statistics.failed), share(statistics.failed, statistics.requests)],
-    ["Completions offered", grouped(statistics.shown)],
+    ["Suggestions shown", grouped(statistics.shown)],
     ["accepted", grouped(statistics.accepted), share(statistics.accepted, statistics.shown)],
     ["Characters accepted", grouped(statistics.acceptedCharacters)],
     ...(statistics.savedKeystrokes === undefined
       ? []
-      : [["saved, less a key for each acceptance", grouped(statistics.savedKeystrokes)] as const]),
-    ["Half of the answers took at most", optionalDuration(latency.p50Ms)],
-    ["95 of 100 answers took at most", optionalDuration(latency.p95Ms)],
-    ["without the model, the engine and waiting", optionalDuration(latency.serverP95Ms)],
+      : [["keystrokes saved", grouped(statistics.savedKeystrokes)] as const]),
+    ["Latency, median", optionalDuration(latency.p50Ms)],
+    ["Latency, 95th percentile", optionalDuration(latency.p95Ms)],
+    ["without model, engine and waiting", optionalDuration(latency.serverP95Ms)],
   ];
   const names = rows.map(([name]) => (/^[A-Z0-9]/.test(name) ? name : `  ${name}`));
   const nameWidth = Math.max(...names.map((name) => name.length));
@@ -37,7 +37,7 @@ export function statisticsText(statistics: Statistics, formatDate = localDate): 
     "",
     ...lines,
     "",
-    "These numbers are in the server's memory and end with it. Nothing of them leaves this machine.",
+    "The server keeps these numbers in memory until it ends. They never leave this machine.",
     "",
   ].join("\n");
 }

@@ -4,7 +4,7 @@ import type { State } from "./state";
 import { statusView, TOOLTIP_COMMANDS } from "./statusText";
 import { activeLanguage } from "./workspace";
 
-/** A request shorter than this is not shown: the icon would flicker at each key press. */
+/** Time before a request changes the icon, which would otherwise flicker at each key press. */
 const BUSY_DELAY_MS = 300;
 
 const BACKGROUNDS = {
@@ -39,7 +39,7 @@ export class StatusBar implements vscode.Disposable {
     }
   }
 
-  /** The active editor, its language or a setting has changed. */
+  /** Redraws after a change of the active editor, its language or a setting. */
   refresh(): void {
     this.update(this.state, this.snoozedMinutes);
   }

@@ -1,4 +1,4 @@
-// What the status bar shows, as data. Text from the server is escaped: the tooltip is markdown that may run commands.
+// Contents of the status bar, as data. Text from the server is escaped, because the tooltip's markdown may run commands.
 import { type Mode, SECTION, type Standing } from "./configuration";
 import { offerOf, offerWords } from "./offers";
 import type { LastRequest, ServerStatus } from "./protocol";
@@ -15,12 +15,12 @@ export interface StatusView {
   readonly background: "none" | "warning" | "error";
 }
 
-/** The active editor's language, if it is one of ours, and when it gets completions. */
+/** Language of the active editor, and when it gets suggestions. */
 export interface ActiveLanguage extends Standing {
   readonly id: string;
 }
 
-/** Commands that the tooltip links to; it may run no others. */
+/** The only commands that the tooltip may run. */
 export const TOOLTIP_COMMANDS: readonly string[] = [
   "fim-server.menu",
   "fim-server.showLogs",
@@ -32,12 +32,12 @@ interface Headline {
   readonly icon: string;
   readonly words: string;
   readonly suffix?: string;
-  /** The model that answers. */
+  /** The loaded model. */
   readonly model?: string;
   readonly background?: "warning" | "error";
 }
 
-/** @param snoozedMinutes How long nothing is offered yet; undefined where nobody has asked for that. */
+/** @param snoozedMinutes minutes until the snooze ends; undefined without one */
 export function statusView(
   state: State,
   language: ActiveLanguage | undefined,
@@ -58,11 +58,11 @@ function headline(state: State, language: ActiveLanguage | undefined): Headline 
     case "idle":
       return state.disabled
         ? { icon: "circle-slash", words: "off in the settings" }
-        : { icon: "circle-outline", words: "waiting for a file to complete" };
+        : { icon: "circle-outline", words: "waiting for a supported file" };
     case "starting":
       return { icon: "loading~spin", words: "starting" };
     case "restarting":
-      return { icon: "loading~spin", words: `ended unexpectedly (${counted(state.crashes, "time")}), starting again` };
+      return { icon: "loading~spin", words: `ended unexpectedly (${counted(state.crashes, "time")}), restarting` };
     case "missing":
       return { icon: "warning", words: "the server was not found", background: "warning" };
     case "failed":
@@ -74,7 +74,7 @@ function headline(state: State, language: ActiveLanguage | undefined): Headline 
   }
 }
 
-/** That it is snoozed says less than that something is wrong. */
+/** Headline while snoozed. A problem takes precedence. */
 function snoozedHeadline(state: State, language: ActiveLanguage | undefined, minutes: number): Headline {
   const works = state.kind === "idle" ? !state.disabled : state.kind === "running" && problemOf(state) === undefined;
   return works
@@ -110,10 +110,10 @@ function runningHeadline(status: ServerStatus | undefined, language: ActiveLangu
 
 function answeringHeadline(status: ServerStatus, language: ActiveLanguage | undefined): Headline {
   if (status.state === "busy") {
-    return { icon: "sync~spin", words: "computing a completion" };
+    return { icon: "sync~spin", words: "computing a suggestion" };
   }
   return language?.isHeldBack
-    ? { icon: "circle-outline", words: `ready when asked: the model has not learnt ${languageName(language.id)}` }
+    ? { icon: "circle-outline", words: `ready on request: the model was not trained on ${languageName(language.id)}` }
     : { icon: "symbol-array", words: "ready" };
 }
 
@@ -124,7 +124,7 @@ function tooltip(state: State, words: string, language: ActiveLanguage | undefin
   if (problem !== undefined) {
     blocks.push(escapeMarkdown(problem.message));
   } else if (status?.state === "loading" && status.message !== "") {
-    // In the other states the server's words are those of the headline and of the rows below.
+    // In other states the headline and the rows below say the same.
     blocks.push(escapeMarkdown(status.message));
   }
   const rows = [
@@ -151,10 +151,10 @@ function modelRows(status: ServerStatus | undefined): Row[] {
 function offerRows(state: State): Row[] {
   const fetching = fetchingIn(state);
   if (fetching) {
-    // Of one that is loaded the block above says it.
+    // While loading, the block above says it.
     return isLoading(state)
       ? []
-      : [["Better&nbsp;model", escapeMarkdown(`${fetching.name} is on its way: ${fetching.message}`)]];
+      : [["Better&nbsp;model", escapeMarkdown(`getting ${fetching.name}: ${fetching.message}`)]];
   }
   const offer = offerOf(state);
   return offer === undefined
@@ -164,10 +164,12 @@ function offerRows(state: State): Row[] {
 
 function setAsideRows(status: ServerStatus | undefined): Row[] {
   const names = (status?.setAside ?? []).map((uri) => escapeMarkdown(uri.slice(uri.lastIndexOf("/") + 1)));
-  return names.length === 0 ? [] : [["Set&nbsp;aside", `${names.join(", ")}: until changed, since a worker was stuck`]];
+  return names.length === 0
+    ? []
+    : [["Paused", `${names.join(", ")}: no suggestions until you change it, because the server got stuck there`]];
 }
 
-const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "when asked", off: "off" };
+const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "on request", off: "off" };
 
 function languageRows(language: ActiveLanguage | undefined): Row[] {
   return language ? [[languageName(escapeMarkdown(language.id)), languageWords(language)]] : [];
@@ -180,14 +182,14 @@ function languageWords({ mode, isLearnt, isHeldBack }: ActiveLanguage): string {
   }
   const turnOn = `[Turn it on anyway](command:${SECTION}.toggleLanguage)`;
   return isHeldBack
-    ? `${MODE_WORDS[mode]}, since the model has not learnt it. ${turnOn}`
-    : `${MODE_WORDS[mode]}, though the model has not learnt it`;
+    ? `${MODE_WORDS[mode]}, because the model was not trained on it. ${turnOn}`
+    : `${MODE_WORDS[mode]}, although the model was not trained on it`;
 }
 
 const ORIGIN_WORDS: Readonly<Record<string, string>> = {
   model: "by the model",
-  cache: "known already",
-  prefetch: "prepared in advance",
+  cache: "from the cache",
+  prefetch: "prefetched",
 };
 
 function lastRows(last: LastRequest | undefined): Row[] {
@@ -209,7 +211,7 @@ function lastRows(last: LastRequest | undefined): Row[] {
   return rows;
 }
 
-/** The text as it is, on one line: no markup, no links, no table cells, no HTML, no icons of VS Code's `$(name)`. */
+/** Returns the text on one line with all markup escaped: links, table cells, HTML and icons `$(name)`. */
 export function escapeMarkdown(text: string): string {
   return text
     .replace(/\s+/g, " ")

@@ -1,11 +1,11 @@
 // Words and numbers for people, used in more than one place.
 import type { Guarantee, Latency } from "./protocol";
 
-/** What a guarantee says about a text that was offered. */
+/** Explanation of each guarantee. */
 export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   exact: "the whole file parses with the text",
   partial:
-    "broken or far lines were left out, or what has to follow is not there yet; the rest of the file parses with the text",
+    "the rest of the file parses with the text; broken or distant lines, or text that has to follow, are missing",
   none: "the file is broken elsewhere, so the text was not checked",
 };
 
@@ -32,7 +32,7 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
   return `${grouped(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** `1,234,567`, in the words' language, which is English. */
+/** `1,234,567`, in English. */
 export function grouped(value: number): string {
   return value.toLocaleString("en-US");
 }
@@ -44,7 +44,7 @@ export function megabytes(bytes: number): string {
 
 const LONGEST_MODEL_NAME = 24;
 
-/** A model's name where there is little room: of a path or a hub name the last part, without an ending. */
+/** Short name of a model: the last part of a path or hub name, without its ending. */
 export function shortModelName(name: string): string {
   const last = name.split(/[\\/]/).pop() || name;
   const stem = last.replace(/\.gguf$/i, "");
@@ -53,7 +53,7 @@ export function shortModelName(name: string): string {
   return plain.length > LONGEST_MODEL_NAME ? `${plain.slice(0, LONGEST_MODEL_NAME - 1)}…` : plain;
 }
 
-/** `130 ms`, `1.3 s`; fractions only where they are most of what there is. */
+/** `130 ms`, `1.3 s`; fractions of small values only. */
 export function duration(milliseconds: number): string {
   if (milliseconds >= 1000) {
     return `${(milliseconds / 1000).toFixed(1)} s`;
@@ -77,7 +77,7 @@ const LATENCY_PARTS: readonly (readonly [keyof Latency, string])[] = [
   ["serverMs", "the rest"],
 ];
 
-/** What the time went into, largest first, without what took none. */
+/** Stages by duration, largest first, without those below 0.5 ms. */
 export function latencyParts(latency: Latency): string {
   return LATENCY_PARTS.map(([part, words]) => ({ words, spent: latency[part] }))
     .filter(({ spent }) => spent >= 0.5)

@@ -1,4 +1,4 @@
-// The editor's settings, folders and documents, in the words of the pure modules.
+// The editor's settings, folders and documents, converted for the pure modules.
 import { homedir } from "node:os";
 import * as vscode from "vscode";
 import type { Cursor } from "./client";
@@ -23,7 +23,7 @@ export function surroundings(): Surroundings {
   return { home: homedir(), environment: process.env, folders: localFolders() };
 }
 
-/** What the language client registers for: every language in every kind of document. */
+/** Documents of the language client: every language in every scheme. */
 export function documentSelector(): { scheme: string; language: string }[] {
   return SCHEMES.flatMap((scheme) => LANGUAGES.map((language) => ({ scheme, language })));
 }
@@ -36,7 +36,7 @@ export function openLanguages(): string[] {
   return vscode.workspace.textDocuments.filter(isOurs).map((document) => document.languageId);
 }
 
-/** Where the cursor of an editor is, if that is one, selects nothing and is in a document of ours. */
+/** Cursor of an editor, if it is single, without a selection, and in a supported document. */
 export function cursorOf(editor: vscode.TextEditor | undefined): Cursor | undefined {
   const [selection, ...more] = editor?.selections ?? [];
   return editor !== undefined && selection?.isEmpty && more.length === 0 && isOurs(editor.document)
@@ -44,7 +44,7 @@ export function cursorOf(editor: vscode.TextEditor | undefined): Cursor | undefi
     : undefined;
 }
 
-/** The language of the active editor, if it is one of ours. */
+/** Language of the active editor, if supported. */
 export function activeLanguage(state: State): ActiveLanguage | undefined {
   const document = vscode.window.activeTextEditor?.document;
   return document !== undefined && isOurs(document)

@@ -65,12 +65,12 @@ test("startSettings expands, trims, and takes only text", () => {
   assert.deepEqual(startSettings(reading({}), surroundings), { path: "", interpreter: "", args: [], logLevel: "" });
 });
 
-test("the default log level is not said, so that any server understands its arguments", () => {
+test("the default log level is not passed on", () => {
   const settings = { path: "", interpreter: "", args: [], logLevel: "warning" };
   assert.deepEqual(serveArguments(settings), ["serve"]);
 });
 
-test("serverSettings sends what is false, 0 and null, and nothing that is not the server's", () => {
+test("serverSettings sends false, 0 and null, and only the server's settings", () => {
   const read = reading({
     enabled: false,
     deadlineMs: 0,
@@ -99,7 +99,7 @@ test("serverSettings expands the model's folder", () => {
   assert.deepEqual(settings, { model: "/projects/a/model", device: "cuda" });
 });
 
-test("standingOf: what names a language stands above the trigger and above what the model has learnt", () => {
+test("standingOf: a named language overrides the trigger and the model's training", () => {
   const mode = (language: string, settings: Record<string, unknown>, learnt: readonly string[] | null = null) =>
     standingOf(language, reading(settings), learnt).mode;
   assert.equal(mode("python", {}), "automatic");
@@ -114,7 +114,7 @@ test("standingOf: what names a language stands above the trigger and above what 
   assert.equal(mode("go", { languages: { go: "off" } }, []), "off");
 });
 
-test("standingOf: held back is what only the model's ignorance keeps from being offered unasked", () => {
+test("standingOf: a language is held back only for lack of training", () => {
   const held = (settings: Record<string, unknown>, learnt: readonly string[] | null) => {
     const { isLearnt, isHeldBack } = standingOf("rust", reading(settings), learnt);
     return [isLearnt, isHeldBack];
@@ -136,7 +136,7 @@ test("toggledLanguages changes one language at one level", () => {
   assert.deepEqual(toggledLanguages("python", { python: "off" }, manual, null), { python: "manual" });
 });
 
-test("toggledLanguages turns on what the model has not learnt, then off, then on", () => {
+test("toggledLanguages turns a language without training on, then off, then on", () => {
   const toggled = (languages: Record<string, unknown>, learnt: readonly string[]) =>
     toggledLanguages("java", languages, reading({ languages }), learnt);
   assert.deepEqual(toggled({ json: "off" }, ["python"]), { json: "off", java: "automatic" });

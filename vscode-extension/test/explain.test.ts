@@ -125,7 +125,7 @@ test("the picture: boxes from the outside in, closers at the bracket they close"
   assert.deepEqual(unopened, []);
 });
 
-test("each block that opens with a bracket has a box, with that of what it is the block of where it is told", () => {
+test("a block shares the box of its construct", () => {
   const source = "func total(values []int) int {\n\tfor _, value := range values {\n\t\t{\n\t\t\tsum += ";
   const blocks = {
     language: "go",
@@ -158,13 +158,13 @@ test("each block that opens with a bracket has a box, with that of what it is th
   assert.deepEqual(unopened, []);
 });
 
-test("a bracket that the right side does not close is the text's to close", () => {
+test("a bracket that the right side leaves open is for the text to close", () => {
   const { levels, unopened } = picture(explanation({ openRight: [] }), PLACE.lineText);
   assert.equal(levels.flatMap(({ brackets }) => brackets).filter(({ closer }) => closer === undefined).length, 3);
   assert.deepEqual(unopened, []);
 });
 
-test("a closer without a bracket on the left is the text's to open", () => {
+test("a closer without a bracket on the left is for the text to open", () => {
   const openRight = [
     { text: "}", line: 6 },
     { text: ")", line: 7 },
@@ -198,7 +198,7 @@ test("spoken", () => {
   assert.equal(spoken("starred_items"), "starred items");
 });
 
-test("what may come, in groups", () => {
+test("expected lexemes are grouped", () => {
   assert.deepEqual(grouped(['"and"', '"("', '"_"', '"""', "NAME", '"ß"']), {
     keywords: ["and", "ß"],
     symbols: ["(", "_", '"'],
@@ -206,7 +206,7 @@ test("what may come, in groups", () => {
   });
 });
 
-test("lexemes are said in words, those that are one thing for people once", () => {
+test("lexemes have words, and equal words appear once", () => {
   const names = ["NAME", "F_S", "F_RDDD", "T_D", "_NEWLINE", "_DEDENT", "S_END", "IMAGINARY", "LINE_JOIN"];
   assert.deepEqual(
     grouped(names).lexemes.map(({ words }) => words),
@@ -224,7 +224,7 @@ test("lexemes are said in words, those that are one thing for people once", () =
   assert.deepEqual(grouped(names).lexemes[1]?.names, ["F_S", "F_RDDD"]);
 });
 
-test("the page says where, what, and how sure", () => {
+test("the page shows place, expected lexemes and guarantee", () => {
   const content = page({
     guarantee: "partial",
     diagnostics: ["line 12: no"],
@@ -237,14 +237,14 @@ test("the page says where, what, and how sure", () => {
   for (const words of [
     "<h1>area.py:7:24</h1>",
     "Python",
-    'class="guarantee partial">partial</strong>: broken or far lines were left out',
+    'class="guarantee partial">partial</strong>: the rest of the file parses with the text; broken or distant lines',
     "lines 12 to 13",
     "line 21",
     "line 12: no",
     "inside a string",
     "What may come here",
     "Where you are",
-    "What the model wanted",
+    "Next tokens of the model",
     "Nothing is needed",
     "&lt;middle&gt; ::= NAME",
   ]) {
@@ -252,7 +252,7 @@ test("the page says where, what, and how sure", () => {
   }
 });
 
-test("every line number can be followed, and counts from 1 for people", () => {
+test("every line number is a link and counts from 1", () => {
   const buttons = [...page().matchAll(/data-line="(\d+)">([^<]*)</g)].map(([, line, words]) => `${line}: ${words}`);
   assert.ok(buttons.includes("0: line 1"), buttons.join());
   assert.ok(buttons.includes("7: line 8"), buttons.join());
@@ -269,7 +269,7 @@ test("candidates: allowed ones and refused ones with their reason", () => {
   assert.match(page({ candidates: [{ text: "", probability: 1, allowed: true }] }), /<i>the end<\/i>/);
 });
 
-test("the likeliest comes before the list", () => {
+test("the likeliest lexeme precedes the list", () => {
   const content = page({ likely: '")"' });
   const [before = "", after = ""] = content.split("Most likely");
   assert.ok(!before.includes("Symbols"));
@@ -283,7 +283,7 @@ test("empty cases", () => {
   const nothing = readExplanation({});
   assert.ok(nothing !== undefined);
   const content = explanationHtml(nothing, { fileName: "x.py", lineText: () => undefined }).toString();
-  for (const words of ["the end of the file", "Nothing is open", "Not known: no model", "None was found", "x.py:1:1"]) {
+  for (const words of ["the end of the file", "Nothing is open", "Unknown: no model", "None was found", "x.py:1:1"]) {
     assert.ok(content.includes(words), words);
   }
   assert.ok(!content.includes("<details"));
@@ -294,7 +294,7 @@ test("empty cases", () => {
 
 const EVIL = `</code><script>alert("x")</script><img src=x onerror='y'>&amp;`;
 
-test("nothing of the user's code is ever markup", () => {
+test("the user's code is never markup", () => {
   const content = page(
     {
       language: EVIL,
@@ -320,7 +320,7 @@ test("nothing of the user's code is ever markup", () => {
   }
 });
 
-test("the shell loads its own files alone, and runs the script with the nonce alone", () => {
+test("the shell loads only its own files and runs only the script with the nonce", () => {
   const shell = {
     cspSource: "https://csp",
     nonce: "n0nce",
@@ -337,12 +337,12 @@ test("the shell loads its own files alone, and runs the script with the nonce al
   assert.doesNotMatch(page(), /style="|\son\w+="/);
 });
 
-test("html escapes what is put in, joins lists, and leaves nothing for null", () => {
+test("html escapes its parts, joins lists and drops null", () => {
   assert.equal(html`<b>${"<"}</b>${[html`<i>`, "&", 1]}${null}${undefined}`.toString(), "<b>&lt;</b><i>&amp;1");
   assert.equal(escapeHtml(`<>&"'`), "&lt;&gt;&amp;&quot;&#39;");
 });
 
-test("blanks are shown, with a name for those who hear them", () => {
+test("blanks are visible and named for screen readers", () => {
   const shown = blanksShown("  a b\n\t").map(String).join("");
   assert.match(shown, /aria-label="2 blanks">··</);
   assert.match(shown, /a b/);
@@ -372,7 +372,7 @@ test("the announcement is one sentence", () => {
   assert.equal(announcement(explanation(), PLACE), "area.py, line 7, column 24, inside arguments: 3 things may come.");
 });
 
-test("messages of the page are looked at before they are believed", () => {
+test("messages of the page are validated", () => {
   assert.deepEqual(readFromPage({ type: "reveal", line: 3 }), { type: "reveal", line: 3 });
   assert.deepEqual(readFromPage({ type: "try", text: "x" }), { type: "try", text: "x" });
   assert.deepEqual(readFromPage({ type: "pin", pinned: true }), { type: "pin", pinned: true });

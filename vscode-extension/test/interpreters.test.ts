@@ -23,7 +23,7 @@ function extension(exports: unknown, isActive = true): ExtensionLike {
   };
 }
 
-/** What ms-python.vscode-python-envs exports, as far as it is used. */
+/** The used exports of ms-python.vscode-python-envs. */
 function environmentsApi(executable: string | undefined) {
   return {
     listeners: new Set<() => void>(),
@@ -36,7 +36,7 @@ function environmentsApi(executable: string | undefined) {
   };
 }
 
-/** What ms-python.python exports; its methods rely on `this`. */
+/** The exports of ms-python.python, whose methods rely on `this`. */
 class PythonEnvironments {
   private readonly paths = new Map([["/folder", "/env-of-folder"]]);
   getActiveEnvironmentPath(resource: unknown) {
@@ -70,7 +70,7 @@ test("ms-python.python, by resource", async () => {
   assert.equal(await interpreters.selected(undefined), "/env/bin/python");
 });
 
-test("both: the environments extension stands above, if it names one", async () => {
+test("the environments extension overrides the Python extension if it names an interpreter", async () => {
   const python = extension({ environments: new PythonEnvironments() });
   const both = interpretersOf({ [ENVIRONMENTS]: extension(environmentsApi("/e/bin/python")), [PYTHON]: python });
   assert.equal(await both.selected(undefined), "/e/bin/python");
@@ -80,7 +80,7 @@ test("both: the environments extension stands above, if it names one", async () 
   assert.equal(await switchedOff.selected(undefined), "/env/bin/python");
 });
 
-test("an extension that fails or hangs is reported or left behind", async () => {
+test("a failing extension is reported, a hanging one abandoned", async () => {
   const python = extension({ environments: new PythonEnvironments() });
   const problems: string[] = [];
   const failing: ExtensionLike = {
@@ -108,7 +108,7 @@ test("exports of other shapes are no interpreter", async () => {
   }
 });
 
-test("changes are listened to in the extensions that are active, and only while wanted", () => {
+test("changes are observed in active extensions until disposal", () => {
   const listeners = new Set<() => void>();
   const event = (listener: () => void) => {
     listeners.add(listener);

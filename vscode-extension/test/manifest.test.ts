@@ -90,7 +90,7 @@ test("every setting of the protocol is contributed with the same default, and se
   }
 });
 
-test("no setting is contributed that nobody reads", () => {
+test("every contributed setting is read", () => {
   const known = [...SERVER_SETTINGS, ...RESTARTING_SETTINGS, "trace.server"].map((name) => `${SECTION}.${name}`);
   assert.deepEqual([...new Set(known)].sort(), Object.keys(properties).sort());
 });
@@ -130,7 +130,7 @@ test("the contributed commands are those that are registered", () => {
   }
 });
 
-test("the server's commands are the protocol's, and none of them is ours", () => {
+test("the server's commands are the protocol's, and the extension has none of them", () => {
   const documented = rows("Commands").map(([command = ""]) => command.replaceAll("`", ""));
   assert.deepEqual(documented.sort(), Object.values(SERVER_COMMANDS).sort());
   for (const command of documented) {
@@ -150,7 +150,7 @@ test("it wakes up for its languages", () => {
   assert.deepEqual(manifest.extensionKind, ["workspace"]);
 });
 
-test("what is for its languages alone asks for the key that has them, and names none", () => {
+test("commands of the languages are enabled by their context key", () => {
   const enablements = manifest.contributes.commands.flatMap(({ command, enablement }) =>
     enablement === undefined ? [] : [[command, enablement] as const],
   );
@@ -181,7 +181,7 @@ test("the setting of languages, the keywords and the README name all of them", (
   assert.ok(manifest.keywords.length <= 30, "the marketplace takes no more");
 });
 
-test("the walkthrough links to commands that exist and to pictures that are there", () => {
+test("the walkthrough's commands and pictures exist", () => {
   const [walkthrough] = manifest.contributes.walkthroughs;
   assert.equal(walkthrough?.id, "start");
   for (const step of walkthrough?.steps ?? []) {
@@ -207,7 +207,7 @@ test("the README names every setting and every command", () => {
   }
 });
 
-test("no file of ours names a private package registry", () => {
+test("the lock file names no registry", () => {
   const lock = readFileSync("package-lock.json", "utf8");
   assert.doesNotMatch(lock, /"resolved"/);
 });

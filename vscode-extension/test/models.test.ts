@@ -23,7 +23,7 @@ const SMOLLM2 = {
 const FILE = { name: "/models/coder.gguf", state: "file", about: "a GGUF file", bytes: 1_600_000_000, lineMs: 3000 };
 const INSTALLED = readModels([SMOLLM2, EMBEDDED, FILE]);
 
-/** What answers on this machine, by URL. */
+/** Answers on this machine, by URL. */
 function machine(answers: Readonly<Record<string, unknown>>, asked: string[] = []) {
   return (url: string): Promise<unknown> => {
     asked.push(url);
@@ -31,34 +31,34 @@ function machine(answers: Readonly<Record<string, unknown>>, asked: string[] = [
   };
 }
 
-test("the chosen model is marked, also where it is none of the list", () => {
-  assert.match(modelChoices(null)[0]?.description ?? "", /^chosen now/);
-  assert.match(modelChoices("")[0]?.description ?? "", /^chosen now/);
+test("the chosen model is marked, even if it is not in the list", () => {
+  assert.match(modelChoices(null)[0]?.description ?? "", /^selected/);
+  assert.match(modelChoices("")[0]?.description ?? "", /^selected/);
   const [first, second] = modelChoices("http://localhost:8080");
   assert.equal(first?.value, "http://localhost:8080");
-  assert.equal(first?.description, "chosen now");
+  assert.equal(first?.description, "selected");
   assert.equal(second?.label, "Default");
-  assert.equal(modelChoices("smollm2").filter((choice) => choice.description?.startsWith("chosen now")).length, 1);
+  assert.equal(modelChoices("smollm2").filter((choice) => choice.description?.startsWith("selected")).length, 1);
 });
 
-test("what is installed is listed with its size, its speed and what is recommended", () => {
+test("installed models are listed with size, speed and recommendation", () => {
   const choices = modelChoices("/models/coder.gguf", INSTALLED);
   const shown = choices.map(({ label, description, value }) => [label, description, value]);
   assert.deepEqual(shown.slice(0, 4), [
-    ["Default", "smollm2 where it was fetched, else embedded", null],
+    ["Default", "smollm2 if installed, else embedded", null],
     ["smollm2", "recommended for this machine, 285 MB, a line in 612 ms", "smollm2"],
     ["embedded", "", "embedded"],
-    ["coder.gguf", "chosen now: 1,600 MB, a line in 3.0 s", "/models/coder.gguf"],
+    ["coder.gguf", "selected: 1,600 MB, a line in 3.0 s", "/models/coder.gguf"],
   ]);
   assert.equal(choices[3]?.detail, "/models/coder.gguf");
   const groups = choices.map((choice) => choice.group);
   assert.deepEqual(groups, [...groups].sort().reverse(), "each group stands together");
 });
 
-test("a model that is not here is fetched when it is chosen, and an outdated one says so", () => {
+test("choosing a missing model downloads it, and an outdated one is marked", () => {
   const [, missing] = modelChoices(null, readModels([{ ...SMOLLM2, state: "missing", bytes: null, removable: false }]));
   assert.deepEqual(missing?.value, { ask: "get" });
-  assert.match(missing?.description ?? "", /^not here: downloads it/);
+  assert.match(missing?.description ?? "", /^not installed: downloads it/);
   const [, damaged] = modelChoices(null, readModels([{ ...SMOLLM2, state: "damaged" }]));
   assert.match(damaged?.description ?? "", /damaged: repairs it/);
   assert.deepEqual(damaged?.value, { ask: "get" });
@@ -69,7 +69,7 @@ test("a model that is not here is fetched when it is chosen, and an outdated one
   assert.equal(chosen.filter(({ label }) => label === "smollm2").length, 1);
 });
 
-test("without a server, and with an older one, the usual ones can be chosen and nothing removed", () => {
+test("without a server or with an older one, the usual models can be chosen and none removed", () => {
   for (const told of [undefined, null, "no such command", {}, [3, null, {}]]) {
     const choices = modelChoices(null, readModels(told));
     assert.deepEqual(
@@ -81,7 +81,7 @@ test("without a server, and with an older one, the usual ones can be chosen and 
   assert.ok(modelChoices(null, INSTALLED).some(({ label }) => label.includes("Remove")));
 });
 
-test("removing names the model and its size, and says what came of it", () => {
+test("a removal names the model and its size, and its result", () => {
   const [removable, ...others] = removalChoices(INSTALLED);
   assert.ok(removable);
   assert.deepEqual(others, []);
@@ -89,14 +89,14 @@ test("removing names the model and its size, and says what came of it", () => {
   assert.match(removalQuestion({ ...removable.model, state: "hub" }), /other programs use/);
   assert.match(removalChoices(readModels([{ ...SMOLLM2, inUse: true }]))[0]?.description ?? "", /^in use/);
   const done = removalMessage(readRemoved({ name: "smollm2", done: true, freedBytes: 285_400_000, problem: null }));
-  assert.deepEqual(done, { message: "fim-server: smollm2 is removed, 285 MB are free.", isProblem: false });
+  assert.deepEqual(done, { message: "fim-server: removed smollm2, which freed 285 MB.", isProblem: false });
   const problem = "smollm2 is in use: choose another model first";
   const refused = removalMessage(readRemoved({ name: "smollm2", done: false, freedBytes: 0, problem }));
   assert.deepEqual(refused, { message: `fim-server: ${problem}`, isProblem: true });
   assert.equal(removalMessage(readRemoved(null)).isProblem, true);
 });
 
-test("llama.cpp, Ollama and others are known by what they answer", async () => {
+test("llama.cpp, Ollama and others are recognised by their answers", async () => {
   const found = await findEndpoints(
     machine({
       "http://127.0.0.1:8080/props": { default_generation_settings: {}, model_path: "/models/coder-q8_0.gguf" },
@@ -112,7 +112,7 @@ test("llama.cpp, Ollama and others are known by what they answer", async () => {
   ]);
 });
 
-test("what answers with something else is passed over, and nothing but this machine is asked", async () => {
+test("other answers are ignored, and only this machine is queried", async () => {
   const asked: string[] = [];
   const odd = {
     "http://127.0.0.1:8080/props": "hello",
@@ -123,7 +123,7 @@ test("what answers with something else is passed over, and nothing but this mach
   assert.ok(asked.every((url) => url.startsWith("http://127.0.0.1:")));
 });
 
-test("an address is checked while it is typed", () => {
+test("an address is validated during typing", () => {
   for (const good of ["http://localhost:8080", " https://host/v1 ", "http://[::1]:11434#coder:1.5b"]) {
     assert.equal(addressProblem(good), undefined, good);
   }

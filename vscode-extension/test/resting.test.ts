@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { REST_MS, Resting } from "../src/resting";
 
-test("a cursor that rests is told of once, and none that moves on or goes elsewhere", (context) => {
+test("a resting cursor is reported once, a moving one never", (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const told: number[] = [];
   const resting = new Resting<number>((place) => told.push(place));

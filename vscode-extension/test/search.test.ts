@@ -72,18 +72,18 @@ test("an interpreter without the program, but with the module, runs the module, 
   assert.equal(program(found), "selected: /envs/b/bin/python -P -m fim_server");
 });
 
-test("an interpreter without either is passed by, if it is only the selected one", async () => {
+test("a selected interpreter without the package is skipped", async () => {
   const machine = machineWith(["/envs/b/bin/python", "/usr/bin/fim-server"]);
   const found = await search(machine, { selected: "/envs/b/bin/python" });
   assert.equal(program(found), "search path: /usr/bin/fim-server");
 });
 
-test("what the user has set is binding", async () => {
+test("the user's settings are binding", async () => {
   const machine = machineWith(["/envs/a/bin/python", "/usr/bin/fim-server"]);
   const wrongPath = await search(machine, {}, { path: "/nowhere/fim-server" });
   assert.match(wrongPath.kind === "missing" ? wrongPath.message : "", /fim-server\.path.*\/nowhere\/fim-server/);
   const wrongInterpreter = await search(machine, {}, { interpreter: "/nowhere/python" });
-  assert.match(wrongInterpreter.kind === "missing" ? wrongInterpreter.message : "", /interpreter.*no program is there/);
+  assert.match(wrongInterpreter.kind === "missing" ? wrongInterpreter.message : "", /interpreter.*there is no program/);
   const empty = await search(machine, {}, { interpreter: "/envs/a/bin/python" });
   assert.match(empty.kind === "missing" ? empty.message : "", /not installed there/);
 });
@@ -94,7 +94,7 @@ test("a set name is looked up on the PATH", async () => {
   assert.equal(program(await search(machine, {}, { interpreter: "python3" })), "interpreter: /usr/bin/fim-server");
 });
 
-test("nothing in an untrusted workspace is run", async () => {
+test("nothing in an untrusted workspace runs", async () => {
   const inside = "/projects/project/.venv/bin/python";
   const machine = machineWith(
     [...EVERYWHERE, inside].filter((path) => path !== "/usr/bin/fim-server"),
@@ -116,7 +116,7 @@ test("a folder whose name only begins like the workspace's is not in the workspa
   assert.equal(program(found), "selected: /projects/project-tools/bin/fim-server");
 });
 
-test("relative folders of the PATH are passed by: they would be the workspace's", async () => {
+test("relative folders of the PATH are skipped", async () => {
   const machine = machineWith(["./fim-server", "bin/fim-server", "/fim-server", "fim-server"]);
   assert.equal((await search(machine, { searchPath: ":.:bin" })).kind, "missing");
 });
@@ -161,7 +161,7 @@ test("Windows", async () => {
   assert.equal((await search(inside, untrusted)).kind, "missing");
 });
 
-test("nothing anywhere: what was tried is said", async () => {
+test("without a server, all attempts are listed", async () => {
   const found = await search(machineWith([]));
   assert.ok(found.kind === "missing");
   assert.match(found.message, /not found/);

@@ -23,7 +23,7 @@ test("a snooze counts its minutes down and ends by itself", (context) => {
   assert.equal(seen.length, 4, "it ends once");
 });
 
-test("a snooze can be ended, and begun anew", (context) => {
+test("a snooze can be ended and begun again", (context) => {
   context.mock.timers.enable({ apis: ["setTimeout", "Date"] });
   let changes = 0;
   const snooze = new Snooze(() => changes++);
@@ -43,7 +43,7 @@ test("a snooze can be ended, and begun anew", (context) => {
   snooze.dispose();
 });
 
-test("minutes are read as they are written", () => {
+test("minutes are read and validated", () => {
   assert.equal(readMinutes(" 12 "), 12);
   assert.equal(readMinutes("0,5"), 0.5);
   for (const text of ["", "0", "-3", "soon", "1e9", "Infinity"]) {

@@ -90,7 +90,7 @@ test("states look different where they matter", () => {
   assert.equal(look(running({ state: "ready" }), GO_FORCED), "$(symbol-array) fim none");
 });
 
-test("the model that answers is named beside the icon, short", () => {
+test("the icon shows the model's short name", () => {
   const text = (name: string, state = "ready") =>
     statusView(running({ state, model: { ...MODEL, name } }), PYTHON).text;
   assert.equal(text("smollm2"), "$(symbol-array) fim smollm2");
@@ -106,7 +106,7 @@ test("the model that answers is named beside the icon, short", () => {
   assert.equal(statusView(running({ state: "ready", model: MODEL }), JSON_OFF).text, "$(circle-slash) fim");
 });
 
-test("the tooltip says the model, the last answer, its guarantee and where the time went", () => {
+test("the tooltip shows model, last answer, guarantee and latency", () => {
   const { tooltip } = statusView(running({ state: "ready", message: "ready", model: MODEL, last: LAST }), PYTHON);
   assert.match(tooltip, /\| Model \| embedded, on cpu \|/);
   assert.match(tooltip, /\| Python \| while you type \|/);
@@ -115,17 +115,23 @@ test("the tooltip says the model, the last answer, its guarantee and where the t
   assert.match(tooltip, /130 ms: reading by the model 80 ms, writing by the model 45 ms, reading the file 2 ms/);
 });
 
-test("a language that the model has not learnt is said to be one, with what turns it on", () => {
+test("a language without training is shown with a link that turns it on", () => {
   const ready = running({ state: "ready", message: "ready", model: { ...MODEL, languages: ["python"] } });
   const held = statusView(ready, GO_HELD);
-  assert.equal(held.label, "fim-server: ready when asked: the model has not learnt Go (embedded)");
+  assert.equal(held.label, "fim-server: ready on request: the model was not trained on Go (embedded)");
   const turnOn = "[Turn it on anyway](command:fim-server.toggleLanguage)";
-  assert.ok(held.tooltip.includes(`| Go | when asked, since the model has not learnt it. ${turnOn} |`), held.tooltip);
+  assert.ok(
+    held.tooltip.includes(`| Go | on request, because the model was not trained on it. ${turnOn} |`),
+    held.tooltip,
+  );
   assert.ok(TOOLTIP_COMMANDS.includes("fim-server.toggleLanguage"));
 
   const forced = statusView(ready, GO_FORCED);
   assert.equal(forced.label, "fim-server: ready (embedded)");
-  assert.ok(forced.tooltip.includes("| Go | while you type, though the model has not learnt it |"), forced.tooltip);
+  assert.ok(
+    forced.tooltip.includes("| Go | while you type, although the model was not trained on it |"),
+    forced.tooltip,
+  );
   assert.match(statusView(ready, JSON_OFF).tooltip, /\| JSON \| off \|/);
 
   const entry = (language: ActiveLanguage) =>
@@ -135,15 +141,15 @@ test("a language that the model has not learnt is said to be one, with what turn
   assert.deepEqual(entry(GO_HELD), {
     action: "toggleLanguage",
     label: "$(check) Turn On in Go Anyway",
-    description: "the model has not learnt Go; in the settings",
+    description: "the model was not trained on Go; in the settings",
   });
   assert.equal(entry(GO_FORCED)?.label, "$(circle-slash) Turn Off in Go");
-  assert.match(entry(GO_FORCED)?.description ?? "", /has not learnt Go/);
+  assert.match(entry(GO_FORCED)?.description ?? "", /was not trained on Go/);
   assert.equal(entry(PYTHON)?.description, "in the settings");
   assert.ok(actions(ready, GO_HELD).includes("trigger"), "it may be asked");
 });
 
-test("what the model has learnt is known once it is loaded, from servers that say it", () => {
+test("the model's languages are known once it is loaded", () => {
   const learnt = (model: unknown) => learntIn(running({ state: "ready", model }));
   assert.deepEqual(learnt({ ...MODEL, languages: ["go", "python"] }), ["go", "python"]);
   assert.deepEqual(learnt({ ...MODEL, languages: [] }), []);
@@ -154,7 +160,7 @@ test("what the model has learnt is known once it is loaded, from servers that sa
   assert.equal(learntIn({ kind: "running", status: undefined }), null);
 });
 
-test("a download that the server loads from is said once, and is none of a better model", () => {
+test("a hub model's download is shown once and is no better model", () => {
   const message = "downloading owner/coder: 3 of 100 MB";
   const fetching = { name: "owner/coder", message, progress: 0.03 };
   const state = running({ state: "loading", message, progress: 0.41, fetching });
@@ -164,26 +170,29 @@ test("a download that the server loads from is said once, and is none of a bette
   assert.equal(tooltip.split("3 of 100 MB").length, 2);
   assert.doesNotMatch(tooltip, /Better/);
   const beside = running({ state: "ready", model: MODEL, fetching });
-  assert.match(statusView(beside, PYTHON).tooltip, /Better&nbsp;model \| owner\/coder is on its way/);
+  assert.match(statusView(beside, PYTHON).tooltip, /Better&nbsp;model \| getting owner\/coder/);
   assert.equal(fetchingIn(running({ state: "ready" })), undefined);
   assert.equal(fetchingIn({ kind: "starting" }), undefined);
 });
 
-test("the tooltip names documents that are set aside", () => {
+test("the tooltip names paused documents", () => {
   const setAside = ["file:///home/a|b.py"];
   const { tooltip } = statusView(running({ state: "ready", message: "ready", model: MODEL, setAside }), PYTHON);
-  assert.match(tooltip, /\| Set&nbsp;aside \| a\\\|b\\\.py: until changed, since a worker was stuck \|/);
-  assert.doesNotMatch(statusView(running({ state: "ready" }), PYTHON).tooltip, /aside/);
+  assert.match(
+    tooltip,
+    /\| Paused \| a\\\|b\\\.py: no suggestions until you change it, because the server got stuck there \|/,
+  );
+  assert.doesNotMatch(statusView(running({ state: "ready" }), PYTHON).tooltip, /Paused/);
 });
 
-test("the tooltip says why nothing was offered", () => {
+test("the tooltip gives the reason for no suggestion", () => {
   const last = { ...LAST, items: 0, reason: "the deadline passed | too early" };
   const { tooltip } = statusView(running({ state: "ready", last }), undefined);
   assert.match(tooltip, /nothing: the deadline passed \\\| too early/);
   assert.doesNotMatch(tooltip, /Guarantee/);
 });
 
-test("what comes from outside is text in the tooltip, never markup", () => {
+test("the server's text is never markup in the tooltip", () => {
   const evil = "[x](command:workbench.action.terminal.new) $(bug) <img src=x>\n\n# big | `code` **bold**";
   assert.equal(
     escapeMarkdown(evil),
@@ -202,13 +211,13 @@ test("what comes from outside is text in the tooltip, never markup", () => {
   assert.doesNotMatch(tooltip, /<img/);
 });
 
-test("a status that is not one is not read", () => {
+test("an invalid status is ignored", () => {
   for (const value of [undefined, null, 3, [], {}, { state: "dancing" }]) {
     assert.equal(readStatus(value), undefined);
   }
 });
 
-test("a status with fields that are absent or of other kinds is read all the same", () => {
+test("missing or wrong fields of a status become neutral values", () => {
   const read = status({ state: "ready", message: 3, progress: "x", model: [], last: { items: "2", latency: null } });
   assert.equal(read.message, "");
   assert.equal(read.progress, null);
@@ -222,7 +231,7 @@ function actions(state: State, language: ActiveLanguage | undefined): MenuAction
   return menuGroups(state, language).flatMap((group) => group.map((entry) => entry.action));
 }
 
-test("the menu has each entry once, and ways out of every state", () => {
+test("the menu has each entry once, and actions in every state", () => {
   for (const state of STATES) {
     for (const language of [PYTHON, JSON_OFF, GO_HELD, GO_FORCED, undefined]) {
       const entries = actions(state, language);
@@ -237,7 +246,7 @@ test("the menu has each entry once, and ways out of every state", () => {
   }
 });
 
-test("the menu when all is well", () => {
+test("the menu without a problem", () => {
   assert.deepEqual(actions(running({ state: "ready" }), PYTHON), [
     "trigger",
     "explain",
@@ -253,7 +262,7 @@ test("the menu when all is well", () => {
   ]);
 });
 
-test("what is snoozed says for how long, and how to end it", () => {
+test("a snooze shows its end and how to end it", () => {
   const off = running({ state: "off" });
   const view = statusView(off, PYTHON, 12);
   assert.equal(view.text, "$(bell-slash) fim 12 min");
@@ -270,50 +279,50 @@ test("what is snoozed says for how long, and how to end it", () => {
   );
 });
 
-test("the menu begins with what solves the problem", () => {
+test("the menu begins with solutions of the problem", () => {
   assert.deepEqual(actions(MISSING, PYTHON).slice(0, 3), ["install", "pathSettings", "walkthrough"]);
   assert.deepEqual(actions({ kind: "crashed", message: "" }, PYTHON).slice(0, 2), ["restart", "logs"]);
   assert.equal(actions(running({ state: "error" }), PYTHON)[0], "modelSettings");
 });
 
-test("a path that is set and wrong is no matter of installing", () => {
+test("a wrong path does not offer an installation", () => {
   const search = { kind: "missing", setting: "path", message: "no", tried: [] } as const;
   assert.deepEqual(problemOf({ kind: "missing", search })?.actions, ["pathSettings", "walkthrough"]);
 });
 
-test("the menu offers to turn on what is off", () => {
+test("the menu can turn suggestions on", () => {
   const label = (state: State, language: ActiveLanguage, action: MenuAction) =>
     menuGroups(state, language)
       .flat()
       .find((entry) => entry.action === action)?.label;
-  assert.match(label(running({ state: "off" }), PYTHON, "toggle") ?? "", /Turn Completions On/);
-  assert.match(label(running({ state: "ready" }), PYTHON, "toggle") ?? "", /Turn Completions Off/);
-  assert.match(label({ kind: "idle", disabled: true }, PYTHON, "toggle") ?? "", /Turn Completions On/);
+  assert.match(label(running({ state: "off" }), PYTHON, "toggle") ?? "", /Turn Suggestions On/);
+  assert.match(label(running({ state: "ready" }), PYTHON, "toggle") ?? "", /Turn Suggestions Off/);
+  assert.match(label({ kind: "idle", disabled: true }, PYTHON, "toggle") ?? "", /Turn Suggestions On/);
   assert.match(label(running({ state: "ready" }), JSON_OFF, "toggleLanguage") ?? "", /On in JSON$/);
   assert.match(label(running({ state: "ready" }), PYTHON, "toggleLanguage") ?? "", /Off in Python/);
   assert.equal(label(running({ state: "off" }), PYTHON, "trigger"), undefined);
   assert.equal(label(running({ state: "ready" }), JSON_OFF, "trigger"), undefined);
 });
 
-test("outside of our languages the menu has nothing for the cursor", () => {
+test("in other languages the menu has no entries for the cursor", () => {
   const entries = actions(running({ state: "ready" }), undefined);
   for (const action of ["trigger", "explain", "toggleLanguage"] as const) {
     assert.ok(!entries.includes(action), action);
   }
 });
 
-test("problems are those states that do not pass by themselves", () => {
+test("only lasting states are problems", () => {
   const kinds = STATES.filter((state) => problemOf(state) !== undefined).map((state) =>
     state.kind === "running" ? state.status?.state : state.kind,
   );
   assert.deepEqual(kinds, ["error", "missing", "failed", "crashed"]);
 });
 
-test("messages have no links but their buttons", () => {
+test("links in messages are broken", () => {
   assert.equal(withoutLinks("no [model](command:x) and [y](z)"), "no [model] (command:x) and [y] (z)");
 });
 
-test("each problem is said once, until something was done about it", () => {
+test("each problem is reported once until the user acts", () => {
   const once = new Once();
   const problem = problemOf(MISSING);
   const other = problemOf(running({ state: "error", message: "no such model" }));
@@ -326,14 +335,14 @@ test("each problem is said once, until something was done about it", () => {
   assert.equal(once.isNew(problem), true);
 });
 
-test("a server that crashes a second time is not started again", () => {
+test("a second crash does not restart the server", () => {
   const policy = new CrashPolicy();
   assert.deepEqual(policy.crashed(0), { restart: true, delayMs: 0, crashes: 1 });
   assert.deepEqual(policy.crashed(1000), { restart: false, delayMs: 0, crashes: 2 });
   assert.equal(MOST_CRASHES, 2);
 });
 
-test("a server that takes long to crash is not started again for ever", () => {
+test("slow crashes do not restart the server forever", () => {
   const policy = new CrashPolicy();
   assert.equal(policy.crashed(WINDOW_MS * 10).restart, true);
   assert.equal(policy.crashed(WINDOW_MS * 20).restart, false);
@@ -344,7 +353,7 @@ test("a server that takes long to crash is not started again for ever", () => {
   assert.equal(brief.crashed(2 * WINDOW_MS - 1).restart, false);
 });
 
-test("crashes before a server that served for long do not count, nor those before a restart by hand", () => {
+test("crashes before long service or a manual restart do not count", () => {
   const policy = new CrashPolicy();
   for (let index = 0; index < 20; index++) {
     assert.equal(policy.crashed(index * 2 * WINDOW_MS).restart, true);
@@ -367,7 +376,7 @@ test("startFailure", () => {
   );
 });
 
-test("the log's lines have the levels that they name", () => {
+test("log lines have the levels they name", () => {
   const cases: [string, string][] = [
     ["ERROR:fim_server:no model", "error"],
     ["2026-11-21 10:00:00 warning: slow", "warn"],
@@ -416,7 +425,7 @@ test("the menu names the model and the last latency", () => {
   const answered = entries(running({ state: "ready", message: "", model: MODEL, last: LAST }))[0];
   assert.equal(answered?.label, "$(chip) embedded on cpu");
   assert.equal(answered?.description, "last answer in 130 ms");
-  assert.equal(entries(running({ state: "ready", message: "", model: MODEL }))[0]?.description, "nothing answered yet");
+  assert.equal(entries(running({ state: "ready", message: "", model: MODEL }))[0]?.description, "no answer yet");
   const inError = entries(running({ state: "error", message: "no such model", model: MODEL }));
   assert.equal(inError.filter(({ action }) => action === "modelSettings").length, 1);
 });

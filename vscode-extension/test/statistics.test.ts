@@ -26,20 +26,20 @@ test("the statistics as a page", () => {
     `fim-server: statistics
 since the server started, 2026-11-21T10:00:00Z
 
-  Completions asked for                         1,200
-    answered from the cache                       300  (25 %)
-    cancelled by the editor                       100  (8 %)
-    overtaken by newer ones                         3  (<1 %)
-    failed                                          0
-  Completions offered                             200
-    accepted                                       50  (25 %)
-  Characters accepted                           4,321
-    saved, less a key for each acceptance       4,271
-  Half of the answers took at most             123 ms
-  95 of 100 answers took at most                1.5 s
-    without the model, the engine and waiting  2.3 ms
+  Requests                              1,200
+    answered from the cache               300  (25 %)
+    cancelled by the editor               100  (8 %)
+    superseded by newer ones                3  (<1 %)
+    failed                                  0
+  Suggestions shown                       200
+    accepted                               50  (25 %)
+  Characters accepted                   4,321
+    keystrokes saved                    4,271
+  Latency, median                      123 ms
+  Latency, 95th percentile              1.5 s
+    without model, engine and waiting  2.3 ms
 
-These numbers are in the server's memory and end with it. Nothing of them leaves this machine.
+The server keeps these numbers in memory until it ends. They never leave this machine.
 `,
   );
 });
@@ -49,7 +49,7 @@ test("before the first completion", () => {
   assert.ok(statistics !== undefined);
   const text = statisticsText(statistics);
   assert.match(text, /since the server started\n/);
-  assert.match(text, /Half of the answers took at most +not known yet/);
+  assert.match(text, /Latency, median +not known yet/);
   assert.doesNotMatch(text, /NaN|undefined|Invalid/);
   assert.equal(readStatistics("no"), undefined);
 });

@@ -1,11 +1,10 @@
-// The brackets of a piece of source that are not closed in it. This is for a picture only: what may come is the
-// server's to say, which has a parser.
+// Unclosed brackets of a piece of source, for the picture only. The server's parser decides what may come.
 
 const CLOSERS: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
 
 /**
- * By language, comments, and strings that end in the piece; one that does not is where the cursor is, and is looked into.
- * Rust's lifetimes begin as characters do, and its strings go on over lines.
+ * Comments and closed strings, by language. An unclosed string holds the cursor and is searched. Rust's lifetimes begin
+ * like characters, and its strings span lines.
  */
 const SKIPPED: Readonly<Record<string, RegExp>> = {
   python: /#.*|("""|''')(?:\\[\s\S]|(?!\1)[^\\])*\1|(["'])(?:\\[\s\S]|(?!\2)[^\\\n])*\2/g,
@@ -16,8 +15,8 @@ const SKIPPED: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * The openers, the outermost first.
- * @param language Its id, and whatever follows that behind a blank, as a version does.
+ * Returns the openers, outermost first.
+ * @param language its id, optionally followed by a blank and a version
  */
 export function unclosed(source: string, language: string): string[] {
   const open: string[] = [];

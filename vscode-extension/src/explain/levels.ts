@@ -1,13 +1,12 @@
-// The constructs that are open around the cursor as boxes, and which closing bracket on the right belongs to which box.
-// Brackets nest, so the first closer on the right belongs to the innermost bracket that is open on the left, and so on
-// outwards; a closer that matches nothing open there needs its bracket in the text between.
+// Open constructs around the cursor as boxes, with their closing brackets on the right. Brackets nest, so the first
+// closer belongs to the innermost open bracket. A closer without an open bracket needs one in the inserted text.
 import type { Closer, Explanation, OpenConstruct } from "../protocol";
 import { unclosed } from "./brackets";
 
 /** A bracket that is open left of the cursor. */
 export interface OpenBracket {
   readonly opener: string;
-  /** What closes it on the right; absent if the text has to. */
+  /** Its closer on the right; absent if the inserted text has to close it. */
   readonly closer?: Closer;
 }
 
@@ -60,8 +59,8 @@ interface Box {
 }
 
 /**
- * Outermost first. Constructs that begin at one place share a box, and a block is in that of what it is the block of,
- * which no other block is.
+ * Returns boxes, outermost first. Constructs that begin at one place share a box, and a construct shares it with its
+ * block, but not with a second one.
  */
 function merged(innermostFirst: readonly OpenConstruct[]): Box[] {
   const boxes: Box[] = [];
@@ -96,7 +95,7 @@ function ownSource(box: Box, inner: Box | undefined, cursor: Explanation["positi
   return lines.join("\n");
 }
 
-/** Where the inner text begins in the outer one, both of one line; texts are cut, so it may only begin there. */
+/** Offset of the inner text in the outer one on the same line. The inner text may be cut off. */
 function overlap(outer: string, inner: string): number {
   for (let start = 1; start < outer.length; start++) {
     if (inner.startsWith(outer.slice(start))) {
@@ -108,7 +107,7 @@ function overlap(outer: string, inner: string): number {
 
 const PAIRS: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" };
 
-/** Takes what closes a bracket out of the closers. Those before it close what the text has to open: brackets nest. */
+/** Removes a bracket's closer from `closers`. Those before it close brackets that the inserted text has to open. */
 function matched(opener: string, closers: Closer[], unopened: Closer[]): OpenBracket {
   const index = closers.findIndex((closer) => closer.text.trim() === PAIRS[opener]);
   if (index < 0) {
@@ -120,7 +119,7 @@ function matched(opener: string, closers: Closer[], unopened: Closer[]): OpenBra
   return closer === undefined ? { opener } : { opener, closer };
 }
 
-/** `function_def` as people say it. */
+/** Returns a rule's name in words: `function definition` for `function_def`. */
 export function spoken(name: string): string {
   return name
     .replace(/_stmt$/, " statement")
@@ -130,11 +129,11 @@ export function spoken(name: string): string {
     .trim();
 }
 
-/** What may come, in the groups in which people look for it. */
+/** Expected lexemes by kind. */
 export interface Expected {
   readonly keywords: readonly string[];
   readonly symbols: readonly string[];
-  /** Lexemes that are not literals, in people's words. */
+  /** Lexemes that are no literals, in words. */
   readonly lexemes: readonly Lexeme[];
 }
 
@@ -153,7 +152,7 @@ export function grouped(expected: readonly string[]): Expected {
   };
 }
 
-/** What the lower-case name would not say. An f-string has a lexeme for each kind of quotes. */
+/** Words for lexemes whose names are unclear. An f-string has a lexeme for each kind of quotes. */
 const LEXEME_WORDS: readonly (readonly [RegExp, string])[] = [
   [/^F_(STRING|R?(SSS|DDD|S|D))$/, "f-string"],
   [/^T_(STRING|R?(SSS|DDD|S|D))$/, "t-string"],

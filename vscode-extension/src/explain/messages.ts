@@ -1,4 +1,4 @@
-// What the page and the extension say to each other.
+// Messages between the page and the extension.
 export type FromPage =
   | { readonly type: "ready" }
   | { readonly type: "reveal"; readonly line: number }
@@ -11,7 +11,7 @@ export type ToPage =
   | { readonly type: "verdict"; readonly html: string }
   | { readonly type: "pinned"; readonly pinned: boolean };
 
-/** A message of the page; undefined if it is none. */
+/** Returns a message of the page; undefined for any other value. */
 export function readFromPage(value: unknown): FromPage | undefined {
   if (typeof value !== "object" || value === null || !("type" in value)) {
     return undefined;

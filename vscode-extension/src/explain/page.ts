@@ -1,17 +1,17 @@
-// The explanation as HTML. Scripts are not needed to read it; they follow the cursor, reveal lines, copy, and try texts.
+// The explanation as HTML, readable without scripts. Scripts reveal lines, copy the grammar and try texts.
 import { LANGUAGES } from "../configuration";
 import { html, type Markup, type Part } from "../html";
 import type { Candidate, Closer, Explanation, Verdict } from "../protocol";
 import { counted, eitherOf, GUARANTEE_WORDS, languageName, percentage } from "../words";
 import { grouped, type Level, type Lexeme, type LineText, type OpenBracket, picture, spoken } from "./levels";
 
-/** What the editor knows about the place and the explanation does not say. */
+/** Facts about the cursor's place that the explanation lacks. */
 export interface Place {
   readonly fileName: string;
   readonly lineText: LineText;
 }
 
-/** The page as a whole. Styles and script are files of the extension; nothing else may be loaded, and nothing sent. */
+/** The whole page. It loads the extension's own styles and script only, and sends nothing. */
 export interface Shell {
   readonly cspSource: string;
   readonly nonce: string;
@@ -19,7 +19,7 @@ export interface Shell {
   readonly scriptUri: string;
 }
 
-/** Longer grammars are cut in the page, where nobody reads them; what is copied is whole. */
+/** Length at which the page cuts a grammar. Copying takes the whole grammar. */
 const MOST_GRAMMAR_CHARACTERS = 100_000;
 
 export function shellHtml(shell: Shell, content: Markup): string {
@@ -51,7 +51,7 @@ export function shellHtml(shell: Shell, content: Markup): string {
 
 export function waitingHtml(): Markup {
   const languages = eitherOf(LANGUAGES.map(languageName));
-  return html`<p class="note">Put the cursor into a ${languages} file, and this page says what may come there.</p>`;
+  return html`<p class="note">Place the cursor in a ${languages} file to see what may come there.</p>`;
 }
 
 export function failureHtml(message: string): Markup {
@@ -130,7 +130,7 @@ function expectedHtml({ expected, likely, inside }: Explanation): Markup {
   return section("expected", "What may come here", body);
 }
 
-/** What belongs here most likely, before the list of all that may come. */
+/** The likeliest lexeme, shown before the list of all that may come. */
 function likelyHtml(likely: string | null): Part {
   if (likely === null) {
     return null;
@@ -198,12 +198,12 @@ function lineButton(line: number, words = `line ${line + 1}`): Markup {
 function candidatesHtml(candidates: readonly Candidate[]): Markup {
   const body =
     candidates.length === 0
-      ? html`<p class="note">Not known: no model is loaded.</p>`
+      ? html`<p class="note">Unknown: no model is loaded.</p>`
       : html`<table>
 <thead><tr><th scope="col">Text</th><th scope="col">Probability</th><th scope="col">Grammar</th></tr></thead>
 <tbody>${candidates.map(candidateHtml)}</tbody>
 </table>`;
-  return section("candidates", "What the model wanted", body);
+  return section("candidates", "Next tokens of the model", body);
 }
 
 function candidateHtml(candidate: Candidate): Markup {
@@ -226,9 +226,9 @@ function shortestHtml(shortest: string | null): Markup {
     shortest === null
       ? html`<p class="note">None was found.</p>`
       : shortest === ""
-        ? html`<p>Nothing is needed: the two sides fit together as they are.</p>`
+        ? html`<p>Nothing is needed: both sides already fit together.</p>`
         : html`<pre>${blanksShown(shortest)}</pre>`;
-  return section("shortest", "Shortest text that connects the two sides", body);
+  return section("shortest", "Shortest text that connects both sides", body);
 }
 
 function grammarHtml(grammar: string): Markup {
@@ -263,7 +263,7 @@ export function verdictHtml(text: string, verdict: Verdict | null): Markup {
   if (verdict.rejectedAt === null) {
     return html`<span class="refused">It does not fit.</span>`;
   }
-  // By characters, as people and the server count them, not by UTF-16 units.
+  // The server counts characters, not UTF-16 units.
   const characters = [...text];
   const at = Math.max(0, Math.min(characters.length, Math.floor(verdict.rejectedAt)));
   return html`<span class="refused">It does not fit</span> from here on: <code>${blanksShown(characters.slice(0, at).join(""))}<mark>${blanksShown(characters.slice(at).join("") || " ")}</mark></code>`;
@@ -275,7 +275,7 @@ const BLANKS: Readonly<Record<string, readonly [sign: string, name: string]>> = 
   "\t": ["⇥", "tab"],
 };
 
-/** Code with line breaks, tabs, and blanks at either end made visible; line breaks still break the line. */
+/** Code with visible line breaks, tabs and outer blanks. Line breaks still break the line. */
 export function blanksShown(code: string): Markup[] {
   const parts = code.split(/([\n\r\t]|^ +| +$)/).filter((part) => part !== "");
   return parts.map((part) => {

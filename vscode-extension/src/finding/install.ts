@@ -1,9 +1,9 @@
-// The command that installs the server, for the terminal in which the user reads it before running it.
+// The command that installs the server, typed into a terminal for the user to run.
 
-/** The one place that names the package. It is not published yet: until it is, pip says so. */
+/** Name of the package. */
 export const PACKAGE = "fim-server";
 
-/** @param shell the program of the terminal, which says how a path with spaces is written */
+/** @param shell the terminal's shell, which decides how to quote a path */
 export function installCommand(interpreter: string | undefined, shell: string): string {
   return `${quoted(interpreter ?? "python", shell)} -m pip install ${PACKAGE}`;
 }

@@ -1,5 +1,5 @@
-// The interpreter that is selected in a Python extension, if one is installed. Neither is a dependency: their exports are
-// unknown values, looked at before they are used.
+// The interpreter selected in a Python extension. Neither extension is a dependency, so their exports are checked before
+// use.
 //
 // ms-python.vscode-python-envs: getEnvironment(scope), onDidChangeEnvironment.
 // ms-python.python: environments.getActiveEnvironmentPath(resource), .resolveEnvironment(path),
@@ -9,7 +9,7 @@ export interface Disposable {
   dispose(): unknown;
 }
 
-/** As much of an extension as is needed here. */
+/** The used part of an extension. */
 export interface ExtensionLike {
   readonly isActive: boolean;
   readonly exports: unknown;
@@ -19,11 +19,11 @@ export interface ExtensionLike {
 export interface Interpreters {
   /** The selected interpreter's path for a resource; undefined if there is none. */
   selected(resource: unknown): Promise<string | undefined>;
-  /** Calls the listener whenever a selection changes, in extensions that are active by now. */
+  /** Calls the listener when a selection changes in an active extension. */
   onDidChange(listener: () => void): Disposable[];
 }
 
-/** Extensions are given this long: completions must not wait for an extension that hangs. */
+/** Time limit for an extension that hangs. */
 export const PATIENCE_MS = 10_000;
 
 type Api = Readonly<Record<string, unknown>>;
@@ -34,7 +34,7 @@ const PYTHON_EXTENSIONS: readonly { id: string; read: (api: Api, resource: unkno
     { id: "ms-python.python", read: fromPython },
   ];
 
-/** @param report receives what went wrong with somebody else's extension, which is never more than a line in the log */
+/** @param report logs a failure of the other extension */
 export function createInterpreters(
   getExtension: (id: string) => ExtensionLike | undefined,
   report: (problem: string) => void,
@@ -122,7 +122,7 @@ function subscribe(event: unknown, listener: () => void): Disposable[] {
   return typeof dispose === "function" ? [{ dispose: () => dispose.call(subscription) }] : [];
 }
 
-/** The value, or undefined if it takes too long. */
+/** Returns the value, or undefined if it takes too long. */
 export async function withPatience<T>(value: PromiseLike<T> | T, milliseconds: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<undefined>((resolve) => {

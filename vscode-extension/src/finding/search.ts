@@ -1,8 +1,8 @@
-// Where the server is. The order: what the settings say, the selected interpreter's environment, the workspace's own
-// environments, the PATH. The file system comes in as an argument, so that the tests need none.
+// Search for the server: the settings, the selected interpreter's environment, the workspace's environments, the PATH.
+// The file system is an argument, so that tests need none.
 import type { StartSettings } from "../configuration";
 
-/** Where a server came from, best first. */
+/** Origin of a server, best first. */
 export type Origin = "path" | "interpreter" | "selected" | "workspace" | "search path";
 
 /** A program and the arguments that come before those of `fim-server` itself. */
@@ -19,37 +19,37 @@ export interface Found {
 
 export interface Missing {
   readonly kind: "missing";
-  /** The setting that misleads; absent if none does and the server is nowhere. */
+  /** The wrong setting; absent if no setting is wrong. */
   readonly setting?: "path" | "interpreter";
   /** One sentence for the user. */
   readonly message: string;
-  /** What was tried, a line each, for the log. */
+  /** Attempts for the log, a line each. */
   readonly tried: readonly string[];
 }
 
-/** What is searched in, besides the settings. */
+/** Places to search besides the settings. */
 export interface Places {
   readonly platform: NodeJS.Platform;
   /** The interpreter that is selected in a Python extension. */
   readonly selected: string | undefined;
   /** Folders of the workspace on this machine. */
   readonly folders: readonly string[];
-  /** Whether the user trusts the workspace: if not, nothing in its folders is run. */
+  /** True if the user trusts the workspace. If not, nothing in its folders is run. */
   readonly trusted: boolean;
   /** The value of the environment's PATH. */
   readonly searchPath: string;
 }
 
-/** What the search asks of the machine. */
+/** Queries of the search to the machine. */
 export interface Machine {
   isExecutable(path: string): Promise<boolean>;
-  /** Whether `interpreter -m fim_server` would find the package. */
+  /** Returns true if `interpreter -m fim_server` finds the package. */
   canImport(interpreter: string): Promise<boolean>;
 }
 
 /**
  * The interpreter's arguments before `-m` or `-c`. `-P` keeps the current folder, which is the workspace's, off the
- * module path; interpreters older than 3.11, which lack it, are too old for the package anyway.
+ * module path. Interpreters before 3.11 lack it and are too old for the package.
  */
 export const ISOLATED: readonly string[] = ["-P"];
 
@@ -66,7 +66,8 @@ export async function findServer(settings: StartSettings, places: Places, machin
     (await search.inFolders()) ??
     (await search.onSearchPath()) ?? {
       kind: "missing",
-      message: "fim-server was not found: it is not installed in the selected Python environment, nor on the PATH.",
+      message:
+        "fim-server was not found in the selected Python environment, in the workspace or on the PATH. Install it, or set fim-server.path.",
       tried: search.tried,
     }
   );
@@ -83,24 +84,27 @@ class Search {
     this.isWindows = places.platform === "win32";
   }
 
-  /** What the user said must hold: nothing else is tried if it does not, or a wrong path would go unnoticed. */
+  /** Tries the user's path only, so that a wrong path is noticed. */
   async atPath(path: string): Promise<Found | Missing> {
     const place = await this.resolve(path);
     return place === undefined
-      ? this.missing("path", `"fim-server.path" is "${path}", and no program is there.`)
+      ? this.missing("path", `fim-server.path is "${path}", but there is no program. Correct or clear the setting.`)
       : { kind: "found", program: { command: place, leading: [] }, origin: "path" };
   }
 
   async atInterpreter(interpreter: string): Promise<Found | Missing> {
     const place = await this.resolve(interpreter);
     if (place === undefined) {
-      return this.missing("interpreter", `"fim-server.interpreter" is "${interpreter}", and no program is there.`);
+      return this.missing(
+        "interpreter",
+        `fim-server.interpreter is "${interpreter}", but there is no program. Correct or clear the setting.`,
+      );
     }
     return (
       (await this.ofInterpreter(place, "interpreter")) ??
       this.missing(
         "interpreter",
-        `"fim-server.interpreter" is "${interpreter}", and fim-server is not installed there.`,
+        `fim-server.interpreter is "${interpreter}", but fim-server is not installed there. Install it, or correct the setting.`,
       )
     );
   }
@@ -163,7 +167,7 @@ class Search {
     return undefined;
   }
 
-  /** A path as it stands, a name by the PATH. */
+  /** Resolves a name by the PATH, and leaves a path. */
   private async resolve(pathOrName: string): Promise<string | undefined> {
     const isPath = /[/\\]/.test(pathOrName);
     if (!isPath) {
@@ -178,8 +182,8 @@ class Search {
   }
 
   /**
-   * The first program of a name in the PATH's absolute folders. Relative ones, and on Windows the current folder, would
-   * be folders of the workspace, from which nothing may be run unasked.
+   * Returns the first program of a name in the PATH's absolute folders. Relative ones, and on Windows the current folder,
+   * belong to the workspace, from which nothing may run unasked.
    */
   private async lookUp(name: string): Promise<string | undefined> {
     const isAbsolute = this.isWindows ? /^([A-Za-z]:[/\\]|\\\\)/ : /^\//;
@@ -231,7 +235,7 @@ class Search {
   }
 }
 
-/** Whether two searches ended at the same program, so that a server that runs may go on. */
+/** Returns true if two searches found the same program, so that a running server may stay. */
 export function isSameProgram(one: Program | undefined, other: Program | undefined): boolean {
   return (
     one !== undefined &&

@@ -1,5 +1,4 @@
-// The script of the explanation's page. It keeps what the reader did to the page (what is unfolded, where the focus is,
-// how far it is scrolled) while the content under it is replaced.
+// The script of the explanation's page. It keeps unfolded parts, focus and scrolling while the content changes.
 import type { FromPage, ToPage } from "../explain/messages";
 
 declare function acquireVsCodeApi(): { postMessage(message: FromPage): void };
@@ -25,7 +24,7 @@ function replaceContent(html: string): void {
   const unfolded = new Set([...content.querySelectorAll("details[open]")].map((details) => details.id));
   const focusable = "button, summary, pre";
   const focused = [...content.querySelectorAll(focusable)].indexOf(document.activeElement ?? content);
-  // Safe: the extension has escaped all of the user's code in it, and the page's policy runs no inline script.
+  // Safe: the extension has escaped the user's code, and the page's policy forbids inline scripts.
   content.innerHTML = html;
   for (const details of content.querySelectorAll("details")) {
     details.open = unfolded.has(details.id);
@@ -47,7 +46,7 @@ window.addEventListener("message", (event: MessageEvent<ToPage>) => {
     case "content":
       replaceContent(message.html);
       verdict.textContent = "";
-      // While the reader is in the editor, its own words are enough: the page must not talk over each cursor move.
+      // Announce only in the page: in the editor, the screen reader speaks at each cursor move already.
       announcement.textContent = document.hasFocus() ? message.announcement : "";
       break;
     case "verdict":
