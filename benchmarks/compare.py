@@ -32,7 +32,7 @@ SETTINGS_OF_A_RUN = frozenset({"machine", "libraries", "versions", "command", "c
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What ``./dev bench compare`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench compare``."""
 
     before: list[str]
     after: list[str]

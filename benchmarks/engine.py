@@ -86,7 +86,7 @@ VOCABULARY_BUDGET, LANGUAGE_BUDGET, SESSION_BUDGET = "100 MB", "50 MB", "2 MB"
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What ``./dev bench engine`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench engine``."""
 
     positions: int
     files: int

@@ -59,7 +59,7 @@ class Request:
 
     @property
     def masked(self) -> bool:
-        """Whether it has a hole at all."""
+        """Return whether it has a hole at all."""
         return self.grammar is not None or self.xargs is not None
 
 
@@ -141,7 +141,7 @@ def running(engine: str, command: Sequence[str], environment: Mapping[str, str],
 
 
 def is_up(url: str) -> bool:
-    """Whether a server answers."""
+    """Return whether a server answers."""
     try:
         return httpx2.get(f"{url}/health", timeout=5).status_code == 200
     except httpx2.HTTPError:
@@ -191,7 +191,7 @@ class EngineBench(ABC):
         return [self.request(number, masked=True, shape={"lines": 1}) for number in numbers if self.has_line(number)]
 
     def has_line(self, number: int) -> bool:
-        """Whether one line can fill a hole."""
+        """Return whether one line can fill a hole."""
         left, right = self.holes[number]
         try:
             Hole(left, right, shape=SINGLE_LINE).open()
@@ -267,7 +267,7 @@ class EngineBench(ABC):
 
 
 def same(some: Sequence[Answer], others: Sequence[Answer]) -> int:
-    """How many answers have the same tokens."""
+    """Return the number of answers have the same tokens."""
     return sum(one.tokens == other.tokens for one, other in zip(some, others, strict=True))
 
 

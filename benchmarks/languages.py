@@ -67,7 +67,7 @@ still have a guarantee."""
 
 @dataclass(frozen=True)
 class LanguagesOptions:
-    """What ``./dev bench languages`` is asked for."""
+    """Options of ``./dev bench languages``."""
 
     source: list[str]
     vocabulary: str | None

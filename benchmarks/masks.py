@@ -79,7 +79,7 @@ COLD_BUDGET = "p99 500"
 
 @dataclass(frozen=True)
 class MasksOptions:
-    """What ``./dev bench masks`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench masks``."""
 
     vocabulary: str
     language: list[str] | None
@@ -192,7 +192,7 @@ class Subject:
     others: list[Cursor]
     """Cursors in other files, or none."""
     cpu_time: bool = False
-    """Whether single masks and commits are told in time of the processor."""
+    """True if single masks and commits are told in time of the processor."""
 
     @cached_property
     def words(self) -> NDArray[np.uint32]:
@@ -372,7 +372,7 @@ def replayed(subject: Subject, chosen: Sequence[Cursor], right: bool, clear_ever
 
 
 def contains(words: NDArray[np.uint32], token_id: int) -> bool:
-    """Whether a packed mask allows a token."""
+    """Return whether a packed mask allows a token."""
     return bool(int(words[token_id >> 5]) >> (token_id & 31) & 1)
 
 

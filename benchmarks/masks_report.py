@@ -113,7 +113,7 @@ class Report:
     """Times in µs by language, system and kind, for the plot; neither is part of the JSON."""
 
     def wrong(self) -> bool:
-        """Whether the engine gave an answer that is known to be wrong."""
+        """Return whether the engine gave an answer that is known to be wrong."""
         return bool(self.refused_tokens or self.refused_ends or self.differing_masks)
 
     def add(self, row: Row, values: Sequence[float] = ()) -> None:

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """What ``./dev bench memory`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench memory``."""
 
     path: list[str]
     cursors: int
@@ -267,7 +267,7 @@ def triple(values: Sequence[float]) -> tuple[float | None, ...]:
 
 
 def rates(chosen: Sequence[Asked]) -> dict[str, Any]:
-    """How many offers there are, and which shares of them are right."""
+    """Return the number of offers there are, and which shares of them are right."""
     count = len(chosen)
     return {
         "offers": count,

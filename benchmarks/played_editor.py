@@ -78,12 +78,12 @@ def holes(text: str, draw: random.Random) -> list[Hole]:
 
 
 def is_constant(node: ast.expr) -> bool:
-    """Whether an expression is a string or a number."""
+    """Return whether an expression is a string or a number."""
     return isinstance(node, ast.Constant)
 
 
 def is_docstring(node: ast.stmt) -> bool:
-    """Whether a statement is nothing but a constant."""
+    """Return whether a statement is nothing but a constant."""
     return isinstance(node, ast.Expr) and is_constant(node.value)
 
 
@@ -210,14 +210,14 @@ class Editor:
 
 
 def common(some: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Return the number of characters two texts begin with in common."""
     return next(
         (at for at, (one, two) in enumerate(zip(some, other, strict=False)) if one != two), min(len(some), len(other))
     )
 
 
 def is_inside_a_string_or_comment(line: str) -> bool:
-    """Whether a line's end is inside a string that begins on it, or in a comment."""
+    """Return whether a line's end is inside a string that begins on it, or in a comment."""
     quote = ""
     at = 0
     while at < len(line):

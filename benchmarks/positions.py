@@ -184,5 +184,5 @@ def f_string_parts(text: str, start: int, quote: str) -> Iterator[tuple[str, int
 
 
 def is_name(token: tokenize.TokenInfo) -> bool:
-    """Whether a token is an identifier."""
+    """Return whether a token is an identifier."""
     return token.type == tokenize.NAME and not keyword.iskeyword(token.string)

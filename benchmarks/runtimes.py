@@ -75,7 +75,7 @@ ONNX = onnx_backend.PACKAGE
 
 @dataclass(frozen=True)
 class RuntimesOptions:
-    """What ``./dev bench runtimes`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench runtimes``."""
 
     model: str | None
     onnx: list[str]
@@ -222,7 +222,7 @@ def onnx_size(folder: Path) -> int:
 
 
 def check_onnx(folder: Path, model: FimModel, length: int) -> None:
-    """Whether a folder can be measured beside a model, on ``length`` tokens; its window may be the shorter one.
+    """Return whether a folder can be measured beside a model, on ``length`` tokens; its window may be the shorter one.
 
     Raises:
         BenchError: It is no exported folder, another model's, or the package is not installed.
@@ -241,7 +241,7 @@ def check_onnx(folder: Path, model: FimModel, length: int) -> None:
 
 
 def check_gguf(file: Path) -> None:
-    """Whether a GGUF file can be measured.
+    """Return whether a GGUF file can be measured.
 
     Raises:
         BenchError: It is not there, or llama.cpp is not installed.

@@ -46,7 +46,7 @@ class Sample:
     middle: str
     right: str
     f_strings: bool = False
-    """Whether the file has f-strings with fields."""
+    """True if the file has f-strings with fields."""
 
     @property
     def characters(self) -> int:

@@ -72,7 +72,7 @@ MEMORY = (
 
 @dataclass(frozen=True)
 class ScalingOptions:
-    """What ``./dev bench engine --scaling`` is asked for."""
+    """Options of ``./dev bench engine --scaling``."""
 
     seed: int
     cpu_time: bool

@@ -17,9 +17,9 @@ class Scenario:
 
     name: str
     waits: bool
-    """Whether each answer is waited for before the next key."""
+    """True if each answer is waited for before the next key."""
     follows: bool = False
-    """Whether offers are followed that are not what was to be written."""
+    """True if offers are followed that are not what was to be written."""
     pace: float = 1.0
     """Time between keys, as a share of the interval."""
     explanation: str = ""
@@ -80,7 +80,7 @@ class Request:
     """Of the first item."""
     last: dict[str, Any] | None = None
     same_right: bool = False
-    """Whether the text right of the cursor is that of the request before."""
+    """True if the text right of the cursor is that of the request before."""
 
     @property
     def latency(self) -> dict[str, float]:

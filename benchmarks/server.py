@@ -38,7 +38,7 @@ SIZES = range(3_000, 30_000)
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What ``./dev bench server`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench server``."""
 
     path: list[str] | None
     files: int

@@ -67,7 +67,7 @@ MOST_GROWTH = 0.1
 
 @dataclass(frozen=True)
 class SoakOptions:
-    """What ``./dev bench soak`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench soak``."""
 
     path: list[str] | None
     files: int
@@ -252,7 +252,7 @@ class Soak:
 
     @property
     def over(self) -> bool:
-        """Whether all is typed, or the time is up."""
+        """Return whether all is typed, or the time is up."""
         spent = time.perf_counter() - self.started
         late = self.options.minutes is not None and spent > 60 * self.options.minutes
         return late or self.keystrokes >= self.options.keystrokes

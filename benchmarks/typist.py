@@ -119,7 +119,7 @@ class Typist:
                 await self.settle()
 
     async def agrees(self, item: Item, wanted: str) -> bool:
-        """Whether an offer, or its first word, was accepted because it is what was to be typed."""
+        """Return whether an offer, or its first word, was accepted because it is what was to be typed."""
         whole = item.text if item.covered <= len(self.editor.closers) else ""
         word = first_word(item.text, item.covered)
         for part, covered, share in ((whole, item.covered, ACCEPT_SHARE), (word, 0, WORD_SHARE)):
@@ -130,7 +130,7 @@ class Typist:
         return False
 
     def follows(self) -> bool:
-        """Whether somebody follows the offer that they see."""
+        """Return whether somebody follows the offer that they see."""
         new = self.turned_down != self.editor.cursor
         return self.scenario.follows and new and self.draw.random() < FOLLOW_SHARE
 

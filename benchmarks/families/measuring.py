@@ -49,7 +49,7 @@ SHOWN_AS = str.maketrans({"\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"})
 
 @dataclass(frozen=True)
 class FamiliesOptions:
-    """What ``./dev bench engine --families`` is asked for.
+    """Options of ``./dev bench engine --families``.
 
     Attributes:
         language: A language's name.

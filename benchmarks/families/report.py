@@ -84,7 +84,7 @@ class Line:
 
     @property
     def wrong(self) -> bool:
-        """Whether a verdict was not the right one."""
+        """Return whether a verdict was not the right one."""
         answers = [run.answer for run in self.runs if run.failed is None]
         return self.operation == CHECK and bool(self.expected) and any(each not in self.expected for each in answers)
 

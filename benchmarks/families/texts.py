@@ -72,7 +72,7 @@ class Family(Protocol):
 
     @property
     def parses(self) -> bool:
-        """Whether its texts are in the language."""
+        """Return whether its texts are in the language."""
 
     def written(self, repetitions: int) -> Written:
         """The text with so many repetitions, or as many as it can have.

@@ -34,7 +34,7 @@ SYNTHETIC = "synthetic"
 
 @dataclass(frozen=True)
 class GpuOptions:
-    """What ``./dev bench gpu`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench gpu``."""
 
     device: str | None
     shape: tuple[str, ...]

@@ -194,15 +194,15 @@ class Ours:
         ]
 
     def fill(self, words: NDArray[np.uint32]) -> None:
-        """As :meth:`Engine.fill`."""
+        """See :meth:`Engine.fill`."""
         fill_masks(self._matchers, words)
 
     def fill_one(self, row: int, words: NDArray[np.uint32]) -> None:
-        """As :meth:`Engine.fill_one`."""
+        """See :meth:`Engine.fill_one`."""
         self._matchers[row].fill_mask(words)
 
     def commit(self, rows: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """As :meth:`Engine.commit`."""
+        """See :meth:`Engine.commit`."""
         taken = []
         for row, token in zip(rows, tokens, strict=True):
             try:
@@ -214,7 +214,7 @@ class Ours:
         return taken
 
     def rollback(self, row: int, count: int) -> None:
-        """As :meth:`Engine.rollback`."""
+        """See :meth:`Engine.rollback`."""
         self._matchers[row].rollback(count)
 
 
@@ -264,21 +264,21 @@ class GuidanceRows:
         self._matchers = copies(rows, opened, lambda matcher: matcher.deep_copy())
 
     def fill(self, words: NDArray[np.uint32]) -> None:
-        """As :meth:`Engine.fill`."""
+        """See :meth:`Engine.fill`."""
         asked = [(matcher, row) for row, matcher in enumerate(self._matchers)]
         self._executor.unsafe_compute_mask_ptr(asked, words.ctypes.data, words.shape[1] * 4, len(words))
 
     def fill_one(self, row: int, words: NDArray[np.uint32]) -> None:
-        """As :meth:`Engine.fill_one`."""
+        """See :meth:`Engine.fill_one`."""
         self._matchers[row].unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
 
     def commit(self, rows: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """As :meth:`Engine.commit`."""
+        """See :meth:`Engine.commit`."""
         given = [(self._matchers[row], token) for row, token in zip(rows, tokens, strict=True)]
         return list(self._executor.consume_token_par(given)) if given else []  # it raises for none
 
     def rollback(self, row: int, count: int) -> None:
-        """As :meth:`Engine.rollback`."""
+        """See :meth:`Engine.rollback`."""
         self._matchers[row].rollback(count)
 
 
@@ -309,20 +309,20 @@ class XGrammarRows:
         self._matchers = copies(rows, opened, lambda matcher: matcher.fork())
 
     def fill(self, words: NDArray[np.uint32]) -> None:
-        """As :meth:`Engine.fill`."""
+        """See :meth:`Engine.fill`."""
         self._batch.batch_fill_next_token_bitmask(self._matchers, words.view(np.int32))
 
     def fill_one(self, row: int, words: NDArray[np.uint32]) -> None:
-        """As :meth:`Engine.fill_one`."""
+        """See :meth:`Engine.fill_one`."""
         self._matchers[row].fill_next_token_bitmask(words.view(np.int32)[None])
 
     def commit(self, rows: Sequence[int], tokens: Sequence[int]) -> list[bool]:
-        """As :meth:`Engine.commit`."""
+        """See :meth:`Engine.commit`."""
         given = [self._matchers[row] for row in rows]
         return list(self._batch.batch_accept_token(given, list(tokens))) if given else []
 
     def rollback(self, row: int, count: int) -> None:
-        """As :meth:`Engine.rollback`."""
+        """See :meth:`Engine.rollback`."""
         if count:
             self._matchers[row].rollback(count)
 

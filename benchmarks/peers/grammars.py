@@ -224,7 +224,7 @@ def flat_python(longest_match: bool) -> Flat:
 
 
 def is_dots(side: Sequence[str]) -> bool:
-    """Whether a right side is one of the list of dots before a relative import's module."""
+    """Return whether a right side is one of the list of dots before a relative import's module."""
     return side[-1:] == ["DOT"] and (len(side) == 1 or (len(side) == 2 and side[0].startswith("__import_source")))
 
 

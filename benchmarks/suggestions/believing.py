@@ -51,7 +51,7 @@ MOST_TOKENS = 14
 """Of a line that are gone through."""
 
 KINDS = {"whole": 1, "small": 2, "file": 1}
-"""How many projects of each kind are asked at a place: the folder, parts of its files, the file by itself."""
+"""Number of projects of each kind are asked at a place: the folder, parts of its files, the file by itself."""
 
 OWN_LINES, OTHER_LINES, OTHER_FILES = (30, 160), (100, 1300), (2, 7)
 """Around the cursor and in other files, in the projects that are not the whole folder; how many those are."""
@@ -184,7 +184,7 @@ class Line:
         return self._model.vocabulary.token_bytes(token).lstrip(b" \t\r").startswith(b"\n")
 
     def is_right(self, token: int) -> bool:
-        """Whether a token goes on with what stands there, or ends where that does."""
+        """Return whether a token goes on with what stands there, or ends where that does."""
         if not self._todo:
             return token in self._ends
         text = self._model.vocabulary.token_bytes(token) if token not in self._ends else b""
@@ -337,7 +337,7 @@ def fit(examples: Examples) -> Array:
 
 
 def writes_right(step: Step, shares: Array) -> bool:
-    """Whether the token is right that is likeliest with shares mixed in."""
+    """Return whether the token is right that is likeliest with shares mixed in."""
     left = 1 - float(shares.sum())
     mixed = [(left * one.probability + share, one.right) for one, share in zip(step.foretold, shares, strict=False)]
     return max(mixed + [(left * share, right) for share, right in step.others])[1]

@@ -42,7 +42,7 @@ LINES = 60
 
 @dataclass(frozen=True)
 class SuggestionsOptions:
-    """What ``./dev bench suggestions`` is asked for; a field for each of its options."""
+    """Options of ``./dev bench suggestions``."""
 
     path: list[str] | None
     package: list[str] | None

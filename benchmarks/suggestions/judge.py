@@ -92,7 +92,7 @@ def judge(editor: Editor, truth: Truth, item: Item) -> Judgement:
 
 
 def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
-    """Whether the first lexeme is right, and the whole line."""
+    """Return whether the first lexeme is right, and the whole line."""
     left = editor.line
     wanted = left + rest.partition("\n")[0]
     offered, several, _ = item.text.partition("\n")
@@ -124,7 +124,7 @@ def lexeme_end(line: str, column: int) -> int | None:
 
 
 def _spare(closers: str, rest: str) -> int:
-    """How many closers are left when what is missing was typed: those that it does not go over in their order."""
+    """Return the number of closers that remain after typing ``rest``, which types over some in their order."""
     for character in rest:
         if closers.startswith(character):
             closers = closers[1:]

@@ -47,7 +47,7 @@ class Task:
 
     @property
     def lines(self) -> int:
-        """How many lines are typed."""
+        """Return the number of lines are typed."""
         return self.wanted.count("\n") + 1
 
 

@@ -88,7 +88,7 @@ Says = Callable[[Record], bool]
 
 
 def is_missing(record: Record) -> bool:
-    """Whether something of the line is still missing there."""
+    """Return whether something of the line is still missing there."""
     return record.kind not in (LINE_END, BESIDE)
 
 

@@ -19,7 +19,7 @@ from fim_server.errors import BenchError
 
 
 def stands(sample: Sample) -> bool:
-    """Whether a sample's cursor stands where its name says, read off the text alone."""
+    """Return whether a sample's cursor stands where its name says, read off the text alone."""
     left, right = sample.left, sample.middle + sample.right
     line = left.rsplit("\n", 1)[-1]
     rest = right.split("\n", 1)[0]
@@ -56,7 +56,7 @@ def stands(sample: Sample) -> bool:
 
 
 def is_inside_a_string(sample: Sample) -> bool:
-    """Whether Python's own parser has a string around the cursor."""
+    """Return whether Python's own parser has a string around the cursor."""
     cursor = (sample.left.count("\n") + 1, len(sample.left.rsplit("\n", 1)[-1].encode()))
     return any(
         (node.lineno, node.col_offset) < cursor < (node.end_lineno or 0, node.end_col_offset or 0)

@@ -28,7 +28,7 @@ MODES = [pytest.param(True, id="sandbox", marks=needs_sandbox), pytest.param(Fal
 
 @pytest.fixture(autouse=True, params=MODES)
 def sandboxed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether programs run in the sandbox, or where there is none."""
+    """Return whether programs run in the sandbox, or where there is none."""
     if not request.param:
         monkeypatch.setattr(sandbox, "unavailable", lambda: "none wanted")
     return bool(request.param)

@@ -211,7 +211,7 @@ class Oracle:
         return self._accepting[1]
 
     def answers(self, left: str, right: str) -> bool:
-        """Whether the contexts are shallow enough."""
+        """Return whether the contexts are shallow enough."""
         closed, deepest = nesting_of(right)
         return len(run(left)[0][0]) <= self.NESTING and closed <= self.NESTING and deepest <= self.DEEPEST
 
@@ -226,7 +226,7 @@ class Oracle:
 
 
 def nesting_of(right: str) -> tuple[int, int]:
-    """How many brackets a text closes that it does not open, and how deep it nests, whatever the cursor cuts."""
+    """Return how many unopened brackets a text closes and how deep it nests, wherever the cursor cuts."""
     closed = deepest = 0
     for in_string, escaped in ((False, False), (True, False), (True, True)):
         changes = [0]

@@ -110,7 +110,7 @@ def symbols() -> re.Pattern[str]:
 
 
 def is_syntax(text: str, of_bytes: bool) -> bool:
-    """Whether a text has no words but keywords, and some keyword or sign of a language.
+    """Return whether a text has no words but keywords, and some keyword or sign of a language.
 
     Signs that prose and paths have as well, such as `,`, `:`, `.`, `=` and `-`, count only in literals of characters or
     bytes, which are what a text is compared with (``of_bytes``).

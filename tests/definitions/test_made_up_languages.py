@@ -75,7 +75,7 @@ def plan_of(matcher: Matcher, enough: int = 0) -> list[int] | None:
 
 
 def completes_in(matcher: Matcher, tokens: int, length: int) -> bool:
-    """Whether exactly so many tokens complete a middle, by trying all."""
+    """Return whether exactly so many tokens complete a middle, by trying all."""
     if length == 0:
         return matcher.is_complete()
     for token in range(tokens):

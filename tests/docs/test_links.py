@@ -70,7 +70,7 @@ USERS = {"init.lua", "pyproject.toml", "steps.lark", "steps.toml"}
 
 
 def is_there(name: str) -> bool:
-    """Whether some file or folder of the repository ends in a path, which may have wildcards."""
+    """Return whether some file or folder of the repository ends in a path, which may have wildcards."""
     wanted = name.removeprefix("./").rstrip("/")
     return any(fnmatch.fnmatchcase(f"/{path}", f"*/{wanted}") for path in tracked())
 
@@ -102,7 +102,7 @@ def words_of_the_code() -> frozenset[str]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a dotted name that begins with `fim_server` leads to a module, and to a word of it."""
+    """Return whether a dotted name that begins with `fim_server` leads to a module, and to a word of it."""
     parts = name.split(".")
     length = max(n for n in range(1, len(parts) + 1) if n == 1 or is_module(parts[:n]))
     folder = "/".join(parts[:length])

@@ -645,7 +645,7 @@ def test_a_user_types_and_accepts_what_the_model_writes(served: Neovim) -> None:
 
 
 def is_balanced(line: str) -> bool:
-    """Whether a line has a closing parenthesis for each opening one, and some."""
+    """Return whether a line has a closing parenthesis for each opening one, and some."""
     return 0 < line.count("(") == line.count(")")
 
 

@@ -66,7 +66,7 @@ class MatchedOracle(Oracle):
                 return False
 
     def proves(self, fact: Fact) -> bool:
-        """Whether a nonterminal derives some symbols where a text is bound; what is being tried counts as false."""
+        """Return whether a nonterminal derives some symbols where a text is bound; facts under trial count as false."""
         if fact in self.known:
             return True
         if fact in self.tried:

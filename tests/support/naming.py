@@ -216,7 +216,7 @@ def bound_in_module(table: symtable.SymbolTable) -> set[str]:
 
 
 def is_bound(name: str, scopes: list[symtable.SymbolTable], module: set[str]) -> bool:
-    """Whether a name that is loaded in a scope is bound; of several of one name in a line, in any."""
+    """Return whether a name that is loaded in a scope is bound; of several of one name in a line, in any."""
     if name in module or name in IN_CLASSES or (name.startswith("__") and not name.endswith("__")):
         return True  # what is private is called otherwise in a table
     for table in scopes:

@@ -43,7 +43,7 @@ class Measured:
     held_out: HeldOut
 
     def is_beaten_by(self, other: Measured) -> bool:
-        """Whether another one needs no more nats.
+        """Return whether another one needs no more nats.
 
         Figures of another number of middles are of other held-out files or cuts, and say nothing: then it is, too.
         """
@@ -51,7 +51,7 @@ class Measured:
         return not self.is_comparable(other) or math.isnan(ours.nats) or theirs.nats <= ours.nats
 
     def is_comparable(self, other: Measured) -> bool:
-        """Whether as many middles were measured of both."""
+        """Return whether as many middles were measured of both."""
         return self.held_out.middles == other.held_out.middles
 
 

@@ -71,7 +71,7 @@ def region(text: str, place: int, kinds: Kinds, generator: random.Random) -> Reg
 
 
 def in_docstring(text: str, place: int) -> bool:
-    """Whether an odd number of triple quotes stands before a place, or three at it; right but for quotes in strings."""
+    """Return whether a place is behind an odd number of triple quotes or at one; quotes in strings may mislead it."""
     quotes = ('"""', "'''")
     return text.startswith(quotes, place) or any(text.count(one, 0, place) % 2 == 1 for one in quotes)
 

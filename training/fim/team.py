@@ -70,7 +70,7 @@ ALONE = Team()
 
 
 def can_fork() -> bool:
-    """Whether a process can be forked here, which it cannot be on Windows."""
+    """Return whether a process can be forked here, which it cannot be on Windows."""
     return hasattr(os, "fork")
 
 

@@ -316,7 +316,7 @@ def parses(text: str) -> bool:
 
 
 def in_comment(text: str, offset: int) -> bool:
-    """Whether a character stands in a comment."""
+    """Return whether a character stands in a comment."""
     line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset) - 1
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

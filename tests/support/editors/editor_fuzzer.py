@@ -310,7 +310,7 @@ def is_sound(text: str) -> bool:
 
 
 def fits_python(text: str) -> bool:
-    """Whether Python takes a text. The definitions before 3.12 do not look into f-strings; Python does."""
+    """Return whether Python takes a text. The definitions before 3.12 do not look into f-strings; Python does."""
     return is_sound(text) and (parses(text) or (sys.version_info < (3, 12) and parses(F_PREFIX.sub(r"\1\2", text))))
 
 

@@ -140,7 +140,7 @@ class FStrings:
 
 
 def is_excused(text: str, ours: bool, parses: Callable[[str], bool]) -> bool:
-    """Whether a verdict that CPython does not share is a known one: a name of a character, or strings that touch.
+    """Return whether a verdict differs from CPython's for a known reason: a character's name, or adjacent strings.
 
     Args:
         text: What was judged.

@@ -200,7 +200,7 @@ class Grammar:
                 yield symbol
 
     def depth_after(self, symbol: Symbol, depth: int) -> int:
-        """How many brackets are open after a symbol."""
+        """Return the number of brackets are open after a symbol."""
         depth += sum(self.depth_by.get(name, 0) for name in symbol.lexemes)
         if depth > self.most_brackets:
             raise Refused("too many brackets", symbol.start)
@@ -396,7 +396,7 @@ class Parser:
         self._is_complete = recognizer.accepts_nothing
 
     def is_complete(self) -> bool:
-        """Whether the symbols so far are a text."""
+        """Return whether the symbols so far are a text."""
         return self._is_complete
 
     def expected(self) -> Iterator[str]:

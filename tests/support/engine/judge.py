@@ -63,7 +63,7 @@ class Judge:
         self.version = self._start()
 
     def verdict(self, text: str) -> bool | None:
-        """Whether CPython parses a text; None where it gives up (recursion, memory, a crash)."""
+        """Return whether CPython parses a text; None where it gives up (recursion, memory, a crash)."""
         return self.verdicts([text])[0]
 
     def verdicts(self, texts: Sequence[str]) -> list[bool | None]:

@@ -484,7 +484,7 @@ def _mask_after(session: Session, middle: str) -> bytes:
 
 
 def has_shape(text: str, shape: Shape) -> bool:
-    """Whether a text has a shape of :data:`SHAPES`, by Python's own means."""
+    """Return whether a text has a shape of :data:`SHAPES`, by Python's own means."""
     if shape.most_lines is not None:
         return text.count("\n") < shape.most_lines and "\r" not in text
     assert shape.pattern is not None

@@ -25,7 +25,7 @@ _OPENERS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.With, ast.F
 
 
 def verdict(text: str) -> tuple[bool | None, str]:
-    """Whether the parser takes a text, and its message where not; None where it gives up."""
+    """Return whether the parser takes a text, and its message where not; None where it gives up."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
