@@ -267,7 +267,7 @@ class EngineBench(ABC):
 
 
 def same(some: Sequence[Answer], others: Sequence[Answer]) -> int:
-    """Return the number of answers have the same tokens."""
+    """Return the number of answers with the same tokens."""
     return sum(one.tokens == other.tokens for one, other in zip(some, others, strict=True))
 
 

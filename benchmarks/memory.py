@@ -267,7 +267,7 @@ def triple(values: Sequence[float]) -> tuple[float | None, ...]:
 
 
 def rates(chosen: Sequence[Asked]) -> dict[str, Any]:
-    """Return the number of offers there are, and which shares of them are right."""
+    """Return the number of suggestions and the share of right ones."""
     count = len(chosen)
     return {
         "offers": count,

@@ -21,7 +21,7 @@ IN_BRACKETS = 0.5
 """How often a cursor just after an opening bracket has the closer on its right."""
 
 MISSING_LINES = (1, 1, 2, 3, 5, 8)
-"""Number of lines are typed where it may be several, each as often."""
+"""Numbers of lines to type where several are possible, equally likely."""
 
 LONGEST_FILE = 200_000
 """Characters; a cursor costs a reading of its file."""

@@ -210,7 +210,7 @@ class Editor:
 
 
 def common(some: str, other: str) -> int:
-    """Return the number of characters two texts begin with in common."""
+    """Return the length of the common beginning of two texts."""
     return next(
         (at for at, (one, two) in enumerate(zip(some, other, strict=False)) if one != two), min(len(some), len(other))
     )

@@ -51,7 +51,7 @@ MOST_TOKENS = 14
 """Of a line that are gone through."""
 
 KINDS = {"whole": 1, "small": 2, "file": 1}
-"""Number of projects of each kind are asked at a place: the folder, parts of its files, the file by itself."""
+"""Number of projects of each kind that a place is asked in: the folder, parts of its files, the file by itself."""
 
 OWN_LINES, OTHER_LINES, OTHER_FILES = (30, 160), (100, 1300), (2, 7)
 """Around the cursor and in other files, in the projects that are not the whole folder; how many those are."""

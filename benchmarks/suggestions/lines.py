@@ -47,7 +47,7 @@ class Task:
 
     @property
     def lines(self) -> int:
-        """Return the number of lines are typed."""
+        """Return the number of lines to type."""
         return self.wanted.count("\n") + 1
 
 

@@ -273,7 +273,7 @@ def copied(left: str) -> str:
 
 
 def covered_by(text: str, closers: str) -> int:
-    """Return the number of of the closers right of the cursor a text brings itself.
+    """Return the number of closers right of the cursor that a text brings itself.
 
     >>> covered_by("a, f(b))", ")"), covered_by("a", ")")
     (1, 0)

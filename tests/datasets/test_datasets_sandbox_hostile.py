@@ -212,7 +212,7 @@ MIB = "b'x' * (1 << 20)"
 
 
 def hoarded(line: str, most: int = 100_000, limits: Limits = LIMITS) -> int:
-    """Return the number of of something a program can have."""
+    """Return the most of something that a program can have."""
     return int(said(HOARD.format(line=line, most=most), limits))
 
 

@@ -621,7 +621,7 @@ def test_walks_in_files_never_get_stuck() -> None:
 
 
 def python_verdict(left: str, right: str, shape: Shape | str, middle: str) -> tuple[int, bool]:
-    """Return the number of bytes of a middle are taken, and whether it is whole."""
+    """Return the number of accepted bytes of a middle, and whether it is complete."""
     matcher = python().open(left, right).matcher(byte_vocabulary(), shape)
     return commit_all(matcher, middle.encode()), matcher.is_complete()
 

@@ -86,7 +86,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 
 
 def pixels_of(pixels: Pixels, colour: str) -> int:
-    """Return the number of pixels have just this colour."""
+    """Return the number of pixels of exactly this colour."""
     return int((pixels == rgb(colour)).all(axis=-1).sum())
 
 

@@ -200,7 +200,7 @@ class Grammar:
                 yield symbol
 
     def depth_after(self, symbol: Symbol, depth: int) -> int:
-        """Return the number of brackets are open after a symbol."""
+        """Return the number of brackets open after a symbol."""
         depth += sum(self.depth_by.get(name, 0) for name in symbol.lexemes)
         if depth > self.most_brackets:
             raise Refused("too many brackets", symbol.start)
