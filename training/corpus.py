@@ -1,7 +1,7 @@
-"""The corpus: packages without near-duplicates and what evaluation sets have, capped, split and written.
+"""Corpus: packages without near-duplicates and without text of evaluation sets, capped, split and written.
 
-The unit of splitting is the package, never the file: a package is either trained on or held
-out, so a held-out loss says something about code that the model has never seen.
+The unit of splitting is the package, never the file. A held-out loss is therefore about code that the model has
+never seen.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCES_FILE = "sources.json"
 
 @dataclass(frozen=True)
 class CollectLimits:
-    """What collection may keep.
+    """Limits of collection.
 
     `package_bytes`: cap per trained package. `held_out_bytes`: cap per held-out package.
     `similarity`: estimated Jaccard similarity of word shingles from which a file is a
@@ -42,10 +42,10 @@ class CollectLimits:
 
     @property
     def read_bytes(self) -> int:
-        """What is read of a package at most, in bytes.
+        """Most bytes that are read of a package.
 
-        Files are parsed and compared before the cap chooses among them,
-        and the largest packages would take most of that time.
+        Files are parsed and compared before the cap chooses among them, and the largest packages would take most of
+        that time.
         """
         return 2 * max(self.package_bytes, self.held_out_bytes)
 

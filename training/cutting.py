@@ -17,7 +17,7 @@ MAX_MIDDLE = 600
 
 
 class Order(Enum):
-    """How an example is laid out."""
+    """Layout of an example."""
 
     SUFFIX_FIRST = "spm"
     PREFIX_FIRST = "psm"

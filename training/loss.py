@@ -29,9 +29,9 @@ def sampled_loss(
 ) -> Tensor:
     """Estimate `full_loss` from the first `common` ids and a sample of the others.
 
-    BPE ids grow rarer as they grow, so the first ids hold most of the probability and are
-    summed exactly; the sampled rest stands for all of the rest (importance weights, Bengio
-    and Senecal 2008). `candidates`: distinct ids >= `common`, drawn uniformly: [sample].
+    BPE ids grow rarer as they grow. The first ids hold most of the probability and are summed exactly; the sample
+    stands for all others (importance weights, Bengio and Senecal 2008). `candidates`: distinct ids >= `common`, drawn
+    uniformly: [sample].
     """
     rest = embedding.size(0) - common
     chosen = torch.cat([embedding[:common], embedding[candidates]])

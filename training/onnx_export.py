@@ -23,7 +23,7 @@ from fim_server.errors import TrainingError
 from fim_server.models.onnx_backend import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
 
 PACKAGES = {"onnxruntime_genai": "onnxruntime-genai", "onnx": "onnx", "onnx_ir": "onnx-ir"}
-"""What the export imports, and what it is installed as."""
+"""Modules that the export imports, with their packages."""
 
 BUILDER = "onnxruntime_genai.models.builder"
 
@@ -36,7 +36,7 @@ HEAD_NODE = "/lm_head/MatMul_Q8"
 """Names that the builder gives."""
 
 ZERO_POINT = 128.0
-"""Of unsigned 8-bit weights that come without zero points of their own (MatMulNBits)."""
+"""Zero point of unsigned 8-bit weights without zero points of their own (MatMulNBits)."""
 
 
 def export_onnx(model: Path, target: Path) -> int:

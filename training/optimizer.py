@@ -34,11 +34,11 @@ def orthogonalize(matrix: Tensor, steps: int = 5, half: bool = False) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum whose update is made orthogonal; for matrices only.
+    """Nesterov momentum with an orthogonal update; for matrices only.
 
-    Not ``torch.optim.Muon``, which takes the same steps but always iterates in bfloat16: its orthogonal factors of
-    random matrices are 1 to 2 % off those of float64 (relative, Frobenius), where these are 1e-6 off. Here that is a
-    choice (``half``), since not every processor has instructions for bfloat16.
+    ``torch.optim.Muon`` takes the same steps but always iterates in bfloat16. Its orthogonal factors of random
+    matrices are 1 to 2 % off those of float64 (relative, Frobenius); these are 1e-6 off. ``half`` chooses bfloat16 for
+    processors that have its instructions.
     """
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, momentum: float = 0.95, half: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What each step of the recipe is given, and the arguments that say it."""
+"""Options of each step of the recipe, and their arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMBEDDED = Path(__file__).parent.parent / "models" / "embedded"
 
 @dataclass(frozen=True)
 class Options:
-    """What every step is given: the folder of corpus, tokenizer and checkpoints."""
+    """Option of every step: the folder of corpus, tokenizer and checkpoints."""
 
     work: Path
 
@@ -63,7 +63,7 @@ def share(text: str) -> float:
 
 @dataclass(frozen=True)
 class CollectOptions(Options):
-    """Of ``collect``; ``folder`` has path, name, version and SPDX licence of source trees."""
+    """Options of ``collect``; ``folder`` has path, name, version and SPDX licence of source trees."""
 
     wheels: Path | None
     installed: Sequence[str]
@@ -111,7 +111,7 @@ def add_collect(command: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class TokenizerOptions(Options):
-    """Of ``tokenizer``; ``vocabulary`` is the number of tokens."""
+    """Options of ``tokenizer``; ``vocabulary`` is the number of tokens."""
 
     vocabulary: int
 
@@ -122,7 +122,7 @@ def add_tokenizer(command: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class TrainOptions(Options):
-    """Of ``train``; :class:`~training.plan.Plan` says what most of them are."""
+    """Options of ``train``; see :class:`~training.plan.Plan`."""
 
     minutes: float
     steps: int | None
@@ -169,7 +169,7 @@ def add_train(command: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class ExportOptions(Options):
-    """Of ``export``; ``out`` is the folder of the model."""
+    """Options of ``export``; ``out`` is the folder of the model."""
 
     out: Path
 
@@ -180,7 +180,7 @@ def add_export(command: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class EvaluateOptions(ExportOptions):
-    """Of ``evaluate``; ``holes`` are for each kind and order."""
+    """Options of ``evaluate``; ``holes`` are for each kind and order."""
 
     holes: int
     threads: int
@@ -194,7 +194,7 @@ def add_evaluate(command: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class OnnxOptions(Options):
-    """Of ``onnx``: the model's folder, and where its export goes."""
+    """Options of ``onnx``: the folders of the model and of its export."""
 
     model: Path
     out: Path | None

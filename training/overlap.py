@@ -1,4 +1,4 @@
-"""What texts share: near-duplicates of one another, and runs of words that an evaluation set has too."""
+"""Overlap of texts: near-duplicates, and runs of words shared with an evaluation set."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def shingle_hashes(text: str, length: int = SHINGLE_WORDS) -> npt.NDArray[np.uin
 
 
 class NearDuplicates:
-    """MinHash signatures in banded buckets; remembers every text that it called new.
+    """MinHash signatures in banded buckets; it remembers every text that it called new.
 
-    Signatures have 64 minima, 16 bands of 4: a pair of Jaccard similarity 0.7 shares a band
-    with probability 0.988, one of 0.3 with 0.122 (and is then compared in full).
+    Signatures have 64 minima in 16 bands of 4. A pair of Jaccard similarity 0.7 shares a band with probability 0.988.
+    A pair of 0.3 does with 0.122, and is then compared in full.
     """
 
     def __init__(self, similarity: float) -> None:

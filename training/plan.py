@@ -1,4 +1,4 @@
-"""What a training run is given: the model's size, and how long and on what it is trained."""
+"""Plan of a training run: the model's size, the time and the data."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train.
+    """Schedule of the training.
 
-    `seconds`: wall clock, all steps and the decay included. `batch_tokens`: tokens a step.
-    `length`: tokens a window; from `long_from` of the time on, every second step uses windows
-    of the whole context instead. `candidates`: the rarer tokens that the loss is estimated
-    with until `full_from` of the time; 0 computes the whole softmax throughout. `hold`: share of
-    the time before the rates begin to decay to zero; 1 for a part that another goes on from.
-    `resumed_tokens`: what the weights that training goes on from had seen. `half`: multiply
-    matrices in bfloat16, which a processor with instructions for it does three times as fast;
-    weights, norms and losses stay in float32.
+    `seconds`: wall clock, all steps and the decay included. `batch_tokens`: tokens a step. `length`: tokens a window;
+    from `long_from` of the time on, every second step uses windows of the whole context. `candidates`: rarer tokens
+    in the estimate of the loss until `full_from` of the time; 0 computes the whole softmax throughout. `hold`: share
+    of the time before the rates begin to decay to zero; 1 for a part that another one continues. `resumed_tokens`:
+    tokens that the starting weights had seen. `half`: multiply matrices in bfloat16; weights, norms and losses stay
+    in float32.
     """
 
     seconds: float = 4200.0

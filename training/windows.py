@@ -38,7 +38,7 @@ def chunks(texts: Sequence[str], longest: int, generator: random.Random) -> list
 
 
 class Tokens(Protocol):
-    """What is packed."""
+    """Token ids to pack."""
 
     @property
     def ids(self) -> list[int]: ...

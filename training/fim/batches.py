@@ -1,4 +1,4 @@
-"""What a step reads: packed windows as tensors, drawn without end, and on a GPU by processes of their own."""
+"""Batches: packed windows as tensors, drawn without end, on a GPU by separate processes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ AHEAD = 4
 class Batch(NamedTuple):
     """Windows of a step.
 
-    `ids`, `positions`, `owners` [windows, length]; `origins`, `targets`, `weights` [n]: the predictions that count, by
-    the index of the predicting token in all windows laid one after the other; `runs` [k + 1], int32: where examples,
-    and what is left of windows, begin there, and the end. `middle_tokens` and `examples`: how many there are.
+    `ids`, `positions`, `owners`: [windows, length]. `origins`, `targets`, `weights`: [n], the predictions that count,
+    by the index of the predicting token in all windows laid end to end. `runs`: [k + 1], int32, where examples and the
+    rests of windows begin there, and the end. `middle_tokens` and `examples`: their numbers.
     """
 
     ids: Tensor
@@ -70,11 +70,11 @@ def batch_of(packed: Sequence[Window]) -> Batch:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long examples and windows are, in tokens.
+    """Lengths of examples and windows, in tokens.
 
-    Examples are of up to `longest`, by `shares`. They are packed into windows of `window` tokens; with None, windows of
-    each of `longest` take turns, where short ones take less time (a processor, whose attention reads whole windows).
-    `tokens`: in a batch.
+    Examples have up to `longest` tokens, by `shares`, and are packed into windows of `window` tokens. With None,
+    windows of each of `longest` take turns. Short ones take less time on a processor, whose attention reads whole
+    windows. `tokens`: tokens of a batch.
     """
 
     longest: tuple[int, ...]
@@ -89,7 +89,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Rest:
-    """Of what stands before a middle, a share counts as well, by a weight."""
+    """Share and weight of the text before a middle in the loss."""
 
     share: float
     weight: float

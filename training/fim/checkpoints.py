@@ -20,12 +20,12 @@ SPACING = 1.2
 """A checkpoint is kept besides where it has seen so many times the tokens of the one kept before."""
 
 BOTH, LEFT_ONLY = "both", "left only"
-"""What is measured: held-out middles with the suffix in view, and without."""
+"""Measures of a checkpoint: held-out middles with the suffix in view, and without."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Of held-out middles: nats a token, the share whose every token is the likeliest, and how many.
+    """Measures of held-out middles: nats a token, the share whose every token is the likeliest, and their number.
 
     Each token of a region begins a middle.
     """
@@ -43,15 +43,15 @@ class Measured:
     held_out: HeldOut
 
     def is_beaten_by(self, other: Measured) -> bool:
-        """Return whether another one needs no more nats.
+        """Return whether another checkpoint needs no more nats.
 
-        Figures of another number of middles are of other held-out files or cuts, and say nothing: then it is, too.
+        True also where the numbers of middles differ: such figures belong to other held-out files and do not compare.
         """
         ours, theirs = self.held_out, other.held_out
         return not self.is_comparable(other) or math.isnan(ours.nats) or theirs.nats <= ours.nats
 
     def is_comparable(self, other: Measured) -> bool:
-        """Return whether as many middles were measured of both."""
+        """Return whether both were measured on equally many middles."""
         return self.held_out.middles == other.held_out.middles
 
 
@@ -118,7 +118,7 @@ def kept_tokens(folder: Path, most: int) -> list[int]:
 
 
 def read_log(folder: Path) -> list[Measured]:
-    """What a folder's log tells, of all its runs."""
+    """Read the records of all runs in a folder's log."""
     path = folder / LOG_FILE
     found = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:

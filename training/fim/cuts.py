@@ -1,7 +1,7 @@
-"""Regions of a text to be written: where middles end, and from where on they begin.
+"""Regions of a text to write: the ends of middles, and the places where they begin.
 
-The server takes back the broken word at the cursor and has the model write it again (token healing), so all beginnings
-are beginnings of tokens, and with nothing between prefix and middle each token of a region is one.
+The server takes back the broken word at the cursor and has the model write it again (token healing). So middles begin
+where tokens begin, and each token of a region begins a middle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from training.cutting import code_start, line_end
 
 MOST_CHARACTERS = 480
-"""Of a middle."""
+"""Most tokens of a middle."""
 
 _CLOSER = re.compile(r"[\])}\"']")
 

@@ -1,10 +1,9 @@
-"""Examples of the training: suffix, prefix and middle, one after the other, with nothing between prefix and middle.
+"""Examples of the training: suffix, prefix and middle, with no token between prefix and middle.
 
-Without a token before the middle it is the continuation of the prefix, as the base has always written it; what there
-is to learn is to look at the suffix, and to end. It also makes every place in the text a cursor: the tokens after it
-are its middle, so that one example teaches as many cuts as its last lines have tokens. (Codestral's format is the
-same. With a middle token the base's habit of going on from the token before it was lost, and a million tokens of
-training had not brought back what it cost: docs/training.md.)
+The middle is thus the continuation of the prefix, which the base model writes already; it learns to look at the suffix
+and to end. Every place in the text is a cursor whose middle is the tokens after it. One example teaches as many cuts as
+its last lines have tokens. Codestral's format is the same. A middle token costs the base model's habit of continuing
+(docs/training.md).
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ TRIES = 10_000
 """Places that are looked at for an example; two of three are good for one in ordinary code."""
 
 MIDDLE_WEIGHT, END_WEIGHT = 1.0, 2.0
-"""Of the loss. One end stands for all cuts before it."""
+"""Weight of an end token in the loss. One end stands for all cuts before it."""
 
 _DEFINITION = re.compile(r"^(?:class|def) (\w+)[^\n]*(?:\n[ \t]+[^\n]*){0,2}", re.M)
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Shares of layouts and what they hold.
+    """Shares of layouts and of their parts.
 
-    `no_suffix`: chance that the suffix is left out (`hidden_suffix`: it always is, and all else is drawn as if it were
-    not, so that the difference is what a suffix gives); `with_path`, `with_neighbours`: that they stand in front;
-    `whole_lines`: that the context's far end is a line's.
+    `no_suffix`: chance that the suffix is left out. `hidden_suffix`: it is always left out, and all else is drawn
+    the same, so that the difference is the suffix's worth. `with_path`, `with_neighbours`: chances that they stand in
+    front. `whole_lines`: chance that the context's far end is the end of a line.
     """
 
     kinds: Kinds = field(default_factory=Kinds)
@@ -190,10 +189,10 @@ class Window(NamedTuple):
 
 
 def pack(examples: Sequence[Example], length: int, rest: float, rest_weight: float, generator: random.Random) -> Window:
-    """Lay examples one after the other; none sees another.
+    """Pack examples one after the other; none sees another.
 
-    Of what stands before a middle a share `rest` counts too, by `rest_weight`: in the prefix it is text that is written
-    with the suffix in view as well, from further away, and none of it may end.
+    Of the text before a middle a share `rest` counts in the loss, by `rest_weight`. The prefix is written with the
+    suffix in view too, from further away, and no end stands in it.
     """
     ids, positions = np.zeros(length, np.int64), np.zeros(length, np.int64)
     owners = np.full(length, -1)

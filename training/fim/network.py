@@ -1,9 +1,9 @@
-"""SmolLM2 for training an adapter: frozen weights, low-rank updates in float32, logits only where they are asked for.
+"""SmolLM2 with an adapter: frozen weights, low-rank updates in float32, and logits only where they are needed.
 
-Low-rank adaptation: Hu et al., *LoRA* (arXiv 2106.09685). The frozen products, nine tenths of the work, can be made in
+Low-rank adaptation: Hu et al., *LoRA* (arXiv 2106.09685). The frozen products are nine tenths of the work. They can be
 8-bit integers, forward and backward to the activations (Wortsman et al., *Stable and low-precision training*, arXiv
-2304.13013, section 2): on a processor with VNNI instructions that is four times as fast as float32. With units for
-bfloat16 (AMX, or a GPU) all is done in that, which is faster yet.
+2304.13013, section 2). With VNNI instructions this is four times as fast as float32; units for bfloat16 (AMX, GPUs) are
+faster yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fim_server.models.smollm2.shape import LlamaShape
 
 INT8, HALF, FULL = "int8", "bfloat16", "full"
-"""How the frozen products are made: in 8-bit integers, with everything in bfloat16, with everything in float32."""
+"""Arithmetic of the frozen products: 8-bit integers, bfloat16 throughout, or float32 throughout."""
 
 
 def fastest(products: Mapping[str, Callable[[Tensor, tuple[Tensor, ...]], object]] | None = None) -> str:
@@ -89,7 +89,7 @@ def _product(x: Tensor, weights: Tensor, scale: Tensor) -> Tensor:
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What :class:`Int8Product` wants of a weight [out, in]."""
+    """Quantise a weight [out, in] for :class:`Int8Product`."""
     per_out = weight.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
     per_in = weight.abs().amax(0, keepdim=True).clamp_min(1e-12) / 127
     # The forward factor is a transposed view: the kernel wants its columns contiguous.
@@ -106,11 +106,10 @@ def frozen_product(x: Tensor, weight: tuple[Tensor, ...]) -> Tensor:
 
 
 class MergedProduct(torch.autograd.Function):
-    """The adapted product with its update added to the weight beforehand, for a GPU.
+    """Adapted product for a GPU: the update is added to the weight beforehand.
 
-    There a product with a matrix of low rank moves as many bytes of activations as the frozen product does, which this
-    saves forward; what it saves in time is not measured (docs/training.md). A sum that is rounded to bfloat16 loses no
-    more than the products in bfloat16 do: both are 0.4 % off in a layer of the base.
+    This saves a product with a low-rank matrix, which moves as many bytes of activations as the frozen product. A
+    sum rounded to bfloat16 loses no more than products in bfloat16: both are 0.4 % off in a layer of the base.
     """
 
     @staticmethod
@@ -153,7 +152,7 @@ def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 
 Weights = tuple[Tensor, ...]
-"""Of a product: one matrix, or what :func:`quantised` makes of it."""
+"""Weights of a product: one matrix, or the result of :func:`quantised`."""
 
 
 def projected(
@@ -195,10 +194,10 @@ def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 def attended_by_runs(q: Tensor, k: Tensor, v: Tensor, runs: Tensor, longest: int) -> Tensor:
-    """The same by the library's kernel for a GPU, which skips what is not seen.
+    """Attend with the library's kernel for a GPU, which skips hidden tokens.
 
-    `runs` [n + 1], int32: where each example begins in all windows laid one after the other, and the end; `longest` of
-    them, in tokens, or more.
+    `runs` [n + 1], int32: the start of each example in all windows laid end to end, and the end. `longest`: an upper
+    bound of their lengths in tokens.
     """
     from torch.nn.attention.varlen import varlen_attn
 
@@ -229,10 +228,10 @@ def finished(
 
 @dataclass(frozen=True)
 class Sight:
-    """What each token of packed windows sees: the tokens of its own example up to itself.
+    """Return the attention of packed windows: each token sees its own example up to itself.
 
-    `mask` [batch, 1, length, length], added to the scores; or, on a GPU, `runs` and `longest` as
-    :func:`attended_by_runs` has them.
+    `mask` [batch, 1, length, length] is added to the scores; on a GPU, `runs` and `longest` are those of
+    :func:`attended_by_runs`.
     """
 
     mask: Tensor | None = None

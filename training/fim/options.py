@@ -1,4 +1,4 @@
-"""What the step `fim` is given."""
+"""Options of the step `fim`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ADAPTER = Path(__file__).parents[2] / "models" / "adapters" / "smollm2.safetenso
 """The adapter that the package brings."""
 
 RANK = 16
-"""Of an adapter that begins."""
+"""Rank of a new adapter."""
 
 SHORTEST_EXAMPLES = 128
 """Tokens: in less there is hardly a place for a context, a middle and the control tokens."""
@@ -22,7 +22,7 @@ SHORTEST_EXAMPLES = 128
 
 @dataclass(frozen=True)
 class FimOptions(Options):
-    """Of ``fim``; `run` is the folder of checkpoints, in `work`."""
+    """Options of ``fim``; `run` is the folder of checkpoints in `work`."""
 
     base: Path
     run_name: str

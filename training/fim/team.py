@@ -21,14 +21,13 @@ from fim_server.errors import TrainingError
 from fim_server.models.source import first_line
 
 MEETING = timedelta(minutes=1)
-"""How long the processes may take to find each other, which nothing delays but a machine that is out of memory."""
+"""Time limit for the processes to find each other; only a machine without memory delays them so long."""
 
 MEETINGS = 3
-"""Times that they are begun where they do not meet: a process that is forked while another thread holds a lock of one
-of the libraries waits for it for ever (seen once in some five runs of the tests)."""
+"""Most starts of processes that do not meet: a process forked while a thread holds a library's lock waits for ever."""
 
 PATIENCE = timedelta(minutes=30)
-"""How long one may keep the others waiting: the first one measures the held-out examples meanwhile."""
+"""Most time that one process may keep the others waiting; the first one measures held-out examples meanwhile."""
 
 LEAVING = 20.0
 """Seconds that a process has to end where it should: connections close before it has."""
@@ -57,7 +56,7 @@ class Team:
                 distributed.all_reduce(tensor, group=self.group)
 
     def agreed(self, number: float) -> float:
-        """What the first process says. Raises Parted where another has ended."""
+        """Receive the first process's message. Raises Parted where another has ended."""
         if self.size == 1:
             return number
         said = torch.tensor([number], dtype=torch.float64)
@@ -70,7 +69,7 @@ ALONE = Team()
 
 
 def can_fork() -> bool:
-    """Return whether a process can be forked here, which it cannot be on Windows."""
+    """Return whether the system can fork processes; Windows cannot."""
     return hasattr(os, "fork")
 
 
@@ -118,7 +117,7 @@ def _run_together(size: int, work: Callable[[Team], None]) -> None:
 
 
 def _problem(others: Sequence[Any], problems: Any) -> str | None:
-    """What the process says that failed, or how it ended; None where all are well."""
+    """Return the message of the process that failed, or its end; None where all are well."""
     until = time.monotonic() + LEAVING
     while time.monotonic() < until:
         if not problems.empty():

@@ -38,10 +38,10 @@ from training.packages import SourceFile
 STATE_FILE = "state.pt"
 
 MOST_TOKENS = 8192
-"""Of an example or a window: as many as SmolLM2 attends to, and attention takes the square of it in memory."""
+"""Most tokens of an example or a window: SmolLM2's window. Attention takes its square in memory."""
 
 UNREADABLE = (EOFError, pickle.UnpicklingError)
-"""What torch raises besides of a file that is not its own."""
+"""Further errors that torch raises for a damaged file."""
 
 ROW_IDS = (PREFIX, SUFFIX, MIDDLE, END)
 
@@ -51,13 +51,13 @@ LIKE = ((5,), (5,), (5,), (0,))
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, how fast and on what.
+    """Plan of a training: its length, rates and data.
 
-    `lengths`, `shares`, `window` and `tokens`, in a step of one process: as in :class:`Lengths`; `rest`, `rest_weight`:
-    of :class:`Rest`; `average`: the share of the steps so far over which the weights are averaged for what is saved, up
-    to `most_averaged` steps; `decay`: the share of the time, at its end, in which the rate falls to zero; `held_out`:
-    examples of up to `held_out_length` tokens that are measured at every checkpoint, with the suffix and without;
-    `drawing`: processes that draw examples for a GPU.
+    `lengths`, `shares`, `window` and `tokens`, for a step of one process: see :class:`Lengths`. `rest`, `rest_weight`:
+    see :class:`Rest`. `average`: share of the steps so far whose weights are averaged for a checkpoint, up to
+    `most_averaged` steps. `decay`: share of the time at the end in which the rate falls to zero. `held_out`: examples
+    of up to `held_out_length` tokens that every checkpoint is measured on, with the suffix and without. `drawing`:
+    processes that draw examples for a GPU.
     """
 
     minutes: float
@@ -85,7 +85,7 @@ class Plan:
 
 @dataclass
 class Progress:
-    """What was done, over all processes."""
+    """Totals of all processes."""
 
     step: int = 0
     tokens: int = 0
@@ -249,9 +249,9 @@ class Trainer:
 
 
 def read_state(folder: Path, shapes: Sequence[tuple[int, ...]], alpha: float) -> dict[str, Any]:
-    """What :meth:`Trainer.save` wrote, of parameters of these shapes, scaled by this alpha.
+    """Read a checkpoint of :meth:`Trainer.save`, with parameters of these shapes, scaled by this alpha.
 
-    Raises TrainingError where there is nothing, or it does not fit.
+    Raises TrainingError where it is missing or does not fit.
     """
     path = folder / STATE_FILE
     try:
@@ -299,7 +299,7 @@ def first_rows(embedding: Tensor, seed: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Job:
-    """What every process is given. `start_from`: an adapter; `resume`: go on from the folder's own state."""
+    """Arguments of every process. `start_from`: an adapter; `resume`: continue from the folder's own state."""
 
     plan: Plan
     base: Path
@@ -314,7 +314,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Start:
-    """What is read and checked before any process is forked. `probes`: held-out windows."""
+    """Inputs that are read and checked before any process is forked. `probes`: held-out windows."""
 
     device: torch.device
     base: Base
@@ -323,13 +323,13 @@ class Start:
 
 
 def train(job: Job, processes: int, say: Callable[[str], None]) -> Measured | None:
-    """Train until the plan's minutes are over, leave an adapter in the folder, and say which is the run's best.
+    """Train until the plan's minutes are over, write an adapter to the folder, and return the run's best checkpoint.
 
-    On a processor `processes` of one thread each share the work; where other programs use the cores that is faster
-    than as many threads in one.
+    On a processor, `processes` of one thread each share the work. Beside other programs this is faster than as many
+    threads in one process.
 
-    Raises TrainingError where there is nothing to train on or to go on from, or a process fails, and ModelError where
-    the base or the adapter cannot be read or do not fit each other.
+    Raises TrainingError where there is nothing to train on or to resume, or where a process fails. Raises ModelError
+    where the base or the adapter cannot be read or do not fit each other.
     """
     start = prepare(job)
     if start.device.type == "cpu" and job.plan.arithmetic == INT8:

@@ -1,4 +1,4 @@
-"""What a run of the FIM training keeps: the best checkpoint, some of the others, and a log that knows the best."""
+"""Checkpoints of the FIM training: the best one, some others, and a log that names the best."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_resumed_run_knows_the_best_of_its_log(tmp_path: Path) -> None:
 
 
 def test_a_run_that_kept_all_and_no_best_is_gone_on_with(tmp_path: Path) -> None:
-    """As runs were before there was a file of the best."""
+    """Logs of earlier runs have no file of the best checkpoint."""
     checkpoints = Checkpoints(tmp_path, resumed=False)
     for tokens, nats in ((100, 1.2), (200, 1.5), (300, 1.4), (400, 1.45)):
         add(checkpoints, tmp_path, tokens, nats)

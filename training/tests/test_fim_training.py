@@ -192,7 +192,7 @@ def test_products_in_8_bits_are_near_the_whole_ones() -> None:
 
 
 def test_a_product_with_its_update_merged_is_the_plain_one_forward_and_backward() -> None:
-    """What a GPU multiplies, against what a processor does."""
+    """Products of a GPU equal those of a processor."""
     generator = torch.Generator().manual_seed(0)
     shapes = ((3, 64, 96), (48, 96), (4, 96), (48, 4))
     x, weight, down, up = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
@@ -320,7 +320,7 @@ def test_saved_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None
 
 
 def test_a_state_with_the_rows_in_a_group_of_their_own_is_gone_on_from(tmp_path: Path) -> None:
-    """As they were written before there was one group."""
+    """Earlier checkpoints keep the rows in a group of their own."""
     batches = [batch_of([window(seed)]) for seed in range(6)]
     trainer = Trainer(network(), PLAN, torch.device("cpu"))
     for batch in batches[:3]:
@@ -406,7 +406,7 @@ def test_processes_share_their_gradients(tmp_path: Path, base: Path) -> None:
 def test_where_nothing_can_be_forked_one_process_trains(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Windows."""
+    """Pretend that the system cannot fork, like Windows."""
     monkeypatch.delattr(os, "fork")
     said: list[str] = []
     job = Job(replace(PLAN, minutes=0.01, held_out=4), base, FILES, FILES[:1], tmp_path / "run")
