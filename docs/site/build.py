@@ -1,10 +1,10 @@
-"""Builds the documentation's site: `./dev docs` runs it.
+"""Build the documentation's site for `./dev docs`.
 
-The pages are those of the repository, at their own paths, so that a relative link is right in both places. What a page
-links to and is no page becomes one (a source file) or is copied (a picture). The Python API is a page for each public
-package, found by walking `fim_server`; the Rust API is rustdoc's, copied as it is.
+Pages keep their paths in the repository, so that relative links work in both places. A linked source file becomes a
+page, and a linked picture is copied. The Python API has a page for each public package of `fim_server`. The Rust API is
+rustdoc's.
 
-In the end every link of every page that was built is followed, anchors included. Links that lead nowhere end the build.
+Finally, every link and anchor of the built pages is checked. A broken one ends the build.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GUIDES = {
     "Figures": ["docs/results", "fim_server/models/embedded/MODEL_CARD.md"],
     "Take part": ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"],
 }
-"""What stands in the navigation, beside the README and the APIs. Other pages are reached by links."""
+"""Pages of the navigation, besides the README and the APIs."""
 
 FENCED = re.compile(r"^( *)(```+|~~~+).*?^\1\2[ \t]*$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^()\s]+)(\))")
@@ -59,31 +59,30 @@ HIGHLIGHTED = {
 
 
 class BuildError(Exception):
-    """The site cannot be built; says why, one line for each reason."""
+    """Reasons why the site cannot be built, one a line."""
 
 
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
 def tracked() -> list[str]:
-    """The repository's files, those that are new among them, as paths from its root."""
+    """Return the repository's files, with new ones, as paths from its root."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return sorted({path for path in listed.split("\0") if path and (ROOT / path).is_file()})
 
 
 class Pages:
-    """The pages that are gathered, and what they need beside them."""
+    """Gathered pages and the files they need."""
 
     def __init__(self, files: list[str]) -> None:
-        """Knows the repository's files."""
         self.files = set(files)
         self.folders = {str(parent) for path in files for parent in Path(path).parents if str(parent) != "."}
         self.written: dict[str, str] = {}
         self.problems: list[str] = []
 
     def add(self, path: str) -> None:
-        """Takes a page over, and whatever it links to, if it is not there yet."""
+        """Add a page and its links, unless added before."""
         if path in self.written:
             return
         text = (ROOT / path).read_text(encoding="utf-8")
@@ -91,7 +90,7 @@ class Pages:
         self.written[path] = "".join(self._parts(path, text))
 
     def _parts(self, path: str, text: str) -> Iterator[str]:
-        """The text with its links led to pages; what stands in fences is left alone."""
+        """Return the text with links to pages, without changing fenced blocks."""
         end = 0
         for fence in FENCED.finditer(text):
             yield LINK.sub(lambda link: self._link(path, link), text[end : fence.start()])
@@ -114,7 +113,7 @@ class Pages:
         return f"{link[1]}{relative}{anchor}{link[3]}"
 
     def _reach(self, path: str) -> str | None:
-        """The page or picture for a path of the repository."""
+        """Return the page or picture for a path of the repository."""
         if path in self.folders or path == ".":
             return self._folder(path)
         if path not in self.files:
@@ -147,7 +146,7 @@ class Pages:
         return page
 
     def write(self) -> None:
-        """Writes what was gathered.
+        """Write the gathered pages.
 
         Raises:
             BuildError: A link leads nowhere.
@@ -164,7 +163,7 @@ class Pages:
 
 
 def public_modules(files: list[str]) -> dict[str, list[str]]:
-    """The public modules of the package, by the package that holds them; `fim_server` alone first."""
+    """Return the public modules by their package, `fim_server` first."""
     found: dict[str, list[str]] = {"fim_server": []}
     for path in files:
         parts = Path(path).with_suffix("").parts
@@ -183,7 +182,7 @@ def public_modules(files: list[str]) -> dict[str, list[str]]:
 
 
 def api_pages(files: list[str]) -> dict[str, str]:
-    """A page for each public package: its own members, then those of its modules."""
+    """Return a page for each public package, with its members and its modules'."""
     pages = {}
     for holder, modules in public_modules(files).items():
         own = (ROOT / holder.replace(".", "/") / "__init__.py").is_file()
@@ -205,7 +204,7 @@ What it exports is what the binding needs. It is not published and may change wi
 
 
 def navigation(pages: Pages, api: dict[str, str]) -> list[dict[str, object]]:
-    """The `nav` of the site's settings."""
+    """Return the `nav` of the site's settings."""
     nav: list[dict[str, object]] = [{"fim-server": "README.md"}]
     for title, paths in GUIDES.items():
         entries = []
@@ -218,13 +217,13 @@ def navigation(pages: Pages, api: dict[str, str]) -> list[dict[str, object]]:
 
 
 def section(pages: Pages, folder: str) -> list[str]:
-    """The pages of a folder, its README first."""
+    """Return the pages of a folder, its README first."""
     inside = [path for path in pages.written if posixpath.dirname(path) == folder and path.endswith(".md")]
     return sorted(inside, key=lambda path: (not path.endswith("README.md"), path))
 
 
 def as_toml(value: object) -> str:
-    """A value of `nav` in TOML, whose strings and lists are JSON's and whose tables are not."""
+    """Return a value of `nav` in TOML. Strings and lists are as in JSON, tables are not."""
     if isinstance(value, dict):
         inside = ", ".join(f"{json.dumps(key, ensure_ascii=False)} = {as_toml(entry)}" for key, entry in value.items())
         return f"{{ {inside} }}"
@@ -234,7 +233,7 @@ def as_toml(value: object) -> str:
 
 
 def build(zensical: Path) -> None:
-    """Gathers the pages, builds the site, and follows its links.
+    """Gather the pages, build the site and check its links.
 
     Raises:
         BuildError: A link leads nowhere, or the generator has a complaint.
@@ -287,7 +286,7 @@ def build(zensical: Path) -> None:
 
 
 class _Html(HTMLParser):
-    """The anchors and links of a page."""
+    """Anchors and links of a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -305,7 +304,7 @@ class _Html(HTMLParser):
 
 
 def broken_links() -> Iterator[str]:
-    """Links of the site's own pages that lead to no file, or to no anchor of it."""
+    """Return links of the site's pages to missing files or anchors."""
     read: dict[Path, _Html] = {}
 
     def page(path: Path) -> _Html:
@@ -334,7 +333,7 @@ def broken_links() -> Iterator[str]:
 
 
 def main() -> int:
-    """Builds; 0, or 2 after the reasons on standard error."""
+    """Build the site. Return 0, or 2 with the reasons on standard error."""
     parser = argparse.ArgumentParser(description="Build the documentation's site.")
     parser.add_argument("--zensical", type=Path, required=True, help="the generator's program")
     try:

@@ -96,7 +96,7 @@ def test_lsp_mode_shows_ghost_text(tmp_path: Path) -> None:
         editor.type("\x18\x13")
         editor.until(lambda: (tmp_path / "a.py").read_text(encoding="utf-8") == TARGETS[0], "file")
         editor.type("\x1bxfim-server-explain\r")
-        editor.until(lambda: "What the model would write:" in editor.text, "explanation")
+        editor.until(lambda: "Next tokens of the model:" in editor.text, "explanation")
     log = [json.loads(line) for line in (tmp_path / "log").read_text(encoding="utf-8").splitlines()]
     assert any(message.get("params", {}).get("command") == "fim-server.accepted" for message in log)
     (initialize,) = (message for message in log if message.get("method") == "initialize")

@@ -427,7 +427,7 @@ def test_snoozed_for_some_minutes(start: Start) -> None:
     assert neovim.ghost == []
     neovim.escape()
     neovim.command("FimSnooze nonsense")
-    neovim.until_shown("a number of minutes is wanted")
+    neovim.until_shown("enter a number of minutes")
     neovim.command("FimSnooze 0.03")  # what was begun before ends nothing
     neovim.until_shown("fim: snoozed, 1 min")
     neovim.until_shown("fim: ready")
@@ -444,7 +444,7 @@ def test_snoozed_for_some_minutes(start: Start) -> None:
 
 
 def test_a_language_that_the_model_has_not_learnt_says_so_until_it_is_switched_on(start: Start) -> None:
-    neovim = start("\n", ["print(a)\n"], ready="fim: only when asked", model={"languages": ["go"]})
+    neovim = start("\n", ["print(a)\n"], ready="fim: only on request", model={"languages": ["go"]})
     neovim.command("FimEnable!")
     neovim.until_shown("fim: ready")
     neovim.command("FimDisable!")

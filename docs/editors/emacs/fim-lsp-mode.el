@@ -1,15 +1,15 @@
 ;;; fim-lsp-mode.el --- fim-server in Emacs with lsp-mode  -*- lexical-binding: t; -*-
 
 ;; lsp-mode 10 or newer, for inline completion.  In init.el: (load "/path/to/fim-lsp-mode.el").
-;; It runs beside another server of the buffer, such as pyright or gopls.  While a suggestion is shown, C-RET accepts it, C-n and
-;; C-p show the next and the previous one, C-g takes it away; any other key does so and types.
+;; It runs beside other servers of the buffer, such as pyright or gopls.  C-RET accepts a visible suggestion, C-n and C-p show
+;; the next and the previous one, C-g dismisses it; any other key dismisses it and types.
 
 ;;; Code:
 
 (require 'lsp-mode)
 (require 'lsp-inline-completion)
 
-(defgroup fim-server nil "Completions that always fit." :group 'lsp-mode)
+(defgroup fim-server nil "Suggestions that always parse." :group 'lsp-mode)
 
 (defcustom fim-server-command '("fim-server" "serve")
   "The server and its arguments."
@@ -20,7 +20,7 @@
   :type 'alist)
 
 (defvar fim-server-status ""
-  "A few words about the server, for the mode line.")
+  "State of the server for the mode line.")
 (put 'fim-server-status 'risky-local-variable t)
 
 (defun fim-server--take-status (_workspace params)
@@ -40,8 +40,8 @@
   :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
   :notification-handlers (lsp-ht ("fim-server/status" #'fim-server--take-status))))
 
-;; lsp-mode 10.0 announces inline completion with null, which means that there is none; fim-server would then fill the
-;; completion list, too.
+;; lsp-mode 10.0 announces inline completion as null, which means none.  fim-server would then also fill the completion
+;; list.
 (defun fim-server--announce (capabilities)
   "CAPABILITIES with inline completion."
   (let ((capabilities (copy-tree capabilities)))
@@ -50,13 +50,13 @@
 (advice-add 'lsp--client-capabilities :filter-return #'fim-server--announce)
 
 (defun fim-server-explain ()
-  "Say what may come at point, and what the model would write."
+  "Show the text that may come at point, and the model's next tokens."
   (interactive)
   (let* ((argument (list :uri (lsp--buffer-uri) :position (lsp--cur-position)))
          (explanation (lsp-request "workspace/executeCommand"
                                    (list :command "fim-server.explainAt" :arguments (vector argument)))))
     (with-help-window "*fim-server*"
-      (princ (format "Guarantee: %s\nShortest text that fits: %s\nWhat may come: %s\n\nWhat the model would write:\n"
+      (princ (format "Guarantee: %s\nShortest text that fits: %s\nAllowed next: %s\n\nNext tokens of the model:\n"
                      (lsp-get explanation :guarantee)
                      (lsp-get explanation :shortest)
                      (string-join (lsp-get explanation :expected) " ")))

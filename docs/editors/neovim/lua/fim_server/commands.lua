@@ -1,4 +1,4 @@
---- The commands, which begin with `Fim`.
+--- The `:Fim…` commands.
 
 local command = vim.api.nvim_create_user_command
 
@@ -8,20 +8,20 @@ local M = {}
 function M.define(plugin)
   command('FimExplain', function(call)
     plugin.explain(call.args ~= '' and call.args or nil)
-  end, { nargs = '?', desc = 'What fits at the cursor, and why' })
-  -- With a bang: the language of the buffer alone.
+  end, { nargs = '?', desc = 'Explain the cursor' })
+  -- With a bang, only the buffer's language.
   command('FimEnable', function(call)
     plugin.switch(true, call.bang and vim.bo.filetype or nil)
-  end, { bang = true, desc = 'Switch completions on' })
+  end, { bang = true, desc = 'Turn suggestions on' })
   command('FimDisable', function(call)
     plugin.switch(false, call.bang and vim.bo.filetype or nil)
-  end, { bang = true, desc = 'Switch completions off' })
+  end, { bang = true, desc = 'Turn suggestions off' })
   command('FimSnooze', function(call)
     plugin.snooze(call.args ~= '' and (tonumber(call.args) or 0) or nil)
-  end, { nargs = '?', desc = 'Switch completions off for some minutes' })
-  command('FimToggle', plugin.toggle, { desc = 'Switch completions off or on' })
-  command('FimStatistics', plugin.statistics, { desc = 'What the server has done since it started' })
-  command('FimRestart', plugin.restart, { desc = 'Start fim-server anew' })
+  end, { nargs = '?', desc = 'Snooze suggestions for some minutes' })
+  command('FimToggle', plugin.toggle, { desc = 'Turn suggestions off or on' })
+  command('FimStatistics', plugin.statistics, { desc = 'Show statistics of the server' })
+  command('FimRestart', plugin.restart, { desc = 'Restart fim-server' })
 end
 
 return M

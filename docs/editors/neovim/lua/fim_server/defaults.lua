@@ -1,4 +1,4 @@
---- What `setup` may be given, and what holds where it is not.
+--- Options of `setup` and their defaults.
 
 local M = {}
 
@@ -7,12 +7,12 @@ M.OPTIONS = {
   --- The server and its arguments.
   cmd = { 'fim-server', 'serve' },
   filetypes = { 'python', 'go', 'java', 'rust', 'json' },
-  --- The server's own settings, see docs/protocol.md: `{ deadlineMs = 800, languages = { json = 'off' } }`.
+  --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
   --- 'ghost': the ghost text of this plug-in. 'builtin': Neovim 0.12's vim.lsp.inline_completion.
-  --- 'menu': no ghost text, the items are in the built-in completion menu.
+  --- 'menu': the built-in completion menu instead of ghost text.
   display = 'ghost',
-  --- Pause after a keystroke before the server is asked. The server has a pause of its own beside this one.
+  --- Pause between a keystroke and the request, besides the server's own.
   debounce_ms = 30,
   --- true: KEYS below; a table: only the keys it names; false: none.
   keymaps = false,

@@ -4,7 +4,7 @@
 ---
 ---     require('fim_server').setup({ keymaps = true })
 ---
---- docs/editors.md says what it does and which options there are, docs/protocol.md what it speaks with the server.
+--- docs/editors.md describes it and its options, docs/protocol.md its messages.
 
 local api, fn, lsp = vim.api, vim.fn, vim.lsp
 local defaults = require('fim_server.defaults')
@@ -17,44 +17,44 @@ local NAME = 'fim_server'
 local INLINE = 'textDocument/inlineCompletion'
 local INVOKED, AUTOMATIC = 1, 2 -- lsp.InlineCompletionTriggerKind
 local QUIET = { [-32800] = true, [-32801] = true, [-32802] = true } -- cancelled, by us or by the server
-local STOP_POLL_MS, STOP_POLLS = 50, 40 -- how long a server may take to end before it is ended
+local STOP_POLL_MS, STOP_POLLS = 50, 40 -- time for a server to end before it is killed
 
 local options = defaults.OPTIONS
 local namespace = api.nvim_create_namespace(NAME)
 local augroup = api.nvim_create_augroup(NAME, {})
 
---- A text offered for one place of one buffer. All columns are bytes from 0.
+--- A suggestion at one place of a buffer. Columns are bytes from 0.
 ---@class fim_server.Suggestion
 ---@field buf integer
 ---@field client_id integer
 ---@field row integer
----@field col integer where the text begins; what has been typed of it stands between there and the cursor
+---@field col integer where the text begins; its typed part is between there and the cursor
 ---@field text string
 ---@field before string the line left of the text
 ---@field after string the line right of the cursor
----@field covered integer how many bytes of `after` the text takes the place of
----@field below integer how many lines there are from the cursor's on
+---@field covered integer how many bytes of `after` the text replaces
+---@field below integer number of lines from the cursor's line on
 ---@field command? lsp.Command
 
---- What is on offer; nil where there is nothing.
+--- The current suggestions; nil if there are none.
 ---@type { items: fim_server.Suggestion[], index: integer, invoked: boolean, last_row: integer }?
 local offer
---- The buffer that has something drawn into it.
+--- The buffer with ghost text.
 ---@type integer?
 local drawn
---- The request under way.
+--- The running request.
 ---@type { client: vim.lsp.Client, id: integer? }?
 local pending
---- The pause before the next one.
+--- Timer of the pause before the next request.
 ---@type uv.uv_timer_t?
 local timer
---- The buffer state that was asked about last: TextChangedI and CursorMovedI tell of the same keystroke.
+--- The buffer state of the last request, since TextChangedI and CursorMovedI report the same keystroke.
 ---@type string?
 local asked
 --- The last fim-server/status.
 local status
 
--- --- where we are ---------------------------------------------------------------------------------------------
+-- --- position ---------------------------------------------------------------------------------------------
 
 ---@return vim.lsp.Client?
 local function client_of(buf)
@@ -75,7 +75,7 @@ local function inserting()
   return vim.startswith(api.nvim_get_mode().mode, 'i')
 end
 
---- What of a suggestion is in the buffer already, left of the cursor. Nil: it belongs here no longer.
+--- The typed part of a suggestion, left of the cursor. Nil: it no longer fits here.
 ---@param s fim_server.Suggestion
 local function typed(s)
   if api.nvim_get_current_buf() ~= s.buf then
@@ -92,7 +92,7 @@ local function typed(s)
   return vim.startswith(s.text, text) and text or nil
 end
 
---- What of a suggestion is still to come. Nil: nothing, or it belongs here no longer.
+--- The rest of a suggestion. Nil: nothing, or it no longer fits here.
 ---@param s fim_server.Suggestion
 local function remaining(s)
   local done = typed(s)
@@ -115,13 +115,13 @@ local function erase()
   drawn = nil
 end
 
---- Draw at a place of the current buffer.
+--- Draw at a position of the current buffer.
 local function mark_at(row, col, mark)
   drawn = api.nvim_get_current_buf()
   api.nvim_buf_set_extmark(drawn, namespace, row, col, mark)
 end
 
---- A remark at the end of the cursor's line; gone at the next keystroke.
+--- Show a hint at the end of the cursor's line until the next keystroke.
 local function hint(text)
   local row = cursor()
   mark_at(row, 0, { virt_text = { { text, 'FimHint' } }, virt_text_pos = 'eol' })
@@ -142,7 +142,7 @@ local function draw(s, rest)
   elseif s.after == '' then
     mark.virt_text = { { texts.expanded(lines[1], column), group } }
   else
-    -- What stays moves to the end of the text, so the line is drawn anew from the cursor on.
+    -- The rest of the line moves behind the text, so draw the line again from the cursor on.
     local chunks = { { texts.expanded(lines[1], column), group } }
     if #lines == 1 then
       chunks[2] = { stays, 'Normal' }
@@ -167,7 +167,7 @@ local function draw(s, rest)
   end
 end
 
---- Draw what is on offer here. False: nothing is.
+--- Draw the current suggestion. False: there is none.
 local function show()
   erase()
   local current = offer and offer.items[offer.index]
@@ -211,11 +211,11 @@ local function forget()
   erase()
 end
 
---- A protocol item as a suggestion for the cursor; nil if it has no place there.
+--- Convert a protocol item to a suggestion at the cursor; nil if it does not fit there.
 ---@return fim_server.Suggestion?
 local function suggestion(item, client, buf, row, col)
   if type(item.insertText) ~= 'string' then
-    return nil -- a snippet, which nobody asked for
+    return nil -- an unrequested snippet
   end
   local line = line_at(buf, row)
   local first, last = col, col
@@ -243,7 +243,7 @@ local function suggestion(item, client, buf, row, col)
   }
 end
 
---- Ask the server about the cursor, and call back with suggestions unless something has happened meanwhile.
+--- Request suggestions at the cursor, and call back unless text or cursor have changed.
 ---@param kind integer
 ---@param on_items fun(items: fim_server.Suggestion[])
 local function request(kind, on_items)
@@ -264,7 +264,7 @@ local function request(kind, on_items)
   pending = this
   local _, id = client:request(INLINE, params, function(err, result)
     if pending ~= this then
-      return -- cancelled, and answered nevertheless
+      return -- cancelled, but answered
     end
     pending = nil
     if err then
@@ -295,7 +295,7 @@ local function ask_automatically()
   end)
 end
 
---- After anything that may have moved the cursor or changed the text.
+--- Update after a possible move of the cursor or change of the text.
 local function update()
   local buf = api.nvim_get_current_buf()
   if options.display ~= 'ghost' or switches.silent(vim.bo[buf].filetype) or not client_of(buf) then
@@ -323,12 +323,12 @@ local function update()
   end, options.debounce_ms)
 end
 
--- --- what a user does -----------------------------------------------------------------------------------------
+-- --- actions -----------------------------------------------------------------------------------------
 
---- Put lines between the cursor's left and what is right of it, and the cursor behind them.
+--- Insert lines at the cursor, and move the cursor behind them.
 local function put(buf, row, col, end_row, end_col, text)
   local lines = vim.split(text, '\n', { plain = true })
-  vim.bo[buf].undolevels = vim.bo[buf].undolevels -- one step of undo of its own
+  vim.bo[buf].undolevels = vim.bo[buf].undolevels -- a separate undo step
   api.nvim_buf_set_text(buf, row, col, end_row, end_col, lines)
   local last = #lines == 1 and col + #lines[1] or #lines[#lines]
   api.nvim_win_set_cursor(0, { row + #lines, last })
@@ -361,7 +361,7 @@ local function take(s, part)
   update()
 end
 
---- Neovim 0.12's own client puts the whole text where it was asked for, even if a part of it has been typed since.
+--- Neovim 0.12's own client inserts the whole text at the requested position, even if a part has been typed.
 local function take_builtin(part)
   return lsp.inline_completion.get({
     on_accept = function(item)
@@ -390,7 +390,7 @@ local function take_builtin(part)
   })
 end
 
---- Accept what is shown, or its next part. False: nothing is shown.
+--- Accept the visible suggestion or its next part. False: none is visible.
 ---@param part? 'all'|'word'|'line'
 function M.accept(part)
   if options.display == 'builtin' then
@@ -411,13 +411,13 @@ function M.accept_line()
   return M.accept('line')
 end
 
---- Whether ghost text of this file's is shown at the cursor.
+--- Return true if this plug-in's ghost text is visible at the cursor.
 function M.visible()
   local current = offer and offer.items[offer.index]
   return current ~= nil and remaining(current) ~= nil
 end
 
---- Show another suggestion, asking the server for alternatives the first time.
+--- Show another suggestion; the first time, request alternatives.
 ---@param step integer
 local function cycle(step)
   if options.display == 'builtin' then
@@ -436,7 +436,7 @@ local function cycle(step)
     if #items == 0 then
       if not shown then
         local last = status and status.last
-        hint(last and last.items == 0 and last.reason or 'nothing to offer here')
+        hint(last and last.items == 0 and last.reason or 'no suggestion here')
       end
       return
     end
@@ -452,7 +452,7 @@ local function cycle(step)
   return true
 end
 
---- The next alternative; where nothing is shown, ask for a suggestion.
+--- Show the next alternative, or request a suggestion if none is visible.
 function M.next()
   return cycle(1)
 end
@@ -461,7 +461,7 @@ function M.previous()
   return cycle(-1)
 end
 
---- Take the suggestion away until the text or the cursor changes. False: there was none.
+--- Dismiss the suggestion until the text or the cursor changes. False: there was none.
 function M.dismiss()
   local was_visible = M.visible()
   cancel()
@@ -470,7 +470,7 @@ function M.dismiss()
   return was_visible
 end
 
---- One word or two for the status line; empty without a server.
+--- Short state for the status line; empty without a server.
 function M.status()
   if #lsp.get_clients({ name = NAME }) == 0 or not status then
     return ''
@@ -483,7 +483,7 @@ function M.status()
     return status.progress and ('fim: loading %d%%'):format(status.progress * 100) or 'fim: loading'
   end
   if status.state == 'ready' and client_of(0) and switches.held_back(vim.bo.filetype, status.model) then
-    return 'fim: only when asked'
+    return 'fim: only on request'
   end
   local last = status.last
   if status.state == 'ready' and last then
@@ -500,7 +500,7 @@ end
 local function execute(command, arguments, on_result)
   local client = client_of(api.nvim_get_current_buf()) or lsp.get_clients({ name = NAME })[1]
   if not client then
-    return vim.notify('fim-server: it does not run for this buffer', vim.log.levels.WARN)
+    return vim.notify('fim-server: no server runs for this buffer', vim.log.levels.WARN)
   end
   local params = { command = 'fim-server.' .. command, arguments = arguments }
   client:request('workspace/executeCommand', params, function(err, result)
@@ -512,8 +512,7 @@ local function execute(command, arguments, on_result)
   end)
 end
 
---- Explain the cursor in a window below. With a text: also whether that text could be put there. In a window without
---- source, a page's for one, the window before it is explained.
+--- Explain the cursor in a window below, and judge a text if given. From a page, explain the window before it.
 ---@param text? string
 function M.explain(text)
   local window
@@ -537,7 +536,7 @@ function M.explain(text)
   end)
 end
 
---- The server's statistics in a window below.
+--- Show the server's statistics in a window below.
 function M.statistics()
   execute('statistics', {}, function(statistics)
     pages.show('fim-server: statistics', pages.statistics(statistics))
@@ -546,7 +545,7 @@ end
 
 M.switch, M.toggle, M.snooze = switches.switch, switches.toggle, switches.snooze
 
---- End the server and start it anew.
+--- Restart the server.
 function M.restart()
   forget()
   local clients = lsp.get_clients({ name = NAME })
@@ -572,7 +571,7 @@ end
 
 -- --- setting up -----------------------------------------------------------------------------------------------
 
---- Do what a key did before it was ours.
+--- Run a key's earlier mapping.
 local function fall_back(map, key)
   local keys = map.rhs or key
   if map.callback then
@@ -607,7 +606,7 @@ local function on_attach(client, buf)
     return lsp.inline_completion.enable(true, { bufnr = buf })
   end
   api.nvim_clear_autocmds({ group = augroup, buffer = buf })
-  -- Within InsertEnter the mode is still the one before, within CompleteDone the menu is still there.
+  -- Within InsertEnter the mode is still the old one, within CompleteDone the menu is still open.
   api.nvim_create_autocmd({ 'InsertEnter', 'CompleteDone' }, {
     group = augroup,
     buffer = buf,
@@ -621,13 +620,13 @@ local function on_attach(client, buf)
   })
   api.nvim_buf_attach(buf, false, {
     on_lines = function(_, _, _, first, last)
-      -- A change elsewhere than where the user types: the text may fit no longer.
+      -- A change elsewhere: the text may no longer fit.
       local current = offer and offer.items[offer.index]
       if current and current.buf == buf and (first < current.row or last > offer.last_row + 1) then
         offer, asked = nil, nil
         vim.schedule(update)
       end
-      return client_of(buf) == nil -- true ends the listening
+      return client_of(buf) == nil -- true ends the subscription
     end,
   })
   update()
@@ -642,11 +641,11 @@ local function capabilities()
   return all
 end
 
---- Start fim-server for the file types it knows.
+--- Start fim-server for its file types.
 ---@param given? fim_server.Options
 function M.setup(given)
   if fn.has('nvim-0.11') == 0 then
-    return vim.notify('fim-server: Neovim 0.11 or newer is needed', vim.log.levels.ERROR)
+    return vim.notify('fim-server: needs Neovim 0.11 or newer', vim.log.levels.ERROR)
   end
   options = vim.tbl_extend('force', defaults.OPTIONS, given or {})
   options.keymaps = options.keymaps == true and defaults.KEYS or options.keymaps or {}
@@ -663,7 +662,7 @@ function M.setup(given)
   end)
   local settings = next(options.settings) and options.settings or nil
   lsp.config(NAME, {
-    cmd = function(dispatchers) -- a list whose program is missing would only be logged
+    cmd = function(dispatchers) -- with a list, a missing program would only be logged
       return lsp.rpc.start(options.cmd, dispatchers)
     end,
     filetypes = options.filetypes,
@@ -674,12 +673,12 @@ function M.setup(given)
       if fn.executable(options.cmd[1]) == 1 then
         on_dir(nil)
       else
-        vim.schedule(function() -- while Neovim starts, it would be drawn over
+        vim.schedule(function() -- during Neovim's start, it would be overdrawn
           vim.notify_once('fim-server: no such program: ' .. options.cmd[1], vim.log.levels.WARN)
         end)
       end
     end,
-    -- One server for all projects, since each one holds a model; it looks for a file's project itself.
+    -- One server for all projects, since each holds a model. The server finds a file's project itself.
     reuse_client = function(client, config)
       return client.name == config.name and not client:is_stopped()
     end,

@@ -4,7 +4,7 @@ local api = vim.api
 
 local M = {}
 
---- A scratch window; q closes it.
+--- Open a scratch window, which q closes.
 function M.show(title, lines)
   local buf = api.nvim_create_buf(false, true)
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
@@ -14,7 +14,7 @@ function M.show(title, lines)
   vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf })
 end
 
---- A text as code on one line.
+--- Return a text as code on one line.
 local function code(text)
   return '`' .. tostring(text):gsub('\n', '\\n') .. '`'
 end
@@ -26,14 +26,14 @@ local function section(lines, title, entries)
   end
 end
 
---- An explanation (docs/protocol.md) as a page.
+--- Return an explanation (docs/protocol.md) as a page.
 function M.explanation(explanation)
   local lines = { ('%s, guarantee %s'):format(explanation.language or '?', explanation.guarantee or '?') }
   if explanation.inside then
     lines[#lines + 1] = 'inside a ' .. explanation.inside
   end
   if explanation.shortest then
-    lines[#lines + 1] = 'shortest text that connects the two sides: ' .. code(explanation.shortest)
+    lines[#lines + 1] = 'shortest text that connects both sides: ' .. code(explanation.shortest)
   end
   local verdict = explanation.verdict
   if verdict then
@@ -45,7 +45,7 @@ function M.explanation(explanation)
   for _, diagnostic in ipairs(explanation.diagnostics or {}) do
     entries[#entries + 1] = '- ' .. (type(diagnostic) == 'table' and diagnostic.message or tostring(diagnostic))
   end
-  section(lines, 'What is broken', entries)
+  section(lines, 'Broken lines', entries)
   entries = {}
   for _, gap in ipairs(explanation.ignored or {}) do
     entries[#entries + 1] = ('- %d from line %d on'):format(gap.count, gap.line + 1)
@@ -59,7 +59,7 @@ function M.explanation(explanation)
   if explanation.likely and #entries > 0 then
     table.insert(may_come, 1, 'most likely ' .. code(explanation.likely) .. '; all of it:')
   end
-  section(lines, 'What may come', may_come)
+  section(lines, 'Allowed next', may_come)
   entries = {}
   for _, open in ipairs(explanation.openLeft or {}) do
     entries[#entries + 1] = ('- %s, line %d: %s'):format(open.name, open.line + 1, code(open.text))
@@ -76,7 +76,7 @@ function M.explanation(explanation)
     local refused = candidate.allowed and '' or ' refused: ' .. reason
     entries[#entries + 1] = ('- %3.0f %% %s%s'):format(candidate.probability * 100, code(candidate.text), refused)
   end
-  section(lines, 'What the model would write', entries)
+  section(lines, 'Next tokens of the model', entries)
   section(lines, 'Grammar of all texts that fit', vim.split(explanation.grammar or '', '\n', { trimempty = true }))
   return lines
 end
@@ -93,7 +93,7 @@ local function flattened(table_, prefix, lines)
   return lines
 end
 
---- Statistics (docs/protocol.md) as a page.
+--- Return statistics (docs/protocol.md) as a page.
 function M.statistics(statistics)
   return flattened(statistics, '', {})
 end

@@ -1,4 +1,4 @@
---- Tells the server where the cursor came to rest, so that it can read the text there before the first key is pressed.
+--- Report the position of a resting cursor, so that the server prefills there before the first key.
 
 local api = vim.api
 

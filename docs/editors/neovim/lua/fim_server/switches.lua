@@ -1,16 +1,16 @@
---- On and off: everything, a language, or everything for some minutes. The server is told by its settings, so that this
---- holds for the completion menu as well, and its model rests.
+--- Turn suggestions on and off, for a language too, or snooze them. The server learns this by its settings, so that it
+--- holds for the completion menu as well.
 
 local lsp = vim.lsp
 
 local M = {}
 
 local MINUTE_MS = 60000
-local MOST_MINUTES = 1440 -- a day: for longer there is FimDisable
+local MOST_MINUTES = 1440 -- a day; use FimDisable for longer
 
 local name, given = '', {}
 local enabled = true
---- What was switched, by file type: 'automatic' or 'off'.
+--- Changed modes by file type: 'automatic' or 'off'.
 ---@type table<string, string>
 local languages = {}
 ---@type uv.uv_timer_t?
@@ -19,7 +19,7 @@ local wakes_at = 0
 --- Called after each change.
 local changed = function() end
 
---- The server's settings: those that `setup` was given, and above them what was switched.
+--- The server's settings: those of `setup`, overridden by changed modes.
 function M.settings()
   local all = vim.deepcopy(given)
   all.enabled = enabled and not timer and given.enabled ~= false
@@ -30,7 +30,7 @@ end
 local function tell()
   local settings = M.settings()
   local section = { ['fim-server'] = settings }
-  lsp.config(name, { init_options = settings, settings = section }) -- for one that is started later
+  lsp.config(name, { init_options = settings, settings = section }) -- for a server started later
   for _, client in ipairs(lsp.get_clients({ name = name })) do
     client.settings = section
     client:notify('workspace/didChangeConfiguration', { settings = section })
@@ -39,26 +39,26 @@ local function tell()
 end
 
 ---@param client_name string
----@param settings table what `setup` was given for the server
+---@param settings table the server's settings of `setup`
 ---@param on_change fun()
 function M.setup(client_name, settings, on_change)
   name, given, changed = client_name, settings, on_change
 end
 
---- Whether nothing is to be offered in buffers of a file type.
+--- Return true if suggestions are off in a file type.
 function M.silent(filetype)
   return not enabled or timer ~= nil or languages[filetype] == 'off'
 end
 
---- Whether a file type is completed only when asked, because the model, of the status, has not learnt its language.
----@param model? { languages?: string[] } without `languages` it has learnt all, or does not say
+--- Return true if a file type gets suggestions on request only, because the status' model was not trained on it.
+---@param model? { languages?: string[] } without `languages`: trained on all, or unknown
 function M.held_back(filetype, model)
   local settings = M.settings()
   local is_learnt = not (model and model.languages) or vim.tbl_contains(model.languages, filetype)
   return not is_learnt and settings.trigger ~= 'manual' and not settings.languages[filetype]
 end
 
---- Minutes until the snooze is over, rounded up; nil: there is none.
+--- Return the minutes until the snooze ends, rounded up; nil without one.
 function M.minutes_left()
   return timer and math.max(1, math.ceil((wakes_at - vim.uv.now()) / MINUTE_MS)) or nil
 end
@@ -71,7 +71,7 @@ local function stop_timer()
   end
 end
 
---- Switch everything, or with a file type that language, on or off. On also ends a snooze.
+--- Turn all suggestions, or those of a file type, on or off. On also ends a snooze.
 ---@param on boolean
 ---@param filetype? string
 function M.switch(on, filetype)
@@ -88,17 +88,17 @@ function M.switch(on, filetype)
   vim.notify(('fim-server: %s%s'):format(on and 'on' or 'off', filetype and ' in ' .. filetype or ''))
 end
 
---- Switch everything off, or on again.
+--- Turn all suggestions off or on.
 function M.toggle()
   M.switch(not enabled or timer ~= nil)
 end
 
---- Offer nothing for some minutes.
----@param minutes? number ten where it is left out
+--- Snooze suggestions for some minutes.
+---@param minutes? number ten by default
 function M.snooze(minutes)
   minutes = minutes or 10
   if minutes <= 0 or minutes > MOST_MINUTES then
-    return vim.notify('fim-server: a number of minutes is wanted, a day at most', vim.log.levels.WARN)
+    return vim.notify('fim-server: enter a number of minutes, a day at most', vim.log.levels.WARN)
   end
   stop_timer()
   vim.uv.update_time()
@@ -108,7 +108,7 @@ function M.snooze(minutes)
     tell()
   end, math.floor(minutes * MINUTE_MS))
   tell()
-  vim.notify(('fim-server: off for %g minutes'):format(minutes))
+  vim.notify(('fim-server: snoozed for %g minutes'):format(minutes))
 end
 
 return M

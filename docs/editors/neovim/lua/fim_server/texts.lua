@@ -1,8 +1,8 @@
---- Texts and values, as the buffer and the protocol have them.
+--- Texts and values of buffers and the protocol.
 
 local M = {}
 
---- A value of the protocol without its nulls, which Neovim 0.12 keeps.
+--- Return a protocol value without nulls, which Neovim 0.12 keeps.
 function M.without_nulls(value)
   if value == vim.NIL then
     return nil
@@ -10,7 +10,7 @@ function M.without_nulls(value)
   return type(value) == 'table' and vim.tbl_map(M.without_nulls, value) or value
 end
 
---- A text as it looks from a screen column on, without tabs, which virtual text does not have.
+--- Return a text from a screen column on with its tabs expanded, for virtual text.
 function M.expanded(text, from)
   local width = vim.bo.tabstop
   while true do
@@ -24,7 +24,7 @@ function M.expanded(text, from)
   end
 end
 
---- How much of a text is accepted at once: all of it, the next word, or up to the end of the line.
+--- Return the part of a text to accept: all of it, the next word, or the rest of the line.
 function M.piece_of(rest, part)
   local pattern = ({
     word = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]],
