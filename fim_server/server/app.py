@@ -19,7 +19,15 @@ from fim_server.server.connection.calling import ListeningClient
 from fim_server.server.connection.client_process import ClientProcesses
 from fim_server.server.connection.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.connection.wire import Bytes, Connection, StandardInput, answer_messages
-from fim_server.server.handlers import commands, completion, configuration, lifecycle
+from fim_server.server.handlers import (
+    commands,
+    configuration,
+    documents,
+    files,
+    initialize,
+    inline_completion,
+    notebooks,
+)
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.logs import configure_logging
 from fim_server.server.messages import ACCEPTED, CURSOR, MOST_OF_NAME
@@ -36,24 +44,24 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     """A server of one client with all handlers registered; ``models``: shared with the process's other servers."""
     server = FimLanguageServer(settings, version, models)
     server.supervisor.reports = ServerReports(server)
-    server.feature(types.INITIALIZE)(lifecycle.on_initialize)
-    server.feature(types.INITIALIZED)(lifecycle.on_initialized)
-    server.feature(types.SHUTDOWN)(lifecycle.on_shutdown)
+    server.feature(types.INITIALIZE)(initialize.on_initialize)
+    server.feature(types.INITIALIZED)(initialize.on_initialized)
+    server.feature(types.SHUTDOWN)(initialize.on_shutdown)
     server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(configuration.on_settings_changed)
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(lifecycle.on_opened)
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(lifecycle.on_changed)
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(lifecycle.on_closed)
-    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(lifecycle.on_saved)
-    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(lifecycle.on_files_changed)
-    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(lifecycle.on_folders_changed)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(lifecycle.on_notebook_opened)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(lifecycle.on_notebook_changed)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(lifecycle.on_notebook_saved)
-    server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(lifecycle.on_notebook_closed)
-    server.feature(CURSOR)(lifecycle.on_cursor)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(documents.on_opened)
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(documents.on_changed)
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(documents.on_closed)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(documents.on_saved)
+    server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)(files.on_files_changed)
+    server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(files.on_folders_changed)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(notebooks.on_notebook_opened)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(notebooks.on_notebook_changed)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(notebooks.on_notebook_saved)
+    server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(notebooks.on_notebook_closed)
+    server.feature(CURSOR)(documents.on_cursor)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(
-        completion.on_inline_completion
+        inline_completion.on_inline_completion
     )
     server.command(ACCEPTED)(commands.on_accepted)
     server.command(commands.EXPLAIN)(commands.on_explain)

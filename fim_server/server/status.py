@@ -32,28 +32,28 @@ SOON_SECONDS = 0.02
 def tell_status(ls: FimLanguageServer) -> None:
     """Send the status as it is now."""
     model = ls.worker.model
-    state = ls.state_told = state_of(ls)
+    state = ls.sent.state = state_of(ls)
     status: dict[str, Any] = {"state": state, "message": message_of(ls, state)}
-    if ls.loading is not None and state == "loading":
-        status["progress"] = ls.loading[1]
+    if ls.model.progress is not None and state == "loading":
+        status["progress"] = ls.model.progress[1]
     if model is not None:
         status["model"] = model_json(model)
-    if ls.offer is not None:
-        status["offer"] = offer_json(*ls.offer)
-    fetching = ls.fetching or ls.downloading
+    if ls.model.better is not None:
+        status["offer"] = offer_json(*ls.model.better)
+    fetching = ls.model.fetching or ls.model.downloading
     if fetching is not None:
         status["fetching"] = {
             "name": fetching.name,
             "message": fetching.message,
             "progress": round(fetching.share, 3),
         }
-    if ls.set_aside:
-        status["setAside"] = sorted(ls.set_aside)
+    if ls.requests.suspended:
+        status["setAside"] = sorted(ls.requests.suspended)
     if unfinished := ls.worker.unfinished.documents:
         status["inPart"] = unfinished
     status["memory"] = memory_json(ls)
-    if ls.last is not None:
-        status["last"] = ls.last
+    if ls.sent.last is not None:
+        status["last"] = ls.sent.last
     ls.protocol.notify(STATUS, escaped_values(status, MOST_SHOWN, URIS))
 
 
@@ -61,7 +61,7 @@ def tell_state_soon(ls: FimLanguageServer) -> None:
     """Send the status in a moment, if the state is another then than was told last."""
 
     def tell() -> None:
-        if state_of(ls) != ls.state_told:
+        if state_of(ls) != ls.sent.state:
             tell_status(ls)
 
     asyncio.get_running_loop().call_later(SOON_SECONDS, tell)
@@ -71,11 +71,11 @@ def state_of(ls: FimLanguageServer) -> str:
     """The state in one word: `off`, `error`, `loading`, `busy` or `ready`."""
     if not ls.settings.enabled:
         return "off"
-    if ls.failure is not None:
+    if ls.model.failure is not None:
         return "error"
     if ls.worker.model is None:
         return "loading"
-    return "busy" if ls.at_work else "ready"
+    return "busy" if ls.requests.waiting else "ready"
 
 
 def message_of(ls: FimLanguageServer, state: str) -> str:
@@ -84,10 +84,10 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
         case "off":
             return "switched off"
         case "error":
-            return ls.failure or ""
+            return ls.model.failure or ""
         case "loading":
-            what = ls.loading[0] if ls.loading is not None else "starting"
-            return what if ls.overdue is None else f"{what}: {ls.overdue}"
+            what = ls.model.progress[0] if ls.model.progress is not None else "starting"
+            return what if ls.model.overdue is None else f"{what}: {ls.model.overdue}"
         case "busy":
             return "completing"
         case _:
@@ -99,11 +99,11 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
                 ready += ", checked: its texts are made to fit, and need not be the model's likeliest"
             if model is not None and not model.format.sees_suffix:
                 ready += ", from left to right: it was not trained to see what follows"
-            if ls.set_aside:
-                ready += f"; set aside until they change: {', '.join(map(name_of, sorted(ls.set_aside)))}"
+            if ls.requests.suspended:
+                ready += f"; set aside until they change: {', '.join(map(name_of, sorted(ls.requests.suspended)))}"
             if unfinished := ls.worker.unfinished.documents:
                 ready += f"; read in part until they change: {', '.join(map(name_of, unfinished))}"
-            return ready if ls.offer is None else f"{ready}; {offer_in_words(*ls.offer)}"
+            return ready if ls.model.better is None else f"{ready}; {offer_in_words(*ls.model.better)}"
 
 
 def name_of(uri: str) -> str:
@@ -156,7 +156,7 @@ def tell_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer,
 
 def tell_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
     """Send the status with what there is to say of an answer."""
-    ls.last = last
+    ls.sent.last = last
     tell_status(ls)
 
 

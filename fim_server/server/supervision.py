@@ -47,8 +47,8 @@ class ServerReports(Reports):
         why = f"its worker did not respond for {SILENT_SECONDS:g} s and was replaced"
         if not thread.left or ls.open_document(uri) is not None:
             why += "; suggestions resume when the file changes"
-            ls.set_aside[uri] = why
-            ls.memory.forget(uri)
+            ls.requests.suspended[uri] = why
+            ls.answers.forget(uri)
         model = "; the worker was using the model, which is loaded again" if thread.model else ""
         ls.log(types.MessageType.Error, f"{uri}: {why}{model}")
 
@@ -65,10 +65,12 @@ class ServerReports(Reports):
     def overdue(self, is_overdue: bool) -> None:
         """Report that the loading of the model makes no progress, or does again."""
         ls = self._ls
-        ls.overdue = f"no progress for {OVERDUE_SECONDS:g} s" if is_overdue else None
-        if ls.overdue is not None:
-            at = ls.loading[0] if ls.loading is not None else "loading the model"
-            ls.log(types.MessageType.Warning, f"{at}: {ls.overdue}; to stop waiting, reload or choose another model")
+        ls.model.overdue = f"no progress for {OVERDUE_SECONDS:g} s" if is_overdue else None
+        if ls.model.overdue is not None:
+            at = ls.model.progress[0] if ls.model.progress is not None else "loading the model"
+            ls.log(
+                types.MessageType.Warning, f"{at}: {ls.model.overdue}; to stop waiting, reload or choose another model"
+            )
         tell_status(ls)
 
     def changed(self) -> None:
@@ -78,8 +80,8 @@ class ServerReports(Reports):
     def ending(self, stuck: int) -> None:
         """Report the end of the server."""
         ls = self._ls
-        ls.failure = f"{stuck} workers do not respond and cannot be stopped: the server exits; restart it"
-        ls.log(types.MessageType.Error, ls.failure)
+        ls.model.failure = f"{stuck} workers do not respond and cannot be stopped: the server exits; restart it"
+        ls.log(types.MessageType.Error, ls.model.failure)
         tell_status(ls)
 
     def failed(self, error: Exception) -> None:

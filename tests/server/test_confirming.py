@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from fim_server.decoding.results import Written
 from fim_server.language import Stop
-from fim_server.server.requests import confirmed
+from fim_server.server.requests.prefetch import confirmed
 from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.job import Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
@@ -90,7 +90,7 @@ async def typed(client: Connected, text: str, version: int = 2) -> list[str]:
 async def test_what_the_model_adds_is_there_at_the_next_key(client: Connected, model: Model) -> None:
     await shown_at_once(client, model)
     model.gate.gate.set()
-    await client.until(lambda: client.server.prefetching is None or len(model.asked) > 1)
+    await client.until(lambda: client.server.requests.prefetch is None or len(model.asked) > 1)
     assert await typed(client, "c") == ["all(first).result"]
 
 
@@ -99,7 +99,7 @@ async def test_what_the_model_would_rather_have_is_seen_by_who_types_it(client: 
     model.texts = ["call(second)"]
     await shown_at_once(client, model)
     model.gate.gate.set()
-    await client.until(lambda: client.server.prefetching is None or len(model.asked) > 1)
+    await client.until(lambda: client.server.requests.prefetch is None or len(model.asked) > 1)
     assert await typed(client, "call(") == ["first)"]  # what is seen stays
     assert await typed(client, "call(s", 3) == ["econd)"]
 
@@ -148,7 +148,7 @@ async def test_the_model_is_left_alone_where_that_is_wanted(client: Connected, m
     assert await client.texts("first") == [LINE]
     await client.until(lambda: not client.server.worker.is_at_work)
     assert not model.asked
-    assert client.server.prefetching is None
+    assert client.server.requests.prefetch is None
 
 
 def test_what_the_model_says_stands_behind_what_is_seen() -> None:

@@ -17,6 +17,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.logs import FORMAT, Escaping
 from fim_server.server.messages import FallbackKinds, inline_items, list_items, model_json
 from fim_server.server.models.loading import fail
+from fim_server.server.state import ModelState
 from fim_server.server.status import tell_status
 from fim_server.text.document import LINE_BREAK, Document, PositionEncoding, Split
 from fim_server.text.hidden import HIDDEN
@@ -110,7 +111,6 @@ def test_a_hostile_name_of_a_model_is_shown_in_part_and_escaped() -> None:
         budget=SimpleNamespace(bytes_for=lambda wanted: None, last=None),
         project=SimpleNamespace(size=0),
         protocol=SimpleNamespace(notify=lambda method, status: told.append(status)),
-        state_told=None,
     )
     tell_status(server)
     (status,) = told
@@ -150,7 +150,7 @@ async def test_messages_and_explanations_are_escaped(tmp_path: Path) -> None:
 def test_a_failure_is_told_escaped_and_in_part() -> None:
     told: list[str] = []
     server: Any = SimpleNamespace(
-        failure=None,
+        model=ModelState(),
         window_log_message=lambda params: told.append(params.message),
         window_show_message=lambda params: told.append(params.message),
     )

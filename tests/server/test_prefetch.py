@@ -17,9 +17,10 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.server import prefetch
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.documents.spellings import Spellings
+from fim_server.server.requests import prompt_prefetch
+from fim_server.server.state import RequestState
 from fim_server.server.usage import Usage
 from fim_server.suggest import pipeline
 from fim_server.suggest.answer_cache import Answer, AnswerCache
@@ -46,18 +47,17 @@ class Asked:
 
     def __init__(self, text: str, **settings: Any) -> None:
         self.settings = ServerSettings(**settings)
-        self.places, self.memory, self.usage = Places(), AnswerCache(), Usage(requests=1)
-        self.prefetching: Any = None
+        self.cursors, self.answers, self.usage = Places(), AnswerCache(), Usage(requests=1)
         self.learnt = None
-        self.fallback = None
-        self.set_aside: dict[str, str] = {}
+        self.client = SimpleNamespace(fallback=None)
+        self.requests = RequestState()
         self.protocol = SimpleNamespace(spellings=Spellings())
         self.supervisor = SimpleNamespace(begin=lambda: None)
-        self.requests: list[tuple[Request, bool]] = []
+        self.prompts: list[tuple[Request, bool]] = []
         self.rests: list[Request] = []
         self.log_once = lambda *said: None
         self.worker = SimpleNamespace(
-            prefetch_prompt=lambda request, pair: self.requests.append((request, pair)),
+            prefetch_prompt=lambda request, pair: self.prompts.append((request, pair)),
             prefetch_at_rest=self.rests.append,
             model=object(),
         )
@@ -78,18 +78,18 @@ class Asked:
         self.document.apply_change(change)
         identifier = types.VersionedTextDocumentIdentifier(uri=URI, version=2)
         server: Any = self
-        prefetch.read_after_change(server, types.DidChangeTextDocumentParams(identifier, [change] * times))
+        prompt_prefetch.read_after_change(server, types.DidChangeTextDocumentParams(identifier, [change] * times))
 
     def rest(self, line: Any, character: Any, uri: str = URI) -> None:
         """Tell that the cursor rests."""
         server: Any = self
-        prefetch.read_at_rest(
+        prompt_prefetch.read_at_rest(
             server, {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
         )
 
     @property
     def cuts(self) -> list[str]:
-        return [request.split.left.rpartition("\n")[2] for request, _ in self.requests]
+        return [request.split.left.rpartition("\n")[2] for request, _ in self.prompts]
 
 
 AT = TEXT.index("sorted")
@@ -108,24 +108,24 @@ def test_what_is_read_is_where_the_edit_ends(start: int, end: int, text: str, le
     asked = Asked(TEXT)
     asked.change(start, end, text)
     assert asked.cuts == [left]
-    ((request, pair),) = asked.requests
+    ((request, pair),) = asked.prompts
     assert request.split.left + request.split.right == asked.document.document.text
     assert not request.invoked
     assert not pair
-    assert asked.places.of(URI) == len(request.split.left)
+    assert asked.cursors.of(URI) == len(request.split.left)
 
 
 def test_nothing_is_read_of_a_document_that_is_set_aside() -> None:
     asked = Asked(TEXT)
-    asked.set_aside[URI] = "its worker was replaced"
+    asked.requests.suspended[URI] = "its worker was replaced"
     asked.change(AT, AT, "x")
-    assert asked.requests == []
+    assert asked.prompts == []
 
 
 def test_a_pair_may_have_the_cursor_between_it() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "()")
-    ((request, pair),) = asked.requests
+    ((request, pair),) = asked.prompts
     assert pair
     moved = between_pair(request)
     assert moved.split.left.endswith("return (")
@@ -147,53 +147,53 @@ def test_a_pair_may_have_the_cursor_between_it() -> None:
 def test_nothing_is_read_where_nothing_would_be_offered(settings: dict[str, Any]) -> None:
     asked = Asked(TEXT, **settings)
     asked.change(AT, AT, "x")
-    assert asked.requests == []
+    assert asked.prompts == []
 
 
 def test_nothing_is_read_after_several_edits_at_once_or_in_a_huge_document() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "x", times=2)
-    assert asked.requests == []
-    huge = Asked("x = 1\n" * (prefetch.MOST_CHARACTERS // 6 + 1))
+    assert asked.prompts == []
+    huge = Asked("x = 1\n" * (prompt_prefetch.MOST_CHARACTERS // 6 + 1))
     huge.change(0, 0, "y")
-    assert huge.requests == []
+    assert huge.prompts == []
 
 
 def test_nothing_is_read_for_an_editor_that_has_never_asked() -> None:
     asked = Asked(TEXT)
     asked.usage.requests = 0
     asked.change(AT, AT, "x")
-    assert asked.requests == []
+    assert asked.prompts == []
 
 
 def test_nothing_is_read_that_is_known_already_or_at_work() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "x")
-    (request, _), *_ = asked.requests
+    (request, _), *_ = asked.prompts
     asked.document.apply_change(types.TextDocumentContentChangeWholeDocument(text=TEXT))
-    asked.memory.add(
+    asked.answers.add(
         Answer(request.key, request.split.left, request.split.right, request.single_line, (), complete=False)
     )
     asked.change(AT, AT, "x")
-    assert len(asked.requests) == 1
-    asked.memory.clear()
+    assert len(asked.prompts) == 1
+    asked.answers.clear()
     asked.document.apply_change(types.TextDocumentContentChangeWholeDocument(text=TEXT))
-    asked.prefetching = SimpleNamespace(request=request)
+    asked.requests.prefetch = SimpleNamespace(request=request)  # type: ignore[assignment]
     asked.change(AT, AT, "x")
-    assert len(asked.requests) == 1
+    assert len(asked.prompts) == 1
 
 
 def test_a_document_that_is_opened_again_is_read_where_somebody_was() -> None:
     asked = Asked(TEXT)
     server: Any = asked
     item = types.TextDocumentItem(uri=URI, language_id="python", version=1, text=TEXT)
-    prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
-    assert asked.requests == []
-    asked.places.note(URI, AT)
-    prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
-    asked.places.note(URI, 10_000)
-    prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
-    assert [len(request.split.left) for request, _ in asked.requests] == [AT, len(TEXT)]
+    prompt_prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    assert asked.prompts == []
+    asked.cursors.note(URI, AT)
+    prompt_prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    asked.cursors.note(URI, 10_000)
+    prompt_prefetch.read_after_opening(server, types.DidOpenTextDocumentParams(item))
+    assert [len(request.split.left) for request, _ in asked.prompts] == [AT, len(TEXT)]
 
 
 def test_where_a_cursor_rests_is_read_though_nobody_has_asked_yet() -> None:
@@ -206,9 +206,9 @@ def test_where_a_cursor_rests_is_read_though_nobody_has_asked_yet() -> None:
     asked.rest(4, 11)
     assert len(asked.rests) == 1, "it rests where it did"
     asked.rest(0, 9)
-    assert asked.places.of(URI) == 9
+    assert asked.cursors.of(URI) == 9
     assert len(asked.rests) == 2
-    assert asked.requests == []
+    assert asked.prompts == []
 
 
 def test_a_cursor_that_rests_where_somebody_types_stops_nothing() -> None:
@@ -222,7 +222,7 @@ def test_a_rest_before_the_model_is_there_is_news_when_it_is() -> None:
     asked = Asked(TEXT)
     asked.worker.model = None
     asked.rest(0, 9)
-    assert (asked.rests, asked.places.of(URI)) == ([], None)
+    assert (asked.rests, asked.cursors.of(URI)) == ([], None)
     asked.worker.model = object()
     asked.rest(0, 9)
     assert len(asked.rests) == 1
@@ -233,7 +233,7 @@ def test_without_a_model_the_session_is_opened_where_a_cursor_rests() -> None:
     asked.change(AT, AT, "x")
     asked.rest(0, 9)
     assert len(asked.rests) == 1
-    assert asked.requests == []
+    assert asked.prompts == []
 
 
 @pytest.mark.parametrize("settings", [{"enabled": False}, {"prefetch": False}, {"trigger": "manual"}])

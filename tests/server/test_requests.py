@@ -113,9 +113,9 @@ async def test_what_is_overtaken_by_what_is_known_leaves_its_thread(client: Conn
     """The newer one asks nothing of the worker, which would have stopped the older one."""
     work["request"] = engine
     client.ask("older")
-    await client.until(lambda: client.server.running)
+    await client.until(lambda: client.server.requests.running)
     known = Answer((URI, "python"), "x = ", "\n", single_line=True, suggestions=(offer("1"),), complete=True)
-    client.server.memory.add(known)
+    client.server.answers.add(known)
     client.server.settings = client.server.settings.having("multiline", "never")
     client.ask("newer", invoked=False)
     assert len((await client.answer("newer"))["result"]["items"]) == 1
@@ -150,7 +150,7 @@ async def test_the_model_is_not_asked_about_a_text_that_has_changed(
     await client.until(gate.begun.is_set)
     if when == "waiting":
         gate.gate.set()
-        await client.until(lambda: not client.server.running)
+        await client.until(lambda: not client.server.requests.running)
     client.change(2, "y = \n")
     gate.gate.set()
     assert (await client.answer("before"))["result"]["items"] == []
@@ -172,7 +172,7 @@ async def test_a_document_that_changed_gets_no_answer_whatever_its_version_says(
     work["request"] = lambda stop: gate()
     client.ask("before")
     await client.until(gate.begun.is_set)
-    job = client.server.running[URI].job
+    job = client.server.requests.running[URI].job
     gate.gate.set()
     assert job.future.result(PATIENCE) is not None
     client.change(version, "y = [1, 2]\n")
@@ -185,7 +185,7 @@ async def test_a_document_that_changed_gets_no_answer_whatever_its_version_says(
 async def test_a_document_that_is_opened_again_is_another(client: Connected, work: dict[str, Any]) -> None:
     work["request"] = engine
     client.ask("of the closed one")
-    await client.until(lambda: client.server.running)
+    await client.until(lambda: client.server.requests.running)
     client.close()
     client.open()
     assert (await client.answer("of the closed one"))["result"]["items"] == []
@@ -268,6 +268,6 @@ def test_a_disk_that_does_not_answer_keeps_nobody_from_being_ready_nor_from_endi
 
     threading.Thread(target=serve, daemon=True).start()
     assert done.wait(PATIENCE / 2)
-    assert server.offer is None
+    assert server.model.better is None
     gate.set()
     assert isinstance(server.worker, CompletionWorker)

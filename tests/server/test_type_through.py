@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from fim_server.language import Stop
-from fim_server.server import type_through
-from fim_server.server.type_through import typed_since
+from fim_server.server.requests import type_through
+from fim_server.server.requests.type_through import typed_since
 from fim_server.server.usage import Usage
 from fim_server.suggest.job import Costs, Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
@@ -72,7 +72,7 @@ async def first_asked(client: Connected, model: Model, written: str) -> None:
     model.written = written
     client.ask("first", invoked=False)
     await client.until(lambda: model.asked)
-    job = client.server.running[URI].job
+    job = client.server.requests.running[URI].job
     await client.until(lambda: job.written() == written)
 
 
@@ -86,13 +86,13 @@ def type_on(client: Connected, text: str, version: int = 2, cancelling: bool = T
 
 async def until_followed(client: Connected, number: str = "first") -> None:
     """Until the newer request waits for what the older one asked for."""
-    await client.until(lambda: client.server.at_work == 1 + (not client.answers(number)))
+    await client.until(lambda: client.server.requests.waiting == 1 + (not client.answers(number)))
 
 
 @pytest.mark.asyncio
 async def test_what_came_before_its_end_was_heard_is_remembered(client: Connected, model: Model) -> None:
     await first_asked(client, model, "")
-    job = client.server.running[URI].job
+    job = client.server.requests.running[URI].job
     model.gate.gate.set()
     job.future.result(20)
     type_on(client, "c")  # all in one go, before anybody has heard of the answer
@@ -104,9 +104,9 @@ async def test_what_came_before_its_end_was_heard_is_remembered(client: Connecte
 async def test_what_comes_of_what_is_left_is_remembered(client: Connected, model: Model) -> None:
     await first_asked(client, model, "call")
     client.cancel("first")
-    await client.until(lambda: URI in client.server.left)
+    await client.until(lambda: URI in client.server.requests.unclaimed)
     model.gate.gate.set()
-    await client.until(lambda: not client.server.left)
+    await client.until(lambda: not client.server.requests.unclaimed)
     type_on(client, "ca", cancelling=False)
     assert await client.texts("ca") == ["ll(first)"]
     assert len(model.asked) == 1
@@ -127,9 +127,9 @@ async def test_what_is_typed_as_it_is_written_is_asked_once(
     assert await client.texts("c") == []  # overtaken
     assert [left for left, _ in model.asked] == ["x = "]
     await client.until(lambda: not client.server.worker.is_at_work)
-    assert client.server.at_work == 0
-    assert not client.server.running
-    assert not client.server.left
+    assert client.server.requests.waiting == 0
+    assert not client.server.requests.running
+    assert not client.server.requests.unclaimed
 
 
 @pytest.mark.asyncio
@@ -155,7 +155,7 @@ async def test_what_is_typed_otherwise_stops_it(client: Connected, model: Model,
     await client.until(lambda: len(model.asked) == 2)
     model.gate.gate.set()
     assert await client.texts("co") == ["st"]
-    assert client.server.at_work == 0
+    assert client.server.requests.waiting == 0
 
 
 @pytest.mark.asyncio
@@ -193,10 +193,10 @@ async def test_what_nobody_follows_ends(client: Connected, model: Model, monkeyp
     monkeypatch.setattr(type_through, "KEPT_SECONDS", 0.05)
     await first_asked(client, model, "call")
     client.cancel("first")
-    await client.until(lambda: URI in client.server.left)
+    await client.until(lambda: URI in client.server.requests.unclaimed)
     assert not model.asked[0][1].is_set()
     await client.until(model.asked[0][1].is_set)
-    assert not client.server.left
+    assert not client.server.requests.unclaimed
 
 
 @pytest.mark.asyncio
@@ -204,7 +204,7 @@ async def test_what_nobody_follows_ends(client: Connected, model: Model, monkeyp
 async def test_what_is_left_ends_with_what_it_was_for(client: Connected, model: Model, end: str) -> None:
     await first_asked(client, model, "call")
     client.cancel("first")
-    await client.until(lambda: URI in client.server.left)
+    await client.until(lambda: URI in client.server.requests.unclaimed)
     match end:
         case "close":
             client.close()

@@ -14,7 +14,7 @@ from fim_server.errors import ModelError, StoppedError
 from fim_server.language import Language, Session, Stop
 from fim_server.models.model import FimModel
 from fim_server.server.app import create_server
-from fim_server.server.handlers.lifecycle import on_changed, on_closed
+from fim_server.server.handlers.documents import on_changed, on_closed
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.loading import load, reload
 from fim_server.server.status import STATUS, tell_status
@@ -257,7 +257,7 @@ async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
     server: FimLanguageServer, disk: Disk
 ) -> None:
     first = asyncio.ensure_future(load(server))
-    await eventually(lambda: server.overdue)
+    await eventually(lambda: server.model.overdue)
     status = status_of(server)
     assert status["state"] == "loading"
     assert status["message"] == "loading the model: no progress for 30 s"
@@ -266,7 +266,7 @@ async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
     await asyncio.wait_for(reload(server), PATIENCE)
     await asyncio.wait_for(first, PATIENCE)  # whoever had it loaded gets their answer
     assert server.worker.model is disk.models[0]
-    await eventually(lambda: not server.overdue)
+    await eventually(lambda: not server.model.overdue)
     assert status_of(server)["state"] == "ready"
     disk.gate.set()
     await eventually(lambda: len(disk.models) == 2)
@@ -278,10 +278,10 @@ async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
 @pytest.mark.asyncio
 async def test_a_model_that_comes_late_is_taken(server: FimLanguageServer, disk: Disk) -> None:
     loading = asyncio.ensure_future(load(server))
-    await eventually(lambda: server.overdue)
+    await eventually(lambda: server.model.overdue)
     disk.gate.set()
     await asyncio.wait_for(loading, PATIENCE)
-    await eventually(lambda: not server.overdue)
+    await eventually(lambda: not server.model.overdue)
     assert status_of(server)["state"] == "ready"
 
 
@@ -351,7 +351,7 @@ async def test_a_first_pass_that_does_not_end_is_given_up(
     monkeypatch.setattr("fim_server.models.load.load_model", lambda *key: next(come))
     await asyncio.wait_for(load(server), PATIENCE)
     status = status_of(server)
-    assert (status["state"], status["message"]) == ("error", server.failure)
+    assert (status["state"], status["message"]) == ("error", server.model.failure)
     assert "its first passes have not ended" in status["message"]
     assert stuck.turn.is_lost
     assert server.worker.given_up == 1

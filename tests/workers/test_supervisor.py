@@ -23,9 +23,11 @@ from fim_server.server import supervision
 from fim_server.server.app import create_server
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.handlers.commands import on_explain
-from fim_server.server.handlers.lifecycle import on_closed
+from fim_server.server.handlers.documents import on_closed
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.requests import Asked, answer, run
+from fim_server.server.requests.answer import answer
+from fim_server.server.requests.request import IncomingRequest
+from fim_server.server.requests.work import run
 from fim_server.server.status import STATUS, tell_status
 from fim_server.suggest.context.sessions import Contexts
 from fim_server.suggest.job import Request, Work, answer_of
@@ -336,7 +338,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     with pytest.raises(StoppedError):
         job.future.result(0)
     assert isinstance(waiting.future.exception(PATIENCE), RuntimeError | None)
-    assert list(server.set_aside) == ["left"] * is_open  # what is closed may be opened again with another text
+    assert list(server.requests.suspended) == ["left"] * is_open  # what is closed may be opened again with another text
     backend.gate.set()
 
 
@@ -362,7 +364,7 @@ async def test_the_document_is_not_asked_about_until_it_changes(
     while not server.supervisor.look():
         pass
     assert job.future.done()
-    assert list(server.set_aside) == ["file:///a%20b.py"]
+    assert list(server.requests.suspended) == ["file:///a%20b.py"]
     assert any("did not respond for 5 s" in str(one) for one in said_by(server))
     status = status_of(server)
     assert status["setAside"] == ["file:///a%20b.py"]
@@ -377,7 +379,7 @@ async def test_no_question_is_asked_about_a_document_that_is_set_aside(
 ) -> None:
     """Each would cost a thread, and three of them the process."""
     monkeypatch.setattr(server, "open_document", document)
-    server.set_aside["a"] = "its worker was replaced"
+    server.requests.suspended["a"] = "its worker was replaced"
     with pytest.raises(JsonRpcInvalidParams) as refusal:
         await on_explain(server, {"uri": "a", "position": {"line": 0, "character": 4}})
     assert "its worker was replaced" in str(refusal.value)
@@ -388,8 +390,8 @@ def document(uri: str) -> OpenDocument:
     return OpenDocument(uri, source="x = \n", encoding=PositionEncoding.UTF16, version=1, language_id="python")
 
 
-def asked(uri: str) -> Asked:
-    return Asked(uri, types.Position(0, 4), False, None, True, 0.0, document(uri), 1)
+def asked(uri: str) -> IncomingRequest:
+    return IncomingRequest(uri, types.Position(0, 4), False, None, True, 0.0, document(uri), 1)
 
 
 @pytest.mark.asyncio
@@ -397,7 +399,7 @@ async def test_a_request_in_its_pause_asks_nothing_once_its_document_is_closed(s
     server.settings = server.settings.having("debounce_ms", 60_000.0)
     answering = asyncio.ensure_future(answer(server, asked("a")))
     await asyncio.sleep(0)
-    assert "a" in server.overtaken
+    assert "a" in server.requests.superseded
     on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
     assert await asyncio.wait_for(answering, PATIENCE) is None
     assert not server.worker._threads
@@ -413,7 +415,7 @@ async def test_a_document_that_is_opened_again_gets_no_answer_for_what_it_was(
     monkeypatch.setattr(server, "settings", plain)
     answering = asyncio.ensure_future(answer(server, asked("a")))
     await asyncio.sleep(0)
-    assert server.running["a"].job.future.result(PATIENCE) is not None  # nobody has taken it yet
+    assert server.requests.running["a"].job.future.result(PATIENCE) is not None  # nobody has taken it yet
     on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
     assert await asyncio.wait_for(answering, PATIENCE) is None
 
@@ -429,7 +431,7 @@ async def test_a_request_whose_thread_was_given_up_is_answered(
 
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     found = await asyncio.wait_for(ask(), PATIENCE)
-    assert found.answer.reason == server.set_aside["a"]
+    assert found.answer.reason == server.requests.suspended["a"]
     assert server.supervisor.task is not None
     await asyncio.wait_for(server.supervisor.task, PATIENCE)  # it ends where there is nothing to look after
     stuck.gate.set()

@@ -1,1 +1,1 @@
-"""Handlers of requests and notifications."""
+"""Handlers of the protocol's requests, notifications and commands: a file for each or for a small family."""

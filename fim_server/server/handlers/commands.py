@@ -46,8 +46,8 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     if document is None:
         raise JsonRpcInvalidParams.of(ValueError(f"{on_one_line(asked)} is not open"))
     owner = ls.protocol.owner_of(uri)
-    if owner in ls.set_aside:
-        raise JsonRpcInvalidParams.of(ValueError(ls.set_aside[owner]))
+    if owner in ls.requests.suspended:
+        raise JsonRpcInvalidParams.of(ValueError(ls.requests.suspended[owner]))
     if len(document.document.text) > ls.settings.max_file_characters:
         raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
     try:
@@ -90,9 +90,7 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
     ls.worker.use(ls.settings)
     if not enabled:
         ls.worker.rest()
-        for at_work in (*ls.running.values(), *ls.left.values(), ls.prefetching):
-            if at_work is not None:
-                at_work.job.cancelled.set()
+        ls.requests.stop_all()
     tell_status(ls)
     return enabled
 

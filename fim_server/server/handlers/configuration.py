@@ -1,4 +1,4 @@
-"""The editor's settings: asked for when it begins, taken whenever they change."""
+"""Handlers of the editor's settings."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from fim_server.server.models.loading import reload
 from fim_server.server.status import tell_status
 from fim_server.suggest.settings import SECTION, own_fields
 
+SETTINGS_SECONDS = 5.0
+"""Longest wait for the editor's settings."""
+
 
 async def ask_for_settings(ls: FimLanguageServer) -> None:
-    """Ask the client for its configuration, where it can be asked."""
+    """Ask the client for its settings, if it can send them."""
     workspace = ls.client_capabilities.workspace
     if workspace is None or not workspace.configuration:
         return
     items = [types.ConfigurationItem(section=SECTION)]
     try:
         answer = await asyncio.wait_for(
-            ls.workspace_configuration_async(types.ConfigurationParams(items=items)), timeout=5
+            ls.workspace_configuration_async(types.ConfigurationParams(items=items)), SETTINGS_SECONDS
         )
     except Exception as error:  # noqa: BLE001  # a client that does not answer, or answers with an error
         ls.log(types.MessageType.Warning, f"the editor did not send its settings ({type(error).__name__})")
@@ -31,7 +34,7 @@ async def ask_for_settings(ls: FimLanguageServer) -> None:
 
 
 async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConfigurationParams) -> None:
-    """Take changed settings: those that were sent, or, where none were, those that the client has."""
+    """Take the settings that were sent; if there are none, ask for them."""
     before = ls.settings
     if params.settings:
         take_settings(ls, params.settings)
@@ -46,22 +49,22 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
 
 
 def take_settings(ls: FimLanguageServer, values: object) -> None:
-    """Put an editor's settings over those it began with, and these over the command line's.
+    """Take an editor's settings: they override its initial ones. The command line decides the model and its device.
 
-    What is wrong with them is logged. Settings of other servers, and what is set already, change nothing, so that what
-    was switched for the moment stays.
+    Invalid settings are logged. Settings of other servers and unchanged settings have no effect, so that a temporary
+    switch (`fim-server.setEnabled`) stays.
     """
     if values is None:
         return
     sent = own_fields(values)
-    merged = ls.initial_settings | (sent or {})
-    settings, problems = ls.started_with.with_client(merged if sent is not None else values)
+    merged = ls.client.initial_settings | (sent or {})
+    settings, problems = ls.client.command_line.with_client(merged if sent is not None else values)
     for problem in problems:
         ls.log_once(types.MessageType.Warning, problem)
-    if sent is None or merged == ls.client_settings:
+    if sent is None or merged == ls.client.settings:
         return
-    ls.client_settings = merged
+    ls.client.settings = merged
     if settings != ls.settings:
-        ls.memory.clear()
+        ls.answers.clear()
     ls.settings = settings
     ls.worker.use(settings)

@@ -38,7 +38,7 @@ class Exhaustion:
             return False
         self.say()
         with suppress(Exception):  # the message to the editor may need more memory than there is
-            self._server.failure = SAID
+            self._server.model.failure = SAID
             self._server.log(types.MessageType.Error, SAID)
             tell_status(self._server)
         self._leave(EXHAUSTED)

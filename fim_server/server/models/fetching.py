@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from fim_server.models.store.catalogue import DEFAULT_NAME, Entry
-from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
+from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.models.loading import amount_in_words, begin_progress, reload
+from fim_server.server.state import Fetching
 from fim_server.server.status import tell_status
 
 if TYPE_CHECKING:
@@ -57,17 +58,17 @@ class Outcome:
 
 async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
     """Get a model and have it serve, where no other is chosen; returns the command's answer."""
-    if ls.fetching is not None:
-        return Outcome(problem=f"{ls.fetching.name} is being fetched already").as_json(entry.name)
-    ls.fetching = Fetching(entry.name)
-    ls.unwanted.clear()
+    if ls.model.fetching is not None:
+        return Outcome(problem=f"{ls.model.fetching.name} is being fetched already").as_json(entry.name)
+    ls.model.fetching = Fetching(entry.name)
+    ls.model.cancelled.clear()
     tell_status(ls)
     ls.log(types.MessageType.Info, f"getting {entry.name}")
     token = await begin_progress(ls, f"{SERVER_NAME}: getting {entry.title}", "getting", cancellable=True)
     try:
         outcome = await run(ls, entry, token)
     finally:
-        ls.fetching = None
+        ls.model.fetching = None
         if token is not None:
             ls.work_done_progress.end(token, types.WorkDoneProgressEnd())
         tell_status(ls)
@@ -77,7 +78,7 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
         ls.log(types.MessageType.Error, f"getting {entry.name}: {outcome.problem}")
     else:
         ls.log(types.MessageType.Info, f"{entry.name} is here")
-        ls.offer = None
+        ls.model.better = None
         if ls.settings.model in (None, DEFAULT_NAME):
             ls.spawn(reload(ls))  # the answer does not wait for it: a cancelled request must not end it half-way
     return outcome.as_json(entry.name)
@@ -88,21 +89,21 @@ def stop_getting(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
 
     pygls does not tell a command that its request is cancelled, and not every editor shows progress.
     """
-    if ls.fetching is None and ls.downloading is not None:
-        name = ls.downloading.name
+    if ls.model.fetching is None and ls.model.downloading is not None:
+        name = ls.model.downloading.name
         ls.worker.leave_loading(f"{name}: the download was cancelled")
         return Outcome(cancelled=True).as_json(name)
-    if ls.fetching is None:
+    if ls.model.fetching is None:
         return Outcome(problem="nothing is being fetched").as_json(entry.name)
-    ls.unwanted.set()
-    return Outcome(cancelled=True).as_json(ls.fetching.name)
+    ls.model.cancelled.set()
+    return Outcome(cancelled=True).as_json(ls.model.fetching.name)
 
 
 async def stop_and_wait(ls: FimLanguageServer) -> None:
     """Cancel what is being fetched, and have its request answered: pygls fails to shut down while a command runs."""
-    ls.unwanted.set()
+    ls.model.cancelled.set()
     for _ in range(round(ENDING_SECONDS / LOOK_SECONDS)):
-        if ls.fetching is None:
+        if ls.model.fetching is None:
             return
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -111,7 +112,7 @@ async def run(ls: FimLanguageServer, entry: Entry, token: str | None) -> Outcome
     """Run the process to its end, or to where somebody cancels it."""
 
     def report(message: str, share: float) -> None:
-        ls.fetching = Fetching(entry.name, message, share)
+        ls.model.fetching = Fetching(entry.name, message, share)
         tell_status(ls)
         if token is not None:
             value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share), cancellable=True)
@@ -121,9 +122,9 @@ async def run(ls: FimLanguageServer, entry: Entry, token: str | None) -> Outcome
         process = await asyncio.create_subprocess_exec(*GET, entry.name, stdin=DEVNULL, stdout=PIPE, stderr=PIPE)
     except OSError as error:
         return Outcome(problem=f"{GET[0]}: {(error.strerror or str(error)).lower()}")
-    ls.fetcher = process
+    ls.model.fetcher = process
     following = asyncio.ensure_future(follow(process, report))
-    unwanted = asyncio.ensure_future(ls.unwanted.wait())
+    unwanted = asyncio.ensure_future(ls.model.cancelled.wait())
     waited: set[Future[Any]] = {following, unwanted}
     if token is not None:
         waited.add(asyncio.wrap_future(ls.work_done_progress.tokens[token]))
@@ -136,7 +137,7 @@ async def run(ls: FimLanguageServer, entry: Entry, token: str | None) -> Outcome
         for one in waited:
             one.cancel()
         await end(process)
-        ls.fetcher = None
+        ls.model.fetcher = None
 
 
 async def follow(process: Process, report: Callable[[str, float], None]) -> Outcome:

@@ -21,7 +21,7 @@ def read_project(ls: FimLanguageServer) -> None:
         return
     if ls.settings.enabled:
         folders = [folder.uri for folder in ls.workspace.folders.values()]
-        if not folders and not ls.folders_changed:
+        if not folders and not ls.index.folders_changed:
             folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.remembers(name, ls.learnt)]
         ls.project.read(folders, {suffix: name for name in languages for suffix in Language.suffixes_of(name)})
@@ -44,6 +44,6 @@ def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | 
             types.MessageType.Warning,
             f"{had:,} MB of memory, {may:,} MB allowed (setting memoryMb): reading files stops until one changes",
         )
-    if abs(resident - ls.resident_told) >= TOLD_BYTES:
-        ls.resident_told = resident
+    if abs(resident - ls.index.reported_bytes) >= TOLD_BYTES:
+        ls.index.reported_bytes = resident
         tell_status(ls)

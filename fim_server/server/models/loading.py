@@ -12,9 +12,10 @@ from fim_server.errors import AwayError, FimServerError
 from fim_server.models.remote.client import SilentError
 from fim_server.models.store.folders import cached_damage, damaged
 from fim_server.models.store.state import State, to_be_got
-from fim_server.server.language_server import SERVER_NAME, Fetching, FimLanguageServer
+from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.messages import MOST_OF_NAME
 from fim_server.server.models.indexing import read_project
+from fim_server.server.state import Fetching
 from fim_server.server.status import offer_in_words, tell_status
 from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.system.process import resident_bytes
@@ -49,9 +50,9 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
     An endpoint that does not answer is waited for. ``looks``: how often it was asked for since, so that people know.
     """
     loop = asyncio.get_running_loop()
-    ls.newer_load.set()
-    newer = ls.newer_load = asyncio.Event()
-    ls.failure, ls.downloading = None, None
+    ls.model.newer_load.set()
+    newer = ls.model.newer_load = asyncio.Event()
+    ls.model.failure, ls.model.downloading = None, None
     name = ls.settings.model or ""
     progress = await begin_progress(ls, f"{SERVER_NAME}: loading", "loading")
 
@@ -72,8 +73,8 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
         if newer.is_set():
             return
         message = on_one_line(message)
-        ls.downloading = downloading
-        ls.loading = (message, share)
+        ls.model.downloading = downloading
+        ls.model.progress = (message, share)
         tell_status(ls)
         if progress is not None:
             value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share))
@@ -110,7 +111,7 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
         )
     finally:
         if not newer.is_set():
-            ls.loading, ls.downloading = None, None
+            ls.model.progress, ls.model.downloading = None, None
             await look_for_offer(ls)
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
@@ -158,14 +159,14 @@ async def unless(event: asyncio.Event, found: asyncio.Future[T]) -> T | None:
 
 async def reload(ls: FimLanguageServer) -> None:
     """Forget everything and load the model again."""
-    ls.memory.clear()
+    ls.answers.clear()
     ls.worker.reload(ls.settings)
     await load(ls)
 
 
 def fail(ls: FimLanguageServer, message: str, quietly: bool = False) -> None:
     """Say once that there is no model; ``quietly``: not on the user's screen."""
-    message = ls.failure = on_one_line(message)
+    message = ls.model.failure = on_one_line(message)
     ls.log(types.MessageType.Error, message)
     if quietly:
         return
@@ -183,13 +184,13 @@ async def look_for_offer(ls: FimLanguageServer) -> None:
     begun = BLOCKING_POOL.begin(("offer", wanted), lambda: to_be_got(wanted))
     try:
         # Not on a thread of the loop's own, for which its end waits.
-        ls.offer = None if begun is None else await asyncio.wait_for(asyncio.wrap_future(begun), OFFER_SECONDS)
+        ls.model.better = None if begun is None else await asyncio.wait_for(asyncio.wrap_future(begun), OFFER_SECONDS)
     except Exception as error:  # noqa: BLE001  # a cache that cannot be read, a broken library: no offer then
-        ls.offer = None
+        ls.model.better = None
         ls.log_once(types.MessageType.Warning, f"the cache of models cannot be read ({type(error).__name__})")
-    if ls.offer is None:
+    if ls.model.better is None:
         return
-    entry, state = ls.offer
+    entry, state = ls.model.better
     damage = cached_damage(entry.name) if state is State.DAMAGED else None
     if damage is None:
         ls.log_once(types.MessageType.Info, offer_in_words(entry, state))

@@ -232,15 +232,15 @@ async def test_every_message_may_spell_a_documents_name_in_its_own_way(
     connected.receive(Wire.note(CHANGE, changed))
     assert text_of(connected, opened) == text_of(connected, other) == "y = \n"
     connected.receive(Wire.note("fim-server/cursor", {"textDocument": {"uri": other}, "position": HERE}))
-    assert server.places.of(opened) == 4
-    server.set_aside[server.protocol.owner_of(opened)] = "it is set aside"
+    assert server.cursors.of(opened) == 4
+    server.requests.suspended[server.protocol.owner_of(opened)] = "it is set aside"
     answer = await run(connected, "why", "explainAt", [{"uri": other, "position": HERE}])
     assert "it is set aside" in answer["error"]["message"]
     connected.ask("inline", uri=other)
     assert (await connected.answer("inline"))["result"]["items"] == []
-    assert server.last is not None
-    assert server.last["uri"] == opened
-    assert server.last["reason"] == "it is set aside"
+    assert server.sent.last is not None
+    assert server.sent.last["uri"] == opened
+    assert server.sent.last["reason"] == "it is set aside"
     connected.open(other)  # once more, as an editor does whose client was restarted
     assert text_of(connected, opened) == "x = \n"
     connected.receive(Wire.note("textDocument/didClose", {"textDocument": {"uri": other}}))

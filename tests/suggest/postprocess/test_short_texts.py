@@ -17,7 +17,7 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.models.turn import Turn
-from fim_server.server.requests import as_shown
+from fim_server.server.requests.known_answers import as_shown
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.context import sessions
 from fim_server.suggest.context.cursor import Place, wants_single_line

@@ -13,7 +13,7 @@ import pytest
 from fim_server.decoding.ending.trimming.indentation import step_of
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.requests import as_shown, look_up
+from fim_server.server.requests.known_answers import as_shown, look_up
 from fim_server.suggest.answer_cache import AnswerCache, Suggestion, rest_of, without_typed
 from fim_server.suggest.job import Request, answer_of
 from fim_server.suggest.postprocess.blocks import is_header, owes_block, with_empty_block, without_unsure_block

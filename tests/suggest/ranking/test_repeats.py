@@ -13,7 +13,7 @@ from fim_server.decoding.ending.trimming.loops import start_of_loop
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.decoding.strategies import alternatives
 from fim_server.language import Language
-from fim_server.server.requests import as_shown
+from fim_server.server.requests.known_answers import as_shown
 from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split

@@ -26,7 +26,7 @@ from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
-from fim_server.server.handlers import lifecycle
+from fim_server.server.handlers import files
 from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.context.sessions import Contexts, Opened
 from fim_server.suggest.job import PromptTokens, Request
@@ -453,7 +453,7 @@ def test_folders_that_are_left_are_forgotten_but_for_what_others_have(project: P
 @pytest_asyncio.fixture
 async def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connected]:
     (tmp_path / "report.py").write_text(ELSEWHERE)
-    monkeypatch.setattr(lifecycle, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(files, "READ_SECONDS", 0.05)
     connected = Connected()
     folders = [{"uri": tmp_path.as_uri(), "name": "project"}]
     able = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}, "workspaceFolders": True}}

@@ -59,12 +59,12 @@ class Connected:
         async def load(ls: object) -> None:
             pass
 
-        monkeypatch.setattr("fim_server.server.handlers.lifecycle.load", load)
-        monkeypatch.setattr("fim_server.server.requests.tell_answered", lambda *arguments: None)
+        monkeypatch.setattr("fim_server.server.handlers.initialize.load", load)
+        monkeypatch.setattr("fim_server.server.requests.answer.tell_answered", lambda *arguments: None)
         told = {"processId": None, "rootUri": None, "capabilities": {}, **parameters}
         self.send(Wire.request("initialize", "initialize", told))
         await self.answer("initialize")
-        self.server.fallback = None
+        self.server.client.fallback = None
         self.open()
 
     def open(self, uri: str = URI) -> None:

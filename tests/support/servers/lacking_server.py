@@ -15,7 +15,7 @@ from typing import Any
 from fim_server.__main__ import run
 from fim_server.errors import ModelError
 from fim_server.models import load
-from fim_server.server.handlers import lifecycle
+from fim_server.server.handlers import initialize
 from fim_server.server.language_server import FimLanguageServer
 
 
@@ -48,6 +48,6 @@ if __name__ == "__main__":
     if what == "words":
         FimLanguageServer.log = want_memory  # type: ignore[method-assign,assignment]
     if what == "threads":
-        lifecycle.take_settings = lack_threads  # type: ignore[attr-defined,assignment]
+        initialize.take_settings = lack_threads  # type: ignore[attr-defined,assignment]
     sys.argv[1:2] = ["serve"]
     sys.exit(run())

@@ -1,8 +1,8 @@
-"""Going on with what the model is writing while somebody types that very text.
+"""Typing along with a suggestion while the model writes it.
 
-Each key asks anew. What was typed since the request before is often what is being written for that: then it goes on,
-and what comes of it, less what was typed, answers the newer request. Begun again at each key, a model that takes longer
-than the keys are apart would never come to an end.
+Each key sends a new request. If the text typed since the previous request begins the text that the model writes for it,
+that work goes on. Its result, less what was typed, answers the newer request. Started anew at each key, a model slower
+than the keys would never finish.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ import time
 from typing import TYPE_CHECKING
 
 from fim_server.language.texts import is_word
-from fim_server.server.language_server import UnderWay
+from fim_server.server.requests.known_answers import remember
+from fim_server.server.state import UnderWay
 from fim_server.suggest.context.cursor import MOST_CLOSERS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from fim_server.server.language_server import FimLanguageServer
-    from fim_server.suggest.answer_cache import Answer
     from fim_server.suggest.job import Request, Work
 
 KEPT_SECONDS = 0.5
-"""How long work goes on that nobody waits for: the next request comes a moment after the key that ended the last."""
+"""Time that unclaimed work goes on: the next request comes a moment after the key that ended the last."""
 
 LOOK_SECONDS = 0.01
-"""Between two looks whether what is written is still what is typed."""
+"""Time between two comparisons of the written text with the typed one."""
 
 
 def typed_since(before: Request, request: Request) -> str | None:
-    """What was typed at the cursor of an earlier request; None where that does not lead to the later one.
+    """Return the text typed at the cursor of an earlier request; None if that does not lead to the later one.
 
-    An editor may have closed brackets right of the cursor, or somebody have typed over such a closer.
+    The editor may have closed brackets right of the cursor, or the user may have typed over such a closer.
     """
     if before.invoked or request.invoked or request.word_ends or before.word_ends:
         return None
@@ -47,25 +47,25 @@ def typed_since(before: Request, request: Request) -> str | None:
 
 
 def agrees(under_way: UnderWay, typed: str) -> bool:
-    """Whether what was typed may be what is being written, as far as it is written."""
+    """Return whether the typed text may be the written one, as far as that is written."""
     written = under_way.job.written()
     return written.startswith(typed) or typed.startswith(written)
 
 
 def may_go_on(under_way: UnderWay, text: str) -> bool:
-    """Whether a document's new text, whose cursor is not known, may come of typing what is being written."""
+    """Return whether a document's new text, with an unknown cursor, may come from typing the written text."""
     split = under_way.request.split
     if under_way.request.invoked or not (text.startswith(split.left) and text.endswith(split.right)):
         return False
     typed = text[len(split.left) : len(text) - len(split.right)]
-    # The last of two characters may be the closer that an editor has put right of the cursor.
+    # The last of two characters may be a closer that the editor has put right of the cursor.
     return agrees(under_way, typed) or (not is_word(typed[-1:]) and agrees(under_way, typed[:-1]))
 
 
 def leader_of(ls: FimLanguageServer, request: Request) -> UnderWay | None:
-    """What is being written that a request may follow."""
-    for known in (ls.running.get(request.uri), ls.left.get(request.uri)):
-        if known is not None and not known.job.cancelled.is_set():
+    """Return the work that a request may follow."""
+    for known in ls.requests.of(request.uri):
+        if not known.job.cancelled.is_set():
             typed = typed_since(known.request, request)
             if typed and agrees(known, typed):
                 return known
@@ -73,74 +73,59 @@ def leader_of(ls: FimLanguageServer, request: Request) -> UnderWay | None:
 
 
 def leave(ls: FimLanguageServer, under_way: UnderWay) -> None:
-    """Nobody waits for something any more: it goes on for a moment, if it may be followed.
-
-    What comes of it, or has come of it already, is remembered.
-    """
+    """Make the work of a cancelled request unclaimed; it goes on for a moment if a request may follow it."""
     uri, job = under_way.request.uri, under_way.job
-    known = ls.running.get(uri)
+    known = ls.requests.running.get(uri)
     if known is not None and known is not under_way and known.job is job:
         return  # a newer request follows it already
     if under_way.request.invoked:
         job.cancelled.set()
         return
-    end_left(ls, uri)
-    ls.left[uri] = under_way
+    ls.requests.stop_unclaimed(uri)
+    ls.requests.unclaimed[uri] = under_way
     ls.spawn(keep(ls, under_way))
 
 
 async def keep(ls: FimLanguageServer, under_way: UnderWay) -> None:
-    """Remember what comes of something that was left, soon, unless it is followed."""
+    """Cache the result of unclaimed work, or stop the work, unless a request follows it before."""
+    unclaimed, uri = ls.requests.unclaimed, under_way.request.uri
     future, ends = under_way.job.future, time.monotonic() + KEPT_SECONDS
-    while ls.left.get(under_way.request.uri) is under_way:
+    while unclaimed.get(uri) is under_way:
         if future.done():
-            del ls.left[under_way.request.uri]
+            del unclaimed[uri]
             if (work := work_of(future)) is not None:
                 remember(ls, under_way.request, work.answer)
         elif time.monotonic() >= ends:
-            end_left(ls, under_way.request.uri)
+            ls.requests.stop_unclaimed(uri)
         else:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
-    """Keep an answer for what is typed next, if it will still hold and the settings are what they were."""
-    if found.lasting and request.settings == ls.settings:
-        ls.memory.add(found)
-
-
 def work_of(future: Future[Work | None]) -> Work | None:
-    """What has come of some work that is done; None where nothing has."""
+    """Return the result of finished work; None if it has none."""
     return None if future.cancelled() or future.exception() is not None else future.result()
 
 
-def end_left(ls: FimLanguageServer, uri: str) -> None:
-    """Stop what goes on for a document though nobody waits for it."""
-    left = ls.left.pop(uri, None)
-    if left is not None:
-        left.job.cancelled.set()
-
-
 async def follow(
-    ls: FimLanguageServer, request: Request, leader: UnderWay, overtaken: asyncio.Event
+    ls: FimLanguageServer, request: Request, leader: UnderWay, superseded: asyncio.Event
 ) -> tuple[Work | None, float]:
-    """Wait for what is being written as long as it is what is typed; returns what came of it, and the milliseconds.
+    """Wait for work while it writes what is typed; return its result, and the milliseconds.
 
-    ``overtaken``: set by a newer request, which follows itself, or has stopped it.
+    ``superseded``: set by a newer request, which follows the work itself, or has stopped it.
     """
-    left = ls.left.get(request.uri)
-    if left is not None and left.job is leader.job:
-        del ls.left[request.uri]
-    mine = ls.running[request.uri] = UnderWay(leader.request, leader.job)
+    unclaimed = ls.requests.unclaimed.get(request.uri)
+    if unclaimed is not None and unclaimed.job is leader.job:
+        del ls.requests.unclaimed[request.uri]
+    mine = ls.requests.running[request.uri] = UnderWay(leader.request, leader.job)
     typed = typed_since(leader.request, request) or ""
     if request.single_line and not leader.request.single_line:
         leader.job.end_line(len(typed))
     coming = asyncio.wrap_future(leader.job.future)
-    coming.add_done_callback(lambda done: done.cancelled() or done.exception())  # others may wait for it, or nobody
+    coming.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may be awaited no more
     started = time.perf_counter()
-    ls.at_work += 1
+    ls.requests.waiting += 1
     try:
-        while not leader.job.future.done() and not overtaken.is_set():
+        while not leader.job.future.done() and not superseded.is_set():
             if not agrees(leader, typed):
                 leader.job.cancelled.set()
                 return None, 1000 * (time.perf_counter() - started)
@@ -149,8 +134,8 @@ async def follow(
         leave(ls, mine)
         raise
     finally:
-        ls.at_work -= 1
-        if ls.running.get(request.uri) is mine:
-            del ls.running[request.uri]
+        ls.requests.waiting -= 1
+        if ls.requests.running.get(request.uri) is mine:
+            del ls.requests.running[request.uri]
     waited = 1000 * (time.perf_counter() - started)
     return (work_of(leader.job.future) if leader.job.future.done() else None), waited

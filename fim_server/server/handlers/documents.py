@@ -1,0 +1,65 @@
+"""Handlers of documents that are opened, changed, saved and closed, and of resting cursors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+
+from fim_server.server.documents.notebooks import text_of
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.models.indexing import read_project
+from fim_server.server.requests.prompt_prefetch import read_after_change, read_after_opening, read_at_rest
+from fim_server.server.requests.type_through import may_go_on
+
+
+def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
+    """Prefetch the prompt at the cursor's last place, if the document was open before."""
+    ls.project.opened(ls.protocol.owner_of(params.text_document.uri))
+    read_after_opening(ls, params)
+
+
+def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
+    """Stop work for the old text, and prefetch the prompt at the change."""
+    stop_outdated(ls, params.text_document.uri)
+    read_after_change(ls, params)
+
+
+def on_saved(ls: FimLanguageServer, params: types.DidSaveTextDocumentParams) -> None:
+    """Read the files that changed on the disk."""
+    read_project(ls)
+
+
+def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
+    """Forget a document: if it is opened again, it is another one, whatever its version."""
+    for uri in ls.protocol.closed_with(params.text_document.uri):
+        forget(ls, uri)
+
+
+def on_cursor(ls: FimLanguageServer, params: Any) -> None:
+    """Prefetch the prompt at a resting cursor."""
+    read_at_rest(ls, params)
+
+
+def stop_outdated(ls: FimLanguageServer, uri: str) -> None:
+    """Stop a changed document's work, unless the change may be typing along; for a cell, its notebook's work."""
+    owner, document = ls.protocol.owner_of(uri), ls.open_document(uri)
+    ls.requests.suspended.pop(owner, None)
+    ls.worker.unfinished.changed(owner)
+    under_way = ls.requests.of(owner)
+    text = None if document is None or not under_way else text_of(document)
+    for work in under_way:
+        if text is None or not may_go_on(work, text):
+            work.job.cancelled.set()
+
+
+def forget(ls: FimLanguageServer, uri: str) -> None:
+    """Forget a closed document."""
+    superseded = ls.requests.superseded.get(uri)
+    if superseded is not None:
+        superseded.set()
+    ls.worker.forget(uri)
+    ls.project.forget(uri)
+    ls.answers.forget(uri)
+    ls.requests.suspended.pop(uri, None)
+    ls.worker.unfinished.changed(uri)

@@ -1,0 +1,138 @@
+"""Requests for completions as they arrive, and as the worker gets them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from fim_server.errors import DocumentError, LanguageError
+from fim_server.language import Language
+from fim_server.language.texts import is_word
+from fim_server.server.documents.notebooks import Cut, cut_of
+from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.suggest.context.cursor import Place, silent, wants_single_line
+from fim_server.suggest.job import LANGUAGES, Request
+from fim_server.suggest.postprocess.blocks import owes_block
+from fim_server.suggest.settings import ServerSettings
+from fim_server.text.document import LINE_BREAK
+from fim_server.text.notebook import Notebook
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingRequest:
+    """Request for completions, with the document as it was when the request arrived.
+
+    Attributes:
+        takes_lines: Whether the client can insert several lines.
+        arrived: Time by ``time.perf_counter``.
+    """
+
+    uri: str
+    position: types.Position
+    invoked: bool
+    selected: types.SelectedCompletionInfo | None
+    takes_lines: bool
+    arrived: float
+    document: OpenDocument | None
+    version: int | None
+
+    @property
+    def notebook(self) -> Notebook | None:
+        """Notebook of the cell when the request arrived."""
+        return None if self.document is None else self.document.notebook
+
+    @property
+    def owner(self) -> str:
+        """Document that holds the program: for a cell, its notebook."""
+        return self.uri if self.notebook is None else self.notebook.uri
+
+    def is_current(self, ls: FimLanguageServer) -> bool:
+        """Return whether the document is unchanged and completions are on.
+
+        Versions alone are not enough: some clients count them backwards, or not at all.
+        """
+        current, then = ls.open_document(self.uri), self.document
+        if current is None or then is None or not ls.settings.enabled:
+            return False
+        unchanged = current.source == then.source and current.notebook == self.notebook
+        return unchanged and current.version == self.version
+
+
+def receive(
+    ls: FimLanguageServer,
+    params: types.InlineCompletionParams | types.CompletionParams,
+    invoked: bool,
+    selected: types.SelectedCompletionInfo | None,
+    takes_lines: bool,
+) -> IncomingRequest:
+    """Return a request with its document."""
+    arrival = ls.protocol.arrival_of(params)
+    document = arrival.document
+    if document is not None and selected is not None:
+        selected = types.SelectedCompletionInfo(document.clamped_range(selected.range), selected.text)
+    return IncomingRequest(
+        uri=params.text_document.uri,
+        position=params.position if document is None else document.clamped(params.position),
+        invoked=invoked,
+        selected=selected,
+        takes_lines=takes_lines,
+        arrived=arrival.at,
+        document=document,
+        version=arrival.version,
+    )
+
+
+def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request | str:
+    """Return the worker's request, or the reason for having none."""
+    document = incoming.document
+    if document is None:
+        return "the document is not open"
+    if incoming.owner in ls.requests.suspended:
+        return ls.requests.suspended[incoming.owner]
+    if size_of(document) > ls.settings.max_file_characters:
+        size = f"more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
+        ls.log_once(types.MessageType.Info, f"{incoming.uri}: {size}: no completions")
+        return f"the document has {size}"
+    text, selected = document.document, incoming.selected
+    try:
+        name, language = language_of(document)
+        problem = silent(language, incoming.invoked, ls.settings, ls.learnt)
+        if problem is not None:
+            return problem
+        if selected is None:
+            offset = document.offset_of(incoming.position)
+        else:
+            # Complete as if the selected entry were accepted.
+            start, end = document.offsets_of(selected.range)
+            chosen = LINE_BREAK.sub("\n", selected.text)
+            text = text.replace(start, end, chosen)
+            offset = start + len(chosen)
+        cut = cut_of(document, text.split(offset, Language.keeps_returns(language)))
+    except (DocumentError, LanguageError) as error:
+        return str(error)
+    if isinstance(cut, str):
+        return cut
+    word_ends = selected is not None and is_word(cut.split.left[-1:])
+    single_line = is_single_line(cut, language, ls.settings, incoming.takes_lines)
+    return Request(cut.uri, cut.split, name, cut.path, incoming.invoked, single_line, ls.settings, word_ends, cut.cell)
+
+
+def size_of(document: OpenDocument) -> int:
+    """Return the number of characters of a document; for a cell, of its notebook."""
+    notebook = document.notebook
+    return len(document.document.text) if notebook is None else notebook.characters
+
+
+def language_of(document: OpenDocument) -> tuple[str, str]:
+    """Return the editor's name of a document's language, and ours. Raises LanguageError."""
+    name = document.language_id or ""
+    return name, name if name in LANGUAGES else Language.name_for_path(document.path or "")
+
+
+def is_single_line(cut: Cut, language: str, settings: ServerSettings, takes_lines: bool) -> bool:
+    """Return whether only one line is wanted at a cursor. ``takes_lines``: the client can insert several."""
+    if cut.one_line or not takes_lines:
+        return True
+    return wants_single_line(Place.of(cut.split), settings, owes_block(cut.split, language))
