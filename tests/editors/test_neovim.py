@@ -389,7 +389,7 @@ def test_explanation_statistics_and_switching_off(start: Start) -> None:
     neovim = start("f()\n", ["f(left)\n"])
     neovim.type("f(")
     neovim.command("FimExplain ]")
-    neovim.until_shown("shortest text that connects the two sides: `x`")
+    neovim.until_shown("shortest text that connects both sides: `x`")
     neovim.until_shown('most likely `")"`; all of it:')
     assert "the text is refused at byte 1" in neovim.text
     neovim.command("wincmd o")
