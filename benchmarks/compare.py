@@ -27,7 +27,7 @@ LEAST_PAIRS = 5
 sixteen times."""
 
 SETTINGS_OF_A_RUN = frozenset({"machine", "libraries", "versions", "command", "contexts with f-strings"})
-"""What may differ between runs that are compared: the machine's load is part of its name."""
+"""Settings that may differ between compared runs: the machine's load is part of its name."""
 
 
 @dataclass(frozen=True)
@@ -197,14 +197,14 @@ HEADER = ("row", "before", "after", "", "ratio", "least", "most", "")
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of all figures.
+    """Comparison of all figures.
 
     Attributes:
-        runs: Of each side.
-        figure: What was compared of rows with several figures.
-        rows: Those that every run has.
+        runs: Number of runs of each side.
+        figure: Figure that is compared of rows with several.
+        rows: Rows that every run has.
         missing: Names of rows that some run lacks.
-        settings: What is not the same in all runs' settings, in words.
+        settings: Settings that differ between runs, in words.
     """
 
     runs: int
@@ -218,7 +218,7 @@ class Comparison:
         return asdict(self) | {"geometric_mean": self.geometric_mean()}
 
     def geometric_mean(self) -> float | None:
-        """Of the ratios of all rows that are times."""
+        """Geometric mean of the ratios of all rows that are times."""
         ratios = [row.ratio for row in self.rows if row.ratio and row.unit in ("s", "ms", "µs")]
         return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
 
@@ -271,7 +271,7 @@ def compare(options: CompareOptions) -> Comparison:
 
 
 def differences(settings: Sequence[Mapping[str, str]]) -> list[str]:
-    """What of the work was not the same in all runs, which makes their figures hard to compare."""
+    """Return the settings of the work that differ between runs and make their figures hard to compare."""
     names = dict.fromkeys(name for setting in settings for name in setting if name not in SETTINGS_OF_A_RUN)
     values = {name: list(dict.fromkeys(setting.get(name, "(none)") for setting in settings)) for name in names}
     return [f"{name}: {' / '.join(each)}" for name, each in values.items() if len(each) > 1]

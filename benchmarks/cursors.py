@@ -20,14 +20,14 @@ CHARACTERS_PER_TOKEN = 12
 
 @dataclass(frozen=True)
 class Choice:
-    """How cursors are chosen.
+    """Choice of cursors.
 
     Attributes:
-        folder: Where the files are; None for a language's default ones.
-        files: How many.
-        cursors: In each of them.
-        steps: Tokens of a middle at most, or a few more.
-        seed: Decides all that is left open.
+        folder: Folder of the files; None for a language's default ones.
+        files: Number of files.
+        cursors: Number of cursors in each file.
+        steps: Most tokens of a middle, or a few more.
+        seed: Seed of all random choices.
     """
 
     folder: Path | None

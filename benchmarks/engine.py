@@ -154,11 +154,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: EngineOptions) -> int:
-    """Measure, and print a table or JSON; returns the exit status.
+    """Measure, print a table or JSON, and return the exit status.
 
     Raises:
-        BenchError: The vocabulary given cannot be read, there is no library to measure on, a plot cannot be written, or
-            no family has the name asked for; or an option is given that is for families alone.
+        BenchError: The vocabulary cannot be read, there is no library to measure on, a plot cannot be written, no
+            family has the name, or an option is for families alone.
     """
     if options.families:
         return family_table.run(options.of_families())
@@ -206,7 +206,7 @@ def row(what: str, unit: str, values: Sequence[float], *, position: str = "", go
 
 @dataclass
 class Report:
-    """What was measured, on what, and what the engine said meanwhile."""
+    """Report: settings, figures, and wrong verdicts of the engine."""
 
     setting: dict[str, str]
     rows: list[Row] = field(default_factory=list)

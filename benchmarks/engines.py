@@ -1,4 +1,4 @@
-"""What the benchmarks of the masks in other engines share: servers, requests at once, and how answers are judged.
+"""Shared parts of the benchmarks of masks in other engines: servers, simultaneous requests, verdicts on answers.
 
 Servers are started from an environment that has the engine and this package (docs/engines.md).
 """
@@ -65,7 +65,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of it; ``reason`` is `stop` where the text ended by itself."""
+    """Answer to a request; ``reason`` is `stop` where the text ended by itself."""
 
     tokens: list[int] = field(repr=False)
     text: str
@@ -164,11 +164,11 @@ class EngineBench(ABC):
             raise BenchError(f"{len(self.holes)} holes for {options.requests} requests")
         self.failures: list[str] = []
         self.free: list[Answer] = []
-        """What the rows are without the plug-in."""
+        """Rows without the plug-in."""
 
     @abstractmethod
     def steps(self) -> Mapping[str, Callable[[], None]]:
-        """What is done, by the names that `--only` knows."""
+        """Parts of the benchmark, by the names that `--only` knows."""
 
     def request(self, number: int, masked: bool, **keys: Any) -> Request:
         """A request of one of the holes."""
@@ -235,7 +235,7 @@ class EngineBench(ABC):
         print(f"  {what}: {count} tokens in {seconds:.1f} s, {count / seconds:.0f} tokens/s", flush=True)
 
     def run_without(self, server: Server) -> None:
-        """What rows are that are not masked, and whether they are the same a second time."""
+        """Judge the rows without masks, and whether they are the same a second time."""
         requests = self.all(masked=False)
         server.answers(requests, 4)
         self.free, seconds = server.answers(requests, self.options.tokens)

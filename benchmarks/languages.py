@@ -1,8 +1,8 @@
 """``./dev bench languages``: every language beside the others, on files of its own, in one table.
 
-Cursors are drawn in whole files; at each, a session is opened, keys are typed, the true middle is checked and masked
-token by token, and a plan is asked for. Then one line elsewhere is broken, and the file opened as an editor would have
-it. What it prints is for people and judged by no test.
+Cursors are drawn in whole files. At each, a session is opened, keys are typed, the true middle is checked and masked
+token by token, and a plan is made. Then a line elsewhere is broken, and the file is opened as in an editor. No test
+judges the figures.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def run(options: LanguagesOptions) -> int:
 
 @dataclass
 class Found:
-    """What was measured of one language; times in seconds, opening for :data:`CHARACTERS` characters."""
+    """Figures of one language; times in seconds, opening for :data:`CHARACTERS` characters."""
 
     name: str
     load: float = 0.0
@@ -144,7 +144,7 @@ class Found:
 
 @dataclass
 class Report:
-    """What was measured, on what."""
+    """Report: settings and figures."""
 
     setting: dict[str, str]
     languages: list[Found] = field(default_factory=list)
@@ -172,7 +172,7 @@ class Report:
 
 
 def figures(found: Found) -> Iterator[tuple[str, str]]:
-    """What a language's column says, row by row."""
+    """Return a language's column, row by row."""
 
     def spread(values: Sequence[float], scale: float, *shares: float) -> str:
         return " / ".join(shown(None if value is None else value * scale) for value in percentiles(values, *shares))
@@ -277,7 +277,7 @@ def chosen(language: Language, files: Files, options: LanguagesOptions) -> Itera
 
 @dataclass
 class Trial:
-    """What is measured at one cursor."""
+    """Measurements at one cursor."""
 
     found: Found
     language: Language

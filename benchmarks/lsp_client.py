@@ -1,8 +1,8 @@
-"""The editor's end of the Language Server Protocol, with a server process of its own at the other.
+"""Editor's end of the Language Server Protocol, with a server process at the other end.
 
-pygls reads and writes the messages. What is in them stays plain JSON data, as an editor has it, and times are taken at
-the pipes, so that what pygls does at this end is not measured as the server's: a request was sent when it was written,
-and answered when its answer was read.
+pygls reads and writes the messages. Their content stays plain JSON data, as in an editor. Times are taken at the pipes:
+a request counts from the moment it is written to the moment its answer is read. So pygls' work at this end is not
+measured.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Asked:
     cancelled: float | None = None
     """When its cancellation was sent."""
     last: dict[str, Any] | None = None
-    """What the server's status said of it."""
+    """The server's status after the request."""
 
 
 def plain_converter() -> Any:
@@ -134,7 +134,7 @@ class Client:
         self.started = started
         self.status: dict[str, Any] = {}
         self.errors_logged: list[str] = []
-        """What the server has told its editor's log as errors."""
+        """Errors in the server's log."""
         self._errors = errors
         self._waiting: dict[int, Asked] = {}
         self._numbers = 0

@@ -1,8 +1,8 @@
-"""``./dev bench masks``: what token masks take along real files, with a large vocabulary and beside peers.
+"""``./dev bench masks``: times of token masks along real files, with a large vocabulary and beside peers.
 
-Files are replayed token by token at cursors that a seed chooses: left and right of a cursor are given, and before each
-token of the true middle the whole mask is computed. The mask must allow that token, and an end token after the last;
-so every figure stands on answers that are right at least there. What it prints is for people and judged by no test.
+Files are replayed token by token at cursors that a seed chooses. The texts left and right of a cursor are given, and
+the whole mask is computed before each token of the true middle. It must allow that token, and an end token after the
+last one, so every figure stands on right answers. No test judges the figures.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Subject:
     others: list[Cursor]
     """Cursors in other files, or none."""
     cpu_time: bool = False
-    """True if single masks and commits are told in time of the processor."""
+    """True if times of single masks and commits are processor times."""
 
     @cached_property
     def words(self) -> NDArray[np.uint32]:
@@ -389,7 +389,7 @@ def replayed_masks(subject: Subject, right: bool) -> Iterator[bytes]:
 
 
 def cache_facts(subject: Subject, with_right: str) -> Iterator[Fact]:
-    """What one pass over all cursors leaves in the caches; what they hold need not be whole masks."""
+    """State of the caches after one pass over all cursors; they need not hold whole masks."""
     found = masks.statistics(subject.language, subject.vocabulary)
     note = f"{found['hits']:,} hits, {found['misses']:,} misses"
     yield subject.fact(f"states cached in the cold pass {with_right}", found["masks"], note=note)
@@ -473,7 +473,7 @@ def difference(cursor: Cursor, right: bool, step: int, kind: str, tokens: NDArra
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a process took that prepares a language and a vocabulary for masks; memory in bytes, where it is known."""
+    """Cost of preparing a language and a vocabulary for masks in a process; memory in bytes, where it is known."""
 
     seconds: float
     cached: bool

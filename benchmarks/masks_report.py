@@ -1,4 +1,4 @@
-"""What `./dev bench masks` found: times by kind, other figures, verdicts, a plot and a page."""
+"""Report of `./dev bench masks`: times by kind, other figures, verdicts, a plot and a page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLD, WARM, OTHERS, CLEARED, PLAIN, COMMIT = (
     "commit",
 )
 CURVES = {WARM: "warm", COLD: "cold", OTHERS: "other files then", CLEARED: "cleared before each"}
-"""What the plot shows, and as what; the first is the solid line."""
+"""Series of the plot with their names; the first is the solid line."""
 
 ENGINE = "fim-server"
 
@@ -96,7 +96,7 @@ FACTS_HEADER = ("language", "system", "what", "value", "note")
 
 @dataclass
 class Report:
-    """What was measured, on what, and what was wrong meanwhile."""
+    """Report: settings, figures and wrong answers."""
 
     setting: dict[str, str]
     rows: list[Row] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Report:
         return plot.svg(panels)
 
     def verdicts(self) -> Iterator[str]:
-        """What was right, and what was not."""
+        """Return the verdicts: right and wrong answers."""
         yield f"true next tokens refused: {self.refused_tokens} of {self.steps}; ends refused: {self.refused_ends}"
         if self.verified_masks:
             yield f"masks that differ from the plain walk's: {self.differing_masks} of {self.verified_masks}"

@@ -1,8 +1,8 @@
-"""``./dev bench memory``: how fast the memory of a project is read and asked, and how often it is right.
+"""``./dev bench memory``: speed and accuracy of the project index.
 
-Without a server and without a model. Each folder is a package that is indexed; then cursors are drawn in its files, as
-if somebody typed each of their lines once more, with the file without the cursor's line as the open document; and as
-many as if one line or several were typed. Times are of the processor, so that other work on the machine is left out.
+No server and no model takes part. Each folder is a package that is indexed. Cursors are drawn in its files, as if a
+user typed each line once more in the file without that line. As many cursors are drawn for one line or several. Times
+are processor times, without other work on the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fim_server.memory.weights import fitted_weights
 from fim_server.text.terminal import Progress, Table
 
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7)
-"""Of the cursors, those at which something is offered: the surest."""
+"""Shares of the cursors with a suggestion: the surest ones."""
 
 LENGTHS = ((0, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, None))
 """Classes of matches, in lexemes."""
@@ -36,7 +36,7 @@ LINES = 8
 """Lines of a continuation at most."""
 
 SURE_LINES = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""How likely all of several lines is right that are told of."""
+"""Least likelihoods that all of several lines are right."""
 
 T = TypeVar("T")
 
@@ -122,17 +122,17 @@ class Several:
 
 @dataclass
 class Report:
-    """What was measured.
+    """Report of the index.
 
     Attributes:
-        seconds: Of the processor, for reading all packages.
-        characters: Of their files.
-        held: Bytes that their memories hold.
-        cursors: How many were drawn.
-        asked: Those of them at which something was found.
-        times: Seconds of the processor by what was done, one for each cursor.
+        seconds: Processor time for reading all packages.
+        characters: Characters of their files.
+        held: Bytes of their indexes.
+        cursors: Number of cursors.
+        asked: Number of cursors with a suggestion.
+        times: Processor times in seconds by operation, one for each cursor.
         several_cursors: Cursors at which one line was typed, or several.
-        several: What was offered there, by how likely all of it has to be right.
+        several: Suggestions there, by the least likelihood of all their lines.
     """
 
     setting: dict[str, str]

@@ -1,7 +1,7 @@
-"""Cursors drawn in real files, with what somebody typed there: what the weights are fitted to and the benchmark asks.
+"""Cursors drawn in real files, with the text that was typed there: data of the weights and the benchmark.
 
-A line is typed at its end, or inside of a bracket whose closer an editor has put there; or several lines, at the end of
-their first. The memory knows nothing of what is typed.
+A line is typed at its end, or inside a bracket whose closer an editor has inserted; or several lines are typed at the
+end of their first. The index does not know the typed text.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ FIRST = re.compile(r"[ \t]*(?:\w+|[^\w\s])")
 """The first word or character of what is typed, blanks before it included."""
 
 IN_BRACKETS = 0.5
-"""How often a cursor just after an opening bracket has the closer on its right."""
+"""Share of cursors just after an opening bracket with the closer on their right."""
 
 MISSING_LINES = (1, 1, 2, 3, 5, 8)
-"""Numbers of lines to type where several are possible, equally likely."""
+"""Numbers of typed lines where there may be several, equally likely."""
 
 LONGEST_FILE = 200_000
 """Characters; a cursor costs a reading of its file."""
@@ -29,15 +29,15 @@ LONGEST_FILE = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place where somebody types.
+    """Cursor of a user who types.
 
     Attributes:
-        key: The document's.
+        key: The document's key.
         before: The document up to the cursor's line.
         line: That line, up to the cursor.
-        closer: What stands right of the cursor on the line already.
+        closer: Text right of the cursor on the line.
         after: The lines below.
-        truth: What was typed there, up to the line's end or the closer, or with further lines.
+        truth: Typed text, up to the line's end or the closer, or with further lines.
     """
 
     key: str
@@ -65,7 +65,7 @@ def first_of(text: str) -> str:
 
 
 def inside(line: str, column: int) -> str | None:
-    """What stands in the bracket that was opened just before a column, None where it does not end on this line."""
+    """Return the text in the bracket that opens just before a column, None where it does not end on this line."""
     depth = 0
     for end in range(column, len(line)):
         if line[end] in CLOSERS:

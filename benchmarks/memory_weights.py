@@ -1,9 +1,8 @@
-"""The recipe of the memory's weights: ``python -m benchmarks.memory_weights FOLDER...``.
+"""Fit the index's weights: ``python -m benchmarks.memory_weights FOLDER...``.
 
-Each folder is a package. Cursors are drawn in its files, its memory is asked there as a server would ask it (the rest
-of the package indexed, the file without what is typed open), and three logistic models are fitted to what was typed
-there, by Newton's method with a small penalty on the weights. Takes a minute or two; the same folders and seed give the
-same file.
+Each folder is a package. Cursors are drawn in its files. The index is asked as a server asks it: the rest of the
+package is indexed, and the file is open without the typed text. Three logistic models are fitted to the typed text by
+Newton's method with a small penalty on the weights. The same folders and seed give the same file, in a minute or two.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from fim_server.memory.features import FURTHER_NAMES, NAMES, features, further_f
 Array = NDArray[np.float64]
 
 PENALTY = 1.0
-"""Of the squared weights, but for the bias: as much as one cursor's loss at a weight of about 1."""
+"""Penalty of the squared weights but the bias: as much as one cursor's loss at a weight of about 1."""
 
 STEPS = 50
-"""Of Newton's method, at the most."""
+"""Most steps of Newton's method."""
 
 ALTERNATIVES = 4
 """Continuations of a cursor that are learnt from: those that an offer is chosen among."""
 
 MOST_LINES = 8
-"""Of a continuation whose further lines are learnt from."""
+"""Least confidence of a continuation whose further lines are learnt from."""
 
 LONGEST = 12
 """Lexemes of the longest beginning that is learnt from."""
@@ -63,12 +62,12 @@ def further_lines(cursor: Cursor, one: Continuation) -> Iterator[tuple[list[floa
 
 
 def examples(folders: Sequence[Path], cursors: int, seed: int) -> Iterator[tuple[str, Sequence[str], Array, Array]]:
-    """What each model learns from: its name and features' names, features [examples, features], answers [examples].
+    """Yield each model's examples: name, feature names, features [examples, features], answers [examples].
 
     Args:
         folders: Packages.
-        cursors: In each of them.
-        seed: Of what is drawn.
+        cursors: Number of cursors in each of them.
+        seed: Seed of the cursors.
     """
     begun: list[tuple[list[float], bool]] = []
     whole: list[tuple[list[float], bool]] = []

@@ -111,12 +111,13 @@ class Edit:
 
 
 class Editor:
-    """A text with a cursor, edited by keys as VS Code does it with its settings for Python.
+    """Text with a cursor, edited by keys like VS Code with its settings for Python.
 
-    Brackets and quotes are closed as they are opened, and a closer typed before one that came so goes over it. A new
-    line is indented like the one before, deeper after a colon or an opening bracket; blanks that only indented an empty
-    line go when the next one begins; Backspace takes a level of indentation. One thing is simpler: a new line between
-    an opening bracket and its closer leaves the closer behind the cursor instead of putting it on a line of its own.
+    Brackets and quotes are closed when they are opened. A typed closer goes over one that the editor inserted. A new
+    line is indented like the one before, deeper after a colon or an opening bracket. Blanks that only indented an empty
+    line vanish when the next line begins. Backspace takes a level of indentation. One thing is simpler: a new line
+    between an opening bracket and its closer leaves the closer behind the cursor instead of putting it on a line of its
+    own.
     """
 
     def __init__(self, text: str, cursor: int) -> None:
@@ -125,7 +126,7 @@ class Editor:
         self.before = text
         """The text that the last edit was made in."""
         self.closers = ""
-        """What was closed by itself and stands right of the cursor."""
+        """Closers that the editor inserted right of the cursor."""
 
     @property
     def line(self) -> str:
@@ -234,9 +235,9 @@ def is_inside_a_string_or_comment(line: str) -> bool:
 
 
 def next_key(editor: Editor, start: int, wanted: str) -> str | None:
-    """What to press next so that the text from `start` to the cursor becomes what is wanted; None where it is.
+    """Return the next key that brings the text from `start` to the cursor nearer to the wanted one, or None.
 
-    Closers that nobody typed over are taken out at the end.
+    Closers that were never typed over are taken out at the end.
     """
     done = editor.text[start : editor.cursor]
     if done == wanted:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 LANGUAGE = "python"
-"""What positions are found in: `tokenize` knows no other language."""
+"""Language of the positions: `tokenize` knows no other one."""
 
 
 class Position(StrEnum):
@@ -74,7 +74,7 @@ class _Finder:
         self._lines = [0, *(line_break.end() for line_break in re.finditer("\n", text))]
         """Where they start."""
         self._calls: list[bool] = []
-        """Of each open bracket, whether it is a call's."""
+        """For each open bracket, True if it is a call's."""
         self._seen: list[tokenize.TokenInfo] = []
         """The last two tokens of code."""
         self._in_definition = False

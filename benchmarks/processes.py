@@ -1,7 +1,7 @@
-"""What work takes: seconds and memory, of this process, of a fresh one, or of another that runs already.
+"""Costs of work: seconds and memory of this process, of a fresh one, or of another one that runs already.
 
-Memory that a process has freed serves it again unseen, and what was imported stays so; therefore memory, and work that
-is to find nothing warm, are measured in a process of their own.
+Memory that a process has freed serves it again unseen, and imports stay. So memory, and work that has to start cold,
+are measured in a process of their own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def clock_of(cpu_time: bool) -> Clock:
 
 
 def timed(clock: Clock, work: Callable[..., Result], *given: object) -> tuple[Result, float]:
-    """What the work returns, and its seconds. The result lives on: releasing it is not measured."""
+    """Return the work's result and its seconds. The result lives on: releasing it is not measured."""
     started = clock()
     result = work(*given)
     return result, clock() - started
@@ -90,7 +90,7 @@ def growth(before: int | None, after: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What some work took: seconds, and how much the process grew by it in bytes, where the system tells."""
+    """Costs of some work: seconds, and growth of the process in bytes, where the system reports it."""
 
     seconds: float
     growth: int | None
@@ -149,12 +149,12 @@ def _answer(sender: Connection, work: Callable[..., object], given: Sequence[Any
 
 @dataclass(frozen=True)
 class Limits:
-    """What a process may take.
+    """Limits of a process.
 
     Attributes:
-        seconds: From one answer to the next.
-        bytes: By which it may grow (Linux only).
-        cpu_time: Whether the seconds are those of processors, where the system tells, so that others' work is left out.
+        seconds: Most seconds from one answer to the next.
+        bytes: Most growth in bytes (Linux only).
+        cpu_time: True to count processor time where the system reports it, so that other work is left out.
     """
 
     seconds: float
@@ -181,13 +181,12 @@ MOST_WAITING = 10
 def answers_of_limited_process(
     most: Limits, work: Callable[Parameters, Iterator[Result]], *given: Any
 ) -> Iterator[Result]:
-    """What a generator of a module yields in a process of its own, each answer as it comes.
+    """Yield the answers of a module's generator that runs in a process of its own.
 
-    On Linux the process is forked, so that what this one has loaded is there already; it is a fresh interpreter
-    elsewhere.
+    On Linux the process is forked, so that loaded modules are there already; elsewhere it is a fresh interpreter.
 
     Args:
-        most: What the process may take; it is killed when its time is up, and gets no more memory than that.
+        most: Limits of the process; it is killed when its time is up, and gets no more memory.
         work: The generator's function.
         given: Its arguments.
 
@@ -256,16 +255,16 @@ def _yield_answers(
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has used."""
+    """Resources that a process has used."""
 
     memory: int
     """Bytes that it holds."""
     seconds: float
-    """Of processor time."""
+    """Seconds of processor time."""
 
 
 def usage_of(identity: int) -> Usage | None:
-    """What another process has used until now; None where the system does not tell."""
+    """Return the resources that another process has used; None where the system does not report them."""
     with suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{identity}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         ticks = int(fields[11]) + int(fields[12])

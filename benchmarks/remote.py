@@ -1,11 +1,10 @@
-"""A model behind llama.cpp's own server, or another, beside the same file in this process: equal texts, and trips.
+"""Compare a model behind llama.cpp's own server, or another one, with the same file in this process.
 
     python -m benchmarks.remote FOLDER... --gguf FILE.gguf --holes 100
 
-A server is started with the file (package `xllamacpp`), on one thread; `--address` names one that runs it already,
-Ollama for example. Lines of each folder's files are cut at a
-lexeme; the rest of each is written, of the line alone and of it with the two below it, under the grammar, by both. It
-is told how many texts have the same tokens, and how many requests the remote one took.
+A server is started with the file (package `xllamacpp`), on one thread; `--address` names a running one, Ollama for
+example. Lines of each folder's files are cut at a lexeme. Both models write the rest of the line, alone and with the
+two lines below it, under the grammar. The report counts texts with the same tokens, and requests of the remote model.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
 
 TOKENS = {True: 48, False: 64}
-"""Of a middle of one line, and of several."""
+"""Most tokens of a middle of one line, and of several."""
 
 SERVER = """
 import sys, time, xllamacpp
@@ -73,10 +72,10 @@ def llama_cpp_server(file: Path, threads: int = 1) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Pair:
-    """What came of a hole: whether both wrote the same tokens, and text; requests of the remote one, seconds of each.
+    """Results for a hole: equality of tokens and texts; requests of the remote model, seconds of each.
 
-    Texts may differ where tokens do not: one that the budget ends is cut where its end was likely, and of an end that
-    is not among the likeliest tokens an endpoint tells nothing.
+    Texts may differ where tokens do not. A text that the budget ends is cut where its end was likely, and an endpoint
+    does not report an end that is not among the likeliest tokens.
     """
 
     equal: bool

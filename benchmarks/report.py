@@ -1,7 +1,7 @@
-"""What every benchmark's report is made of: percentiles, figures, tables and pages, and the machine in words.
+"""Shared parts of benchmark reports: percentiles, figures, tables and pages, and the machine in words.
 
-A report is printed as tables or as one JSON object (:func:`publish`), and some are written as pages and plots. Progress
-is :class:`fim_server.text.terminal.Progress`, without a thread, which would take a share of what is measured.
+A report is printed as tables or as one JSON object (:func:`publish`); some are written as pages and plots. Progress is
+:class:`fim_server.text.terminal.Progress` without a thread, which would take a share of the measured time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAGE_WIDTH = 118
 
 
 class Report(Protocol):
-    """What a benchmark found."""
+    """Findings of a benchmark."""
 
     def as_json(self) -> dict[str, Any]:
         """The report as one JSON object."""
@@ -40,7 +40,7 @@ class Report(Protocol):
 
 
 def progress_for(as_json: bool) -> Progress:
-    """What a benchmark says of its progress: to people, and to programs only on a terminal."""
+    """Print a benchmark's progress for people; programs get it on a terminal only."""
     return Progress(plain=not as_json, ticks=False)
 
 
@@ -131,7 +131,7 @@ def processor() -> str:
 
 
 def kind_of_time(cpu_time: bool) -> str:
-    """What a benchmark's clock counts, in words."""
+    """Describe the time that a benchmark's clock counts, in words."""
     return "processor time of this process" if cpu_time else "the clock's"
 
 
@@ -152,12 +152,12 @@ def setting_lines(setting: Mapping[str, str]) -> Iterator[str]:
 
 
 def page_head(title: str, setting: Mapping[str, str], explained: str) -> Iterator[str]:
-    """How a page begins: title, the command, the rest of the setting, and a paragraph.
+    """Return the beginning of a page: title, command, settings, and a paragraph.
 
     Args:
-        title: Without the heading's mark.
+        title: The title, without the heading's mark.
         setting: The machine and the work, in words, with the ``command``.
-        explained: What the figures are, in one paragraph of any line breaks.
+        explained: Meaning of the figures, one paragraph with any line breaks.
     """
     yield from (f"# {title}", "", f"    {setting['command']}", "")
     yield from (f"- {name}: {value}" for name, value in setting.items() if name != "command")

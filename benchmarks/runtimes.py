@@ -1,14 +1,13 @@
-"""``./dev bench runtimes``: what a model's runtime and precision cost and gain, on one CPU thread and more.
+"""``./dev bench runtimes``: costs and gains of a model's runtime and precision, on one CPU thread and more.
 
-Each variant does what the server's decoding loop does: it reads a prompt in chunks, then takes one token at a time and
-hands over the whole row of logits, which a grammar's mask needs, and it takes tokens back and reads a few others in
-their place, as after a keystroke. Variants take turns within every repeat, so that they meet the same load: compare the
-figures of one run, not those of two.
+Each variant does the server's decoding loop. It reads a prompt in chunks, then takes one token at a time and hands over
+the whole row of logits for a grammar's mask. It also takes tokens back and reads a few others, as after a keystroke.
+Variants take turns within every repeat and meet the same load: compare the figures of one run, not those of two.
 
 onnxruntime is measured where it is installed and a folder with an export is named. The builder of onnxruntime-genai
 (which needs the packages ``onnx`` and ``onnx-ir``) makes one from a model folder::
 
-    python -m onnxruntime_genai.models.builder -i MODEL -o FOLDER -p int4 -e cpu -c CACHE --extra_options \\
+    python -m onnxruntime_genai.models.builder -i MODEL -o FOLDER -p int4 -e cpu -c CACHE --extra_options \
         prune_lm_head=true
 
 ``-p`` is ``fp32``, ``int8`` or ``int4``; with ``prune_lm_head`` a chunk of the prompt has one row of logits, not one a
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from fim_server.models.backend import Backend, Cache
 
 TORCH_PRECISIONS = ("fp32", "bf16", "int8", "int8-weights")
-"""Of the torch variants: int8 quantises activations while it runs, int8-weights multiplies bf16 ones."""
+"""Torch variants: int8 quantises activations at run time, int8-weights multiplies bf16 ones."""
 
 REFERENCE = "fp32"
 """The precision of torch that others are compared with."""
@@ -211,7 +210,7 @@ class Runtime:
 
 
 def export_name(folder: Path) -> str:
-    """What an exported model's row is called: its folder, or the model's whose `onnx` it is."""
+    """Return the name of an exported model's row: its folder, or the model's whose `onnx` it is."""
     path = folder.resolve()
     return path.parent.name if path.name == onnx_backend.EXPORT_FOLDER else path.name
 
@@ -304,7 +303,7 @@ HEADER = (
 
 @dataclass
 class Report:
-    """What was measured, and on what."""
+    """Report: settings and figures."""
 
     setting: dict[str, str]
     rows: list[Row] = field(default_factory=list)

@@ -15,7 +15,7 @@ from benchmarks.corpus import Library
 from benchmarks.positions import Position, find_positions
 
 SIZE_TOLERANCE = 0.2
-"""How far a file may be off its size, as a share of it."""
+"""Most relative difference between a file's size and the one asked for."""
 
 MOST_CONCATENATIONS = 64
 """Texts made of several files, where too few files have a size."""

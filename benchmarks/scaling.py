@@ -55,7 +55,7 @@ LINEAR_FROM = 50_000
 """Characters from which on the fitted line of the plot is; below, what every opening costs shows."""
 
 TOLERANCE = 0.05
-"""How far a text may be off its size, as a share of it."""
+"""Most relative difference between a text's size and the one asked for."""
 
 TEXTS = 3
 """Texts of each size."""
@@ -177,16 +177,16 @@ def token_starts(statement: str) -> list[int]:
 
 @dataclass(frozen=True)
 class Opening:
-    """What one session took.
+    """Cost of one session.
 
     Attributes:
-        size: Asked for, in characters.
-        cursor: Where it stood.
-        characters: Of the text.
-        seconds: To open it.
-        peak: Bytes by which the process grew at most; None where the system does not tell.
+        size: Size asked for, in characters.
+        cursor: Place of the cursor.
+        characters: Characters of the text.
+        seconds: Time to open it.
+        peak: Largest growth of the process in bytes; None where the system does not report it.
         kept: Bytes that it still held with the session open.
-        complete: Whether the engine says that the text parses.
+        complete: The engine's verdict: True if the text parses.
     """
 
     size: int

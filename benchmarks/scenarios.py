@@ -1,4 +1,4 @@
-"""Somebody who types, as scenarios, and what came of their requests."""
+"""Scenarios of a typing user, and the results of their requests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ BURST = 0.4
 
 @dataclass(frozen=True)
 class Scenario:
-    """How somebody types."""
+    """Way of typing."""
 
     name: str
     waits: bool
-    """True if each answer is waited for before the next key."""
+    """True to wait for each answer before the next key."""
     follows: bool = False
-    """True if offers are followed that are not what was to be written."""
+    """True to follow suggestions that are not the text to write."""
     pace: float = 1.0
     """Time between keys, as a share of the interval."""
     explanation: str = ""
@@ -77,7 +77,7 @@ class Request:
     """From the cancellation to the answer."""
     items: int = 0
     lines: int = 0
-    """Of the first item."""
+    """Length of the first item's text."""
     last: dict[str, Any] | None = None
     same_right: bool = False
     """True if the text right of the cursor is that of the request before."""
@@ -111,7 +111,7 @@ class Request:
 
 @dataclass
 class Counts:
-    """What somebody did."""
+    """Record of a played scenario."""
 
     keystrokes: int = 0
     unasked: int = 0
@@ -133,14 +133,14 @@ class Played:
     ready: float = 0.0
     """Seconds from the server's start until its model was loaded."""
     seconds: float = 0.0
-    """How long was typed."""
+    """Seconds of typing."""
     memory: int | None = None
     """The server's bytes at the end."""
     cpu_loading: float | None = None
     cpu_typing: float | None = None
     model: dict[str, str] = field(default_factory=dict)
     prompt_tokens: dict[str, int] | None = None
-    """Of prompts, as the server counts them: `read` while somebody waited, `ahead`, and `reused`."""
+    """Prompt tokens, as the server counts them: `read` during requests, `ahead`, and `reused`."""
 
 
 def note(request: Request, asked: Asked, message: dict[str, Any]) -> list[Item]:

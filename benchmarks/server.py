@@ -1,10 +1,9 @@
-"""``./dev bench server``: what somebody waits for while they type, measured at the editor's end of the protocol.
+"""``./dev bench server``: waiting times of a typing user, measured at the editor's end of the protocol.
 
-Code is taken out of real files and typed again, keystroke by keystroke, to a server process of its own over standard
-input and output; times are taken where an editor would see the answer. The editor that is played is VS Code: it closes
-brackets and quotes by itself, waits 50 ms after a keystroke before it asks, and cancels what it asked when the next key
-comes first. A seed fixes files, holes and decisions; what the server offers, and with it some of the decisions, depends
-on the model.
+Code is taken out of real files and typed again, keystroke by keystroke, to a server process over standard input and
+output. Times are taken where an editor sees the answer. The played editor is VS Code: it closes brackets and quotes,
+waits 50 ms after a keystroke before it asks, and cancels a request when the next key comes first. A seed fixes files,
+holes and decisions; the suggestions, and some of the decisions with them, depend on the model.
 """
 
 from __future__ import annotations

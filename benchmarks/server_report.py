@@ -1,4 +1,4 @@
-"""What `./dev bench server` found: times of requests by kind, where they went, and a page."""
+"""Report of `./dev bench server`: times of requests by kind, their parts, and a page."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ KINDS: tuple[tuple[str, Callable[[Request], bool], str], ...] = (
         "",
     ),
 )
-"""What requests are told apart by, and what is asked of each."""
+"""Kinds of requests, and the figures of each."""
 
 CANCEL_KINDS = (
     ("cancelled: from there to the error", "cancelled", CANCEL_GOAL),
@@ -126,7 +126,7 @@ PROCESS_HEADER = (
 
 @dataclass
 class Report:
-    """What was measured, on what."""
+    """Report: settings and figures."""
 
     setting: dict[str, str]
     played: list[Played] = field(default_factory=list)
@@ -198,7 +198,7 @@ class Report:
         yield ("memory of the server at the end", f"{shown(megabytes(memory))} MB", "")
 
     def keys(self) -> Iterator[tuple[str, ...]]:
-        """What became of the keystrokes, in shares of them."""
+        """Results of the keystrokes, in shares of them."""
         for played in self.played:
             counts = played.counts
             requests = [one for one in played.requests if one.after != "invoked"]
@@ -226,7 +226,7 @@ class Report:
             )
 
     def processes(self) -> Iterator[tuple[str, ...]]:
-        """What the server's process took."""
+        """Resources of the server's process."""
         for played in self.played:
             memory = megabytes(played.memory)
             keys = max(played.counts.keystrokes, 1)

@@ -1,9 +1,8 @@
-"""``python -m benchmarks.sglang``: the grammar backend in a real SGLang, with rows that have holes or have none.
+"""``python -m benchmarks.sglang``: the grammar backend in a real SGLang, for rows with and without holes.
 
-Servers are started one after another from an environment that has SGLang and this package (docs/engines.md): with
-SGLang's own grammar backend, with this one, and with this one and no overlap between steps. To each go the same
-requests at once. Exits with 1 where a row is not what was promised. What it prints of time is for people and judged by
-no test.
+Servers are started one after another from an environment that has SGLang and this package (docs/engines.md). One has
+SGLang's own grammar backend, one has this one, and one has this one without overlap between steps. Each gets the same
+simultaneous requests. The exit status is 1 where a row breaks its promise. No test judges the times.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ OTHERS: tuple[dict[str, Any], ...] = ({"regex": "a+"}, {"json_schema": "{}"}, {"
 """Grammars that are no holes."""
 
 LEAVING_SECONDS = 0.5
-"""How long an answer is waited for by a client that goes away."""
+"""Seconds after which a client that goes away stops waiting."""
 
 
 STAND_INS = Path(__file__).with_name("stand_ins")
@@ -72,7 +71,7 @@ class Server(engines.Server):
 
 
 def body(request: Request, tokens: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What is sent of a request."""
+    """Body of a request."""
     grammar = {} if request.grammar is None else {"ebnf": request.grammar}
     sampling = {"max_new_tokens": tokens, "temperature": 0} | grammar | dict(settings)
     return {"input_ids": request.prompt, "sampling_params": sampling}
@@ -144,7 +143,7 @@ class Bench(EngineBench):
         print(f"  after clients that went away: {engines.same(expected, answers)} of {len(answers)} the same as before")
 
     def steps(self) -> Mapping[str, Callable[[], None]]:
-        """What is done, by the names that `--only` knows."""
+        """Parts of the benchmark, by the names that `--only` knows."""
         return {
             "without": self.without,
             "structured": lambda: self.structured("with the backend"),

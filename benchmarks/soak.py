@@ -1,10 +1,9 @@
-"""``./dev bench soak``: whether the language server's memory stays flat while somebody types all day.
+"""``./dev bench soak``: the language server's memory over a long day of typing.
 
-Code is taken out of many real files and typed again to a server process of its own, keystroke by keystroke and without
-a pause, several files at a time: most requests are overtaken and cancelled, some are waited for, offers are accepted
-and taken out again, cursors are asked about, files are closed and others opened. The server's memory is read on the
-way. A seed fixes files, holes and decisions; what the server offers, and with it some of the decisions, depends on
-what is answered in time.
+Code is taken out of many real files and typed again to a server process, keystroke by keystroke without a pause,
+several files at a time. Most requests are overtaken and cancelled, some are awaited. Suggestions are accepted and taken
+out again, cursors are asked about, files are closed and others opened. The server's memory is read on the way. A seed
+fixes files, holes and decisions; the suggestions depend on the answers that arrive in time.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ OPEN_FILES = 12
 """Files that are open at a time."""
 
 KEYS_IN_A_ROW = 50
-"""Keystrokes in a file before somebody goes on in the next one."""
+"""Keystrokes in a file before the user goes to the next one."""
 
 SETTINGS = {
     "pythonVersion": "newest",
@@ -52,11 +51,14 @@ SETTINGS = {
 """Short prompts and answers: it is the server that is looked at, not the model."""
 
 WAITED, ASKED, INVOKED_SHARE, ACCEPTED, EXPLAINED, WRONG, REOPENED = 0.25, 0.9, 0.02, 0.2, 0.003, 0.03, 0.002
-"""How often an answer is waited for, a keystroke asks at all, somebody asks, an offer is accepted, a cursor is asked
-about, a bracket is typed that does not belong there, and a file is closed and opened again."""
+"""Shares of the user's actions.
+
+They are awaiting an answer, asking at a keystroke, an explicit request, accepting a suggestion, asking about a cursor,
+typing a wrong bracket, and closing and reopening a file.
+"""
 
 SETTLED = 0.2
-"""What is measured before this share of the keystrokes is the server's filling of its caches."""
+"""Share of the keystrokes in which the server fills its caches, left out of the verdict."""
 
 ROWS = 20
 """Readings that are printed, at least if there are so many; all of them are in the JSON and in the plot."""
@@ -145,7 +147,7 @@ class Reading:
 
 @dataclass
 class Report:
-    """What memory did."""
+    """Course of the memory."""
 
     setting: dict[str, str]
     readings: list[Reading] = field(default_factory=list)
@@ -153,7 +155,7 @@ class Report:
     statistics: dict[str, Any] = field(default_factory=dict)
     """The server's own, at the end."""
     errors: list[str] = field(default_factory=list)
-    """What the server has logged as errors."""
+    """Errors in the server's log."""
 
     @property
     def growth(self) -> float | None:
@@ -237,7 +239,7 @@ async def soak(options: SoakOptions, progress: Progress) -> Report:
 
 
 class Soak:
-    """Somebody with many files and no patience."""
+    """User with many files and no patience."""
 
     def __init__(self, client: Client, report: Report, options: SoakOptions, progress: Progress) -> None:
         self.client = client
@@ -317,7 +319,7 @@ class File:
 
     @property
     def wanted(self) -> str:
-        """What is to stand in the hole."""
+        """Text to type into the hole."""
         return self.source.text[self.hole.start : self.hole.end]
 
     async def key(self) -> None:

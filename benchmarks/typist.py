@@ -1,4 +1,4 @@
-"""Somebody at an editor: types code again as a scenario says, and asks, accepts and follows what is offered."""
+"""Typist at an editor, who types code by a scenario, and asks for, accepts and follows suggestions."""
 
 from __future__ import annotations
 
@@ -35,28 +35,27 @@ KEY_SECONDS = (0.03, 1.5)
 """No two keys are nearer or farther apart than this, but for pauses."""
 
 PAUSE_SHARE, PAUSE_SECONDS = 0.15, (0.4, 1.2)
-"""How often somebody thinks before a word, and how long."""
+"""Share of words before which the typist thinks, and seconds of it."""
 
 READING_SECONDS = (0.3, 0.7)
-"""How long somebody looks at an offer before accepting it."""
+"""Seconds that the typist looks at a suggestion before accepting it."""
 
 AGREEING = 3
 """Characters besides blanks on which an offer has to agree with what is to be typed to be accepted."""
 
 ACCEPT_SHARE, WORD_SHARE, INVOKED_SHARE, FOLLOW_SHARE = 0.8, 0.5, 0.03, 0.3
-"""How often an offer that agrees is accepted, a word of one that only begins right, how often somebody asks, and how
-often an offer is followed wherever it leads."""
+"""Shares of accepted agreeing suggestions, accepted words of partly right ones, explicit requests, and following."""
 
 FOLLOWED_CHARACTERS = (3, 12)
 FOLLOWED_OFFERS = 2
 """Offers that are followed one after the other before all of it is taken out again."""
 
 KEYS_PER_HOLE = 25
-"""Keystrokes after which somebody goes on elsewhere, and the rest of the hole comes in one piece."""
+"""Keystrokes after which the typist goes elsewhere, and the rest of the hole comes in one piece."""
 
 
 class Typist:
-    """Somebody at an editor."""
+    """Typist at an editor."""
 
     def __init__(self, client: Client, played: Played, interval: float, draw: random.Random) -> None:
         self.client = client
@@ -72,7 +71,7 @@ class Typist:
         self.item: Item | None = None
         """The offer on the screen."""
         self.asked: Asked | None = None
-        """What was asked last."""
+        """Last request."""
         self.right: str | None = None
         """The text right of the cursor at that time."""
         self.due = 0.0
@@ -130,7 +129,7 @@ class Typist:
         return False
 
     def follows(self) -> bool:
-        """Return whether somebody follows the offer that they see."""
+        """Return whether the typist follows the visible suggestion."""
         new = self.turned_down != self.editor.cursor
         return self.scenario.follows and new and self.draw.random() < FOLLOW_SHARE
 

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.vllm``: the plug-in in a real vLLM, with rows that have holes and rows that have none.
+"""``python -m benchmarks.vllm``: the plug-in in a real vLLM, for rows with and without holes.
 
-Servers are started one after another from an environment that has vLLM and this package (docs/engines.md): without the
-plug-in, with it, with it and speculation, and with vLLM's other grammar engines. To each go the same requests at once.
-Exits with 1 where a row is not what was promised. What it prints of time is for people and judged by no test.
+Servers are started one after another from an environment that has vLLM and this package (docs/engines.md). They run
+without the plug-in, with it, with it and speculation, and with vLLM's other grammar engines. Each gets the same
+simultaneous requests. The exit status is 1 where a row breaks its promise. No test judges the times.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Bench(EngineBench):
             self.masks(before, server.metrics())
 
     def steps(self) -> Mapping[str, Callable[[], None]]:
-        """What is done, by the names that `--only` knows."""
+        """Parts of the benchmark, by the names that `--only` knows."""
         drafts = json.dumps({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4})
         return {
             "without": self.without,

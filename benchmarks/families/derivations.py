@@ -28,7 +28,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Way:
-    """What stands left and right of a nonterminal in the shortest derivation of it from another."""
+    """Symbols left and right of a nonterminal in its shortest derivation from another one."""
 
     before: Lexemes
     after: Lexemes

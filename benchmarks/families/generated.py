@@ -1,12 +1,12 @@
 """Families generated from a language's own grammar: each recursive rule repeated.
 
-A rule `A -> α X β` whose X has an A in it makes texts of any length: α and the way from X down to A again and again,
-an A in the middle, and the ends of all that in reverse. Everything else is spelled by shortest derivations, so that the
-text is the repetition and little more.
+A rule `A -> α X β` whose X has an A in it makes texts of any length. They are α and the path from X down to A again and
+again, an A in the middle, and the ends of all that in reverse. Everything else is spelled by shortest derivations, so
+the text is the repetition and little more.
 
-What says the same is taken once. Rules that differ in one literal stand for each other (`x+x`, `x-x`), so do the
-instances of a template. Of what is repeated on one side, the elements of lists are repeated in each of their forms
-(`x[a:b,a:b]` beside `x[a,a]`). Of what is nested, no family is made of a step that is part of a shorter one.
+Equal families count once. Rules that differ in one literal stand for each other (`x+x`, `x-x`), and so do instances of
+a template. Where one side is repeated, the elements of lists are repeated in each of their forms (`x[a:b,a:b]` beside
+`x[a,a]`). Where both sides nest, no step makes a family that is part of a shorter one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHECKED_REPETITIONS = 3
 
 TEMPLATE = re.compile(r"\{(.*)\}")
 HELPER = re.compile(r"_(?:star|plus)_\d+$")
-"""What Lark calls the rule that it makes of `x*` and `x+`."""
+"""Beginning of the names of Lark's rules for `x*` and `x+`."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ class Generated:
 
 @dataclass(frozen=True)
 class Generation:
-    """What a grammar's families came to.
+    """Families of a grammar.
 
     Attributes:
-        families: Those to measure.
+        families: Families to measure.
         occurrences: Places in rules through which their own left side can be reached again.
-        left_out: By family, why it is not among them.
+        left_out: Reasons for left-out families.
     """
 
     families: list[Generated]
@@ -299,7 +299,7 @@ def _told_apart(rules: Sequence[Rule], literals: set[str]) -> Iterator[Rule]:
 
 
 class _Depths:
-    """How deep lexemes nest brackets and blocks."""
+    """Depth to which lexemes nest brackets and blocks."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         limits = spec.get("limits", {})
@@ -315,7 +315,7 @@ class _Depths:
         )
 
     def deepest(self, context: Lexemes, unit: Lexemes, core: Lexemes) -> float:
-        """How often a unit's left side may be repeated within a context, with a core in it; infinity for any number."""
+        """Return the most repetitions of a unit's left side within a context; infinity for any number."""
         found = math.inf
         for most, steps in self._kinds:
             rise, highest = _climb(unit, steps)
@@ -326,6 +326,6 @@ class _Depths:
 
 
 def _climb(lexemes: Lexemes, steps: Mapping[str | None, int]) -> tuple[int, int]:
-    """How deep it is after some lexemes, and at most among them."""
+    """Return the depth after some lexemes, and the greatest depth among them."""
     depths = [0, *accumulate(steps.get(name, 0) for name in lexemes)]
     return depths[-1], max(depths)

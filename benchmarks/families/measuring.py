@@ -38,7 +38,7 @@ DEFAULT_PLACEMENTS = (Placement.LEFT, Placement.RIGHT, Placement.CUT_RIGHT, Plac
 
 SECONDS = 20
 MEGABYTES = 4_000
-"""What an operation may take, by default."""
+"""Default limits of an operation."""
 
 MEGABYTE = 1_000_000
 
@@ -53,16 +53,16 @@ class FamiliesOptions:
 
     Attributes:
         language: A language's name.
-        only: Patterns of which a family's name matches one (`*` and `?`, or a part of it); None for all.
-        operations: What is measured.
-        cursors: Where the cursor stands.
+        only: Patterns of family names (`*` and `?`, or a part of the name); None for all.
+        operations: Operations to measure.
+        cursors: Places of the cursor.
         sizes: Characters of the texts, growing.
-        repeats: Processes in which each is measured; the least time counts.
-        seconds: That an operation may take.
-        megabytes: By which a process may grow.
-        all_lines: Whether all lines are printed, not only the worst.
-        cpu_time: Whether processor time is counted.
-        json: Whether one JSON object is printed.
+        repeats: Processes for each measurement; the least time counts.
+        seconds: Time limit of an operation.
+        megabytes: Limit of a process's growth.
+        all_lines: True to print all lines, not only the worst.
+        cpu_time: True to count processor time.
+        json: True to print one JSON object.
     """
 
     language: str

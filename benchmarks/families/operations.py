@@ -1,4 +1,4 @@
-"""What is measured of a text: opening a session on it, and what is asked of the session then."""
+"""Operations on a text: opening a session, and the questions to the session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ GAVE_UP = "gave up"
 
 @dataclass
 class Kit:
-    """What a language's sessions need, loaded once."""
+    """Needs of a language's sessions, loaded once."""
 
     language: Language
 
@@ -110,8 +110,11 @@ QUESTIONS: dict[str, Callable[[Kit, Session], str]] = {
     "explain": _explain,
     "line": _one_line,
 }
-"""What a session is asked: the verdict on the empty middle, the first mask, a shortest completion, a plan, an
-explanation of the placeholder with what is open, and a session for middles of one line with its first mask."""
+"""Questions to a session.
+
+They are the verdict on the empty middle, the first mask, a shortest completion and a plan. Then come an explanation
+of the placeholder with the open constructs, and a session for middles of one line with its first mask.
+"""
 
 OPERATIONS = (OPEN, *QUESTIONS)
 NEED_VOCABULARY = frozenset({"mask", "plan", "line"})
@@ -149,14 +152,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Measured:
-    """What an operation took.
+    """Cost of an operation.
 
     Attributes:
         operation: One of `OPERATIONS`.
-        seconds: It took.
-        fixed: Seconds that it takes with next to no repetitions.
-        peak: Bytes by which the process grew meanwhile; None where the system does not tell.
-        answer: In short; `GAVE_UP` where a search passed its limit.
+        seconds: Its time.
+        fixed: Its time with next to no repetitions, in seconds.
+        peak: Growth of the process in bytes; None where the system does not report it.
+        answer: The answer in short; `GAVE_UP` where a search passed its limit.
     """
 
     operation: str

@@ -17,13 +17,13 @@ WORST = 10
 MOST_EXPONENT = 1.1
 MOST_MICROSECONDS = 5.0
 MOST_BYTES = 500.0
-"""What is asked for: of the growth of time, of time and of memory, the latter two a character."""
+"""Goals: the exponent of growth, seconds a character and bytes a character."""
 
 LEAST_SECONDS = 5e-3
 """Time above what every session takes from which on its growth says something."""
 
 CLEAR_SECONDS = 1e-3
-"""What a time above it is taken for at least when it is divided by: a clock's noise makes no exponent."""
+"""Least divisor of a time: a clock's noise makes no exponent."""
 
 LEAST_BYTES = 1 << 20
 """Growth of a process from which on it is said by the character: the kernel counts in lots of pages."""
@@ -96,7 +96,7 @@ class Line:
 
     @property
     def exponent(self) -> float | None:
-        """How time above the fixed one grows with the size; None where it is next to nothing, or there is one size."""
+        """Exponent of the growth of time above the fixed one; None where it is next to nothing, or for one size."""
         first, last = self.runs[0], self.runs[-1]
         if first.characters == last.characters or last.above_fixed < LEAST_SECONDS:
             return None
@@ -146,7 +146,7 @@ GOALS: dict[str, Callable[[Line], bool]] = {
     "exponent": lambda line: (line.exponent or 0) > MOST_EXPONENT,
     "memory": lambda line: (line.bytes or 0) > MOST_BYTES,
 }
-"""What it is to miss each goal."""
+"""Text for a missed goal."""
 
 EXPLAINED = (
     "time above that of a text of next to no repetitions, in µs a character of the largest text; growth: x of size^x "

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 SIZE_TOLERANCE = 0.1
-"""How far a text may be off its size, as a share of it; one with fewer repetitions than that may be further off."""
+"""Most relative difference between a text's size and the one asked for; with few repetitions it may be larger."""
 
 
 class Placement(StrEnum):
@@ -68,7 +68,7 @@ class Family(Protocol):
 
     @property
     def name(self) -> str:
-        """What is repeated, in words of the grammar."""
+        """Repeated part, in words of the grammar."""
 
     @property
     def parses(self) -> bool:
@@ -83,7 +83,7 @@ class Family(Protocol):
 
 
 class CannotGrowError(Exception):
-    """A construct that the language's limits let nobody repeat so often."""
+    """Construct that the language's limits do not let a program repeat so often."""
 
 
 def of_size(write: Callable[[int], Written], size: int) -> Written:

@@ -1,11 +1,11 @@
-"""``./dev bench gpu``: what the grammar takes of a token, by the rows that are decoded at once.
+"""``./dev bench gpu``: the constraint's share of a token, by the number of rows that are decoded at once.
 
-Networks have random weights and the shapes of known ones: what a step takes depends on nothing else. Each batch is
-decoded without a constraint, with this engine's and with the peers', in blocks that take turns, so that they meet the
-same machine. The loop is the package's own (:mod:`fim_server.decoding.strategies.masked_steps`) for all of them.
+Networks have random weights and the shapes of known ones; a step's time depends on nothing else. Each batch is decoded
+without a constraint, with this engine's and with the peers', in blocks that take turns on the same machine. The loop is
+:mod:`fim_server.decoding.strategies.masked_steps` for all of them.
 
-Everything is bounded in time, what fails is a row that says so, and what was found is written after each batch: the
-machines that this is for are lent by the minute. ``--device cpu --shape tiny`` is a dry run; its figures say nothing.
+Everything has a time limit, a failure becomes a row that names it, and the results are written after each batch.
+``--device cpu --shape tiny`` is a dry run; its figures mean nothing.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ BLOCK = 16
 """Steps of a contestant at a time."""
 
 LEAST_STEPS = 3
-"""Of a block that takes too long."""
+"""Time limit of a block in seconds."""
 
 LEAST_ROUNDS, MOST_TIMES = 2, 6
 """Rounds that there are even where they take longer than was given, but never so many times as long."""
@@ -71,7 +71,7 @@ class Entry:
             free_memory()
 
     def again(self) -> Entry:
-        """The same rows, where they are, to be measured otherwise; nothing is measured yet."""
+        """Return the same rows without measurements, to measure them with other settings."""
         self.forget()
         return Entry(self.contestant, self.replay, self.note, self.opening, alone=self.alone)
 
@@ -253,7 +253,7 @@ def measure_single(network: Any, place: torch.device, shape: str, context: int, 
 def measure_keystrokes(
     network: Any, place: torch.device, shape: str, tokens: Tokens, context: int, seconds: float, seed: int
 ) -> list[KeystrokeRow]:
-    """What reading a prompt takes after a keystroke, in both orders of its parts, and reading all of it."""
+    """Measure reading a prompt after a keystroke, in both orders of its parts, and reading all of it."""
     found = []
     try:
         prompts = list(typed(tokens, context, seed))

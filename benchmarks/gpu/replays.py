@@ -1,8 +1,8 @@
-"""What constrains the rows of a batch in the benchmark: each engine along true middles of files.
+"""Constraints of a batch's rows: each engine along true middles of files.
 
-What the network chooses is waited for, as in decoding, but what a row takes in is the next token of its middle: random
-weights write nothing, and texts that a grammar drives through random choices are not what anybody writes. A row that is
-at its middle's end starts again at its beginning. Rows of one cursor are a few tokens apart.
+The loop waits for the network's choice, as in decoding, but a row commits the next token of its middle. Random weights
+write nothing, and random choices under a grammar write texts that no programmer writes. A row at its middle's end
+starts again. Rows of one cursor are a few tokens apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``./dev bench gpu`` found."""
+"""Report of ``./dev bench gpu``."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Report:
     steps: list[StepRow] = field(default_factory=list)
     keystrokes: list[KeystrokeRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """What there was no time for, or no way to."""
+    """Return the parts that were not measured, with the reasons."""
 
     def as_json(self) -> dict[str, Any]:
         """The report as one JSON object."""

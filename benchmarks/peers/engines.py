@@ -52,7 +52,7 @@ class LLGuidance:
         longest = max(map(len, ids), default=0)
 
         class ByteTokenizer:
-            """What its wrapper asks for. It cuts a text where the grammar leaves one way to go on."""
+            """Tokenizer for the engine's wrapper, which cuts a text where the grammar leaves one continuation."""
 
             eos_token_id = work.end_token_id
             bos_token_id = None

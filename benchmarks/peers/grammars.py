@@ -1,20 +1,17 @@
-"""Grammars for engines that have neither indentation nor modes nor a right context, in the Lark dialects they take.
+"""Grammars for engines that have neither indentation nor modes nor a right context, in their Lark dialects.
 
-Languages without layout and modes are their own lowered definitions (`lowered`): rules, literals, patterns, and what is
-ignored. What they lose is the rank between lexemes, where a dialect cannot say it, and ``error_lexemes``, which only
-forbid something.
+Languages without layout and modes are their own lowered definitions (`lowered`): rules, literals, patterns, and ignored
+lexemes. They lose the rank between lexemes where a dialect cannot express it, and ``error_lexemes``, which only forbid
+something.
 
 Python is derived from the package's own definition, so that all engines parse nearly the same language:
 
 - Without INDENT and DEDENT a file is a list of lines. The header of a block (``if x:``) is a line of its own, and so is
-  ``else:``, because nothing can say which header it belongs to.
-- Line breaks count outside brackets only. The layout stage of fim-server knows the brackets; here every rule that can
-  stand inside brackets exists twice, and inside a line break may follow every symbol.
-- A formatted string is one lexeme, which is what a string is with an `f` before it: its fields are not looked at.
+  ``else:``.
+- Line breaks count outside brackets only. Every rule that can stand inside brackets exists twice, and inside brackets a
+  line break may follow every symbol.
+- A formatted string is one lexeme, like a string with an `f` before it: its fields are not parsed.
 - Lexemes that only forbid something (``error_lexemes``) are left out.
-
-Two other forms were tried and dropped, because masks took both peers twice as long or more: line breaks ignored
-everywhere, and blank lines as statements of their own for an engine that matches longest.
 """
 
 from __future__ import annotations
@@ -64,7 +61,7 @@ STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
 NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/
 WS: /[ \t\n\r]+/
 """
-"""The same in llguidance's notation."""
+"""Render the grammar in llguidance's notation."""
 
 Rules = dict[str, list[list[str]]]
 """The right sides of every nonterminal."""
@@ -108,7 +105,7 @@ class Flat:
         return "\n".join([*lines, *(f"%ignore {name}" for name in self.ignored), ""])
 
     def _excluded(self, name: str, used: set[str]) -> Iterator[str]:
-        """What a pattern must not match, though its expression does."""
+        """Texts that a pattern must not match, though its expression does."""
         if name in self.reserved:
             yield f"/({'|'.join(map(slashed, map(re.escape, self.reserved[name])))})/"
         priority = self.priorities.get(name, 0)
@@ -165,7 +162,7 @@ def lowered(language: str) -> Flat:
 
 
 def like(pattern: str) -> re.Pattern[str]:
-    """What matches a literal wherever a pattern does: Python's own expressions lack classes of characters."""
+    """Return a pattern of Python's own for one of a grammar's, whose character classes Python lacks."""
     return re.compile(re.sub(r"\\p\{\w+\}", r"\\w", pattern))
 
 
@@ -184,11 +181,11 @@ def formatted(pattern: str) -> str:
 
 
 def flat_python(longest_match: bool) -> Flat:
-    """The newest Python without indentation.
+    """Return the newest Python without indentation.
 
     Args:
-        longest_match: Whether the engine takes the longest lexeme; if not, it tries every way to split a text, and
-            each of its lexemes has to be as short as can be.
+        longest_match: True if the engine takes the longest lexeme. Otherwise it tries every split of a text, and each
+            lexeme has to be as short as can be.
     """
     lowered = grammar.lower(grammar.read_builtin("python"))
     literals = {lexeme["name"]: lexeme["literal"] for lexeme in lowered["lexemes"] if "literal" in lexeme}

@@ -1,4 +1,4 @@
-"""What every peer is given, how it is asked, and what came of it."""
+"""Jobs of peers: their input, the questions and the outcomes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Work:
-    """What every peer is given.
+    """Input of every peer.
 
     Attributes:
-        language: Its name.
+        language: Name of the language.
         tokens: Byte strings by token id; None for special tokens and holes.
         end_token_id: The token that ends a text, if there is one.
         jobs: The cursors.
         others: Cursors in other files.
-        cpu_time: Whether times are the processor's.
+        cpu_time: True if times are processor times.
     """
 
     language: str
@@ -50,21 +50,21 @@ class Work:
 
 @dataclass
 class Outcome:
-    """What a peer took. Times in seconds, memory in bytes, None where nothing was measured.
+    """Costs of a peer. Times in seconds, memory in bytes, None where nothing was measured.
 
     Attributes:
         name: The peer with its version and settings.
-        note: What language it was asked for, or why it did not run.
+        note: The language it was asked for, or the reason why it did not run.
         preparation: Time for the vocabulary and the grammar.
-        prepared_memory: By how much the process had grown after that.
-        peak_memory: By how much it grew at most, all cursors included.
+        prepared_memory: Growth of the process after that.
+        peak_memory: Largest growth, all cursors included.
         cold: Times of masks in a first pass over all cursors.
         warm: Times of masks in a second pass with new matchers.
         others: Times of masks in a first pass over the other files, after these two.
         commits: Times to append a token, in all passes.
         steps: Masks in all passes.
         refused: True next tokens that a mask refused, in all passes; the replay of the cursor ends there.
-        refused_left: Cursors of all passes not measured, because the text left of them was refused.
+        refused_left: Cursors of all passes that were not measured because the text left of them was refused.
     """
 
     name: str

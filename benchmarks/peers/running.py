@@ -40,7 +40,7 @@ def run(peer: Peer, work: Work, most_seconds: float) -> Outcome:
 
 
 def run_here(peer: Peer, work: Work) -> Outcome:
-    """The same in this process, which is to be a fresh one."""
+    """Run a peer in this process, which has to be a fresh one."""
     outcome = Outcome(peer.name, what(work.language, peer.package))
     try:
         text = peer.grammar(work.language)

@@ -1,1 +1,1 @@
-"""``./dev bench suggestions``: whether what somebody typing is offered is what they were about to write."""
+"""``./dev bench suggestions``: correctness of suggestions for a typing user."""

@@ -1,13 +1,13 @@
-"""How far the memory is believed beside the model: the recipe of the numbers in `fim_server/memory/belief.py`.
+"""Fit the weights of the project index beside the model (`fim_server/memory/belief.py`).
 
     python -m benchmarks.suggestions.believing FOLDER... --lines 100
 
-Lines of each folder's files are cut, in a word or before one, and the rest of each is gone through token by token as it
-stands there. At each token the model is asked, and memories of three kinds of projects: the rest of the folder, a few
-parts of its files with the lines around the cursor, and those lines alone. The numbers are fitted to make the tokens
-that stand there likely, all kinds together. Then it is told how likely they are, and how often the likeliest are right,
-with the numbers fitted to the other folders, beside the model alone and a constant part of each weight. The grammar has
-a say in what is foretold, as in the server, but none in what the model says. 100 lines take some two minutes.
+Lines of each folder's files are cut, in a word or before one, and their rests are read token by token. At each token
+the model is asked, and the indexes of three kinds of projects. These are the rest of the folder, a few parts of its
+files with the lines around the cursor, and those lines alone. The weights maximise the likelihood of the true tokens,
+all kinds together. The report compares weights fitted to the other folders with the model alone and with constant
+weights. The grammar restricts the index's tokens, as in the server, but not the model's. 100 lines take some two
+minutes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Array = NDArray[np.float64]
 OPTIONS = DecodeOptions(max_new_tokens=48, max_prompt_tokens=PROMPT_TOKENS)
 
 MOST_TOKENS = 14
-"""Of a line that are gone through."""
+"""Most tokens of a line."""
 
 KINDS = {"whole": 1, "small": 2, "file": 1}
 """Number of projects of each kind that a place is asked in: the folder, parts of its files, the file by itself."""
@@ -249,7 +249,7 @@ class Line:
 
 
 def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
-    """What the lines of a folder teach."""
+    """Examples from the lines of a folder."""
     chance = random.Random(f"believing {sources.name} {seed}")
     python = Language.load("python")
     with remembered(sources) as (root, whole):
@@ -298,7 +298,7 @@ class Examples:
                 self.probabilities[row, column] = one.probability
 
     def shares(self, numbers: Array) -> Array:
-        """What is foretold has by some numbers [steps, foretold]."""
+        """Return the log odds of the index's tokens under some weights [steps, tokens]."""
         shares: Array = self.weights / (1 + np.exp(-np.clip(self.inputs @ numbers, -30, 30)))
         return shares
 
@@ -308,7 +308,7 @@ class Examples:
         return np.maximum(mixed, 1e-9)
 
     def loss(self, numbers: Array) -> float:
-        """What :func:`fit` makes small: nats, and a penalty."""
+        """Return the loss that :func:`fit` minimises: nats and a penalty."""
         nats = -np.log(self.likelihood(self.shares(numbers)))
         return float(np.average(nats, weights=self.counted) + PENALTY * (numbers**2).sum())
 

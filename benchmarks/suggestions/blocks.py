@@ -2,10 +2,9 @@
 
     python -m benchmarks.suggestions.blocks FOLDER... --blocks 40
 
-In files that lines of a folder are drawn from, a header and its whole block are taken away, and the server's worker is
-asked, in this process, after the header's first word, with the rest of the folder as the project. Told is how often the
-first line of the block that the model wrote is the one that stood there, by how likely the model held it once the
-header was written.
+In files that lines of a folder are drawn from, a header and its whole block are taken away. The server's worker is
+asked in this process after the header's first word, with the rest of the folder as the project. The report tells how
+often the model's first line of the block is the true one, by the model's likelihood of it after the header.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker
 
 BOUNDS = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
-"""Of how likely a block's first line is held."""
+"""Bounds of the likelihoods of a block's first line."""
 
 
 class Found(NamedTuple):
@@ -71,7 +70,7 @@ def gaps(text: str) -> Iterator[Gap]:
 
 
 def found_in(sources: Sources, seed: int, model: str | None) -> Iterator[Found]:
-    """What the model writes where lines were drawn, once in a file for each line drawn of it."""
+    """Yield the model's blocks where lines were drawn, once in a file for each of its lines."""
     chance = random.Random(f"blocks {sources.name} {seed}")
     settings = ServerSettings(
         model=model, prefetch=False, deadline_ms=None, prompt_tokens=PROMPT_TOKENS, min_confidence=0.0
@@ -107,7 +106,7 @@ def report(found: Sequence[Found]) -> str:
 
 
 def examined(folders: Sequence[str], drawn: int, seed: int, model: str | None) -> list[Found]:
-    """What the model writes in each of the folders."""
+    """Collect the model's blocks in all folders."""
     found: list[Found] = []
 
     def tell() -> str:

@@ -1,12 +1,12 @@
-"""How sure an offer is: the recipe of the numbers in `fim_server/suggest/ranking/display.py`.
+"""Fit the confidence of suggestions (`fim_server/suggest/ranking/display.py`).
 
     python -m benchmarks.suggestions.calibration FOLDER... --cursors 1500
 
-Lines of each folder's files are typed again, and the server's worker is asked, in this process, at some of the keys,
-with the rest of the folder as the project. Each offer of the model gives up to three examples of texts, its first cut,
-its first line and its whole, each right or not as far as it goes, and one of a first lexeme: the logarithm of the odds
-of its tokens, whether it loads a name that nobody knows, and whether it is right. A logistic model is fitted to either;
-then it is told how often those were right that it holds for so likely. On two cores some 2,000 requests an hour.
+Lines of each folder's files are typed again, with the rest of the folder as the project. The server's worker is asked
+in this process at some of the keys. Each suggestion of the model gives up to three examples of texts: its first cut,
+its first line and its whole, each right or not as far as it goes. It gives one example of a first lexeme: the log odds
+of its tokens, whether it loads an undefined name, and whether it is right. A logistic model is fitted to each kind. The
+report compares likelihoods with shares of right texts. Two cores process some 2,000 requests an hour.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Example = tuple[float, bool, bool]
 """The logarithm of the odds, whether a name is unknown, whether it is right."""
 
 TEXTS, FIRST = "", "FIRST_"
-"""What examples are of, as the numbers' names begin."""
+"""Kinds of examples, which the names of the weights begin with."""
 
 
 def places(task: Task, chance: random.Random) -> Iterator[Editor]:
@@ -63,7 +63,7 @@ def places(task: Task, chance: random.Random) -> Iterator[Editor]:
 
 
 def examples_of(offer: Suggestion, editor: Editor, truth: Truth) -> Iterator[tuple[str, Example]]:
-    """What an offer teaches of texts, and of first lexemes."""
+    """Return a suggestion's examples of texts and of first lexemes."""
 
     def judged(end: int) -> Judgement:
         return judge(editor, truth, Item(offer.text[:end], offer.covered, None))
@@ -80,7 +80,7 @@ def examples_of(offer: Suggestion, editor: Editor, truth: Truth) -> Iterator[tup
 
 
 def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> Iterator[tuple[str, Example]]:
-    """What the lines of a folder teach."""
+    """Collect the examples from the lines of a folder."""
     chance = random.Random(f"calibration {sources.name} {seed}")
     settings = ServerSettings(
         model=model, prefetch=False, deadline_ms=None, prompt_tokens=PROMPT_TOKENS, min_confidence=0.0

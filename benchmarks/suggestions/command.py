@@ -1,8 +1,8 @@
-"""``./dev bench suggestions``: real lines typed again through the protocol, and what of the offers was right.
+"""``./dev bench suggestions``: real lines typed again through the protocol, and verdicts on the suggestions.
 
-Each project has a workspace of its own, on whose disk the files that are typed in are not, and each of the two sweeps a
-server process of its own, so that none knows from another what is to be written: in one everything is typed and every
-offer judged, in the other somebody accepts what is right. The copying rule is judged beside it on the same lines.
+Each project has a workspace without the files that are typed in. Each of two sweeps has a server process of its own, so
+that neither knows from the other which text comes. In one sweep everything is typed and every suggestion judged. In the
+other the user accepts right suggestions. A copying rule is judged beside them on the same lines.
 """
 
 from __future__ import annotations

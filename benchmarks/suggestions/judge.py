@@ -1,6 +1,6 @@
-"""What an offer is worth to somebody who knows what they want to write.
+"""Value of a suggestion for a user who knows which text comes.
 
-Pure: a text with a cursor, an offer, and the truth.
+Pure: a text with a cursor, a suggestion, and the truth.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.scenarios import Item
 from fim_server.language.texts import is_word
 
 BELOW_LINES = 3
-"""How far below the cursor a line counts as standing just below."""
+"""Most lines between the cursor and a line that counts as standing just below."""
 
 LINE_END = "end of the line"
 LINE_START = "beginning of the line"
@@ -31,13 +31,13 @@ _LEXEME = re.compile(tokenize.PseudoToken)
 
 @dataclass(frozen=True)
 class Truth:
-    """What the document is to become: it is ``text``, of which that up to ``end`` is to be written."""
+    """Wanted document: ``text``, which the user writes up to ``end``."""
 
     text: str
     end: int
 
     def rest(self, cursor: int) -> str:
-        """What is still missing at a cursor, whose left side is written."""
+        """Return the missing text at a cursor whose left side is written."""
         return self.text[cursor : self.end]
 
     def below(self) -> list[str]:
@@ -48,16 +48,16 @@ class Truth:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What an offer is worth.
+    """Value of a suggestion.
 
     Attributes:
-        lexeme: Whether its first lexeme is the next one of the line.
-        line: Whether the line is what it is to be, as soon as the first line of the offer is accepted.
-        agrees: Whether the offer is right as far as it goes.
+        lexeme: True if its first lexeme is the next one of the line.
+        line: True if accepting its first line completes the line.
+        agrees: True if it is right as far as it goes.
         word: Its first word, where that is right.
-        lines: Lines of it after the first.
-        right: Of these, those that follow in the truth, up to the first that does not.
-        below: Of these, those that stand just below already.
+        lines: Number of its lines after the first.
+        right: Number of these that follow in the truth, up to the first that does not.
+        below: Number of these that stand just below already.
     """
 
     lexeme: bool

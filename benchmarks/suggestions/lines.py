@@ -1,4 +1,4 @@
-"""What is typed again: lines of projects' files, drawn by a seed, and lines that a newer release of a package has."""
+"""Lines to type again: lines of projects' files, drawn by a seed, and lines that a newer release of a package adds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fim_server.datasets.sources.source import Source
 from fim_server.errors import BenchError
 
 LINE_CHARACTERS = range(6, 161)
-"""How long a line is that is typed again, without its indentation and its comment."""
+"""Least and most characters of a line to type again, without its indentation and its comment."""
 
 FILE_CHARACTERS = 150_000
 """Longer files are tables more than code; they stay in the workspace."""

@@ -10,7 +10,7 @@ from fim_server.errors import BenchError
 from fim_server.suggest.settings import CLIENT_FIELDS, ServerSettings
 
 CURSOR = "cursor"
-"""What the editor tells of a cursor that rests: left out by telling nothing."""
+"""Notification of a resting cursor; the part is left out by not sending it."""
 
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "model": {"askModel": False},

@@ -1,4 +1,4 @@
-"""Somebody at the keyboard: types everything and only looks, or accepts what is right; and what they saw."""
+"""A user at the keyboard, who types everything and only looks, or accepts right suggestions; and the record of it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from benchmarks.suggestions.suggesting import OVERTAKEN, Answer, Suggester
 TYPING, ACCEPTING = "typing", "accepting"
 
 KEPT, LONGER, SHORTER, REPLACED, GONE = "kept", "longer", "shorter", "replaced", "gone"
-"""What became of an offer whose next character was typed."""
+"""Fates of a suggestion whose next character was typed."""
 
 WHOLE, WORD, KEY = "whole", "word", "key"
-"""What was done next: an offer accepted, its first word, or a key pressed."""
+"""Next actions: accepting a suggestion or its first word, or pressing a key."""
 
 
 @dataclass
@@ -35,13 +35,13 @@ class Record:
     column: int
     """Characters left of the cursor on its line."""
     kind: str
-    """Of place, one of `judge.KINDS`."""
+    """Kind of place, one of `judge.KINDS`."""
     typed: str
     """The line left of the cursor, without its indentation."""
     rest: str
-    """What is still missing of the line."""
+    """Missing text of the line."""
     closers: str
-    """What the editor has closed right of the cursor."""
+    """Closers that the editor inserted right of the cursor."""
     outcome: str
     text: str | None
     """The offer; None where there is none."""
@@ -50,7 +50,7 @@ class Record:
     judged: Judgement | None
     """None where nothing is offered, or beside the way."""
     change: str | None
-    """What became of the offer before, where the key agreed with it and something of it was left."""
+    """Fate of the suggestion before, where the key agreed with it and some of it was left."""
     height: int | None
     """Lines by which the offer's height differs from what was shown before; None where no answer came in time."""
     milliseconds: float
@@ -59,14 +59,14 @@ class Record:
     own: float | None
     """The server's own share, without pauses and the model, in milliseconds."""
     last: dict[str, Any] | None = field(repr=False)
-    """What the server's status said of the request."""
+    """The server's status after the request."""
     action: str = ""
-    """What was done next; nothing at the end."""
+    """Next action; empty at the end."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a task took."""
+    """Costs of a task."""
 
     by: str
     project: str
@@ -96,7 +96,7 @@ class Ghost:
         return cls(document, at, at + len(item.text))
 
     def left_after(self, editor: Editor) -> str | None:
-        """What of it is still to come after a key; None where the key was another."""
+        """Return the rest of a suggestion after a key; None where the key differs."""
         at = editor.cursor
         agrees = self.start < at <= self.end and editor.text[self.start : at] == self.document[self.start : at]
         return self.document[at : self.end] if agrees else None
@@ -181,7 +181,7 @@ class Screen:
 
 
 def became(before: Ghost, editor: Editor, now: Ghost | None) -> str | None:
-    """What became of an offer after a key that agreed with it; None where none was left of it, or the key did not."""
+    """Return the fate of a suggestion after a key; None where none of it was left, or the key differed."""
     left = before.left_after(editor)
     if left is None or not left.strip():
         return None

@@ -1,11 +1,11 @@
-"""How much likelier names that exist are than the model says: the recipe of `language_support/python/preferring.toml`.
+"""Fit the weights of existing names beside the model (`language_support/python/preferring.toml`).
 
     python -m benchmarks.suggestions.preferring FOLDER... --lines 70 --output FILE
 
-Lines are cut and gone through as by :mod:`.believing`, with the memory of the rest of the folder, with that of a small
-project, and by the model alone. At each token the likeliest ones are asked for their kinds; the weights are fitted to
-make the tokens that stand there likely, all kinds of projects together. Then it is told how likely they are, and how
-often the likeliest is right, with weights fitted to the other folders. 70 lines take half a minute.
+Lines are cut and read as by :mod:`.believing`, with the index of the rest of the folder, with that of a small project,
+and by the model alone. The likeliest tokens at each step have kinds. The weights maximise the likelihood of the true
+tokens, all kinds of projects together. The report compares them with weights fitted to the other folders. 70 lines take
+half a minute.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def steps_of_line(
 
 
 def steps(model: FimModel, sources: Sources, seed: int) -> Iterator[Step]:
-    """What the lines of a folder teach."""
+    """Collect the examples from the lines of a folder."""
     chance = random.Random(f"preferring {sources.name} {seed}")
     python, settings = Language.load("python"), ServerSettings()
     with remembered(sources) as (root, whole):
@@ -178,7 +178,7 @@ def fit(examples: Examples) -> Array:
 
 
 def report(found: Sequence[Step]) -> tuple[str, dict[str, float]]:
-    """What the weights are worth, and the weights by kind."""
+    """Return the weights' gain, and the weights by kind."""
     kinds = sorted({kind for step in found for one in step.candidates for kind in one.kinds})
     examples = Examples(found, kinds)
     before, after = examples.weighed(np.zeros(len(kinds))), examples.shares.copy()

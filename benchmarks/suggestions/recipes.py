@@ -1,6 +1,6 @@
-"""What the recipes of this folder share: the command line, folders as projects, and how their process ends.
+"""Shared parts of this folder's recipes: the command line, folders as projects, and the end of the process.
 
-A recipe is a module that is run by itself and prints numbers, or what something is worth, from lines of packages.
+A recipe is a module that is run by itself and prints numbers fitted to or measured on lines of packages.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def add_prompt_tokens(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(prompt_tokens: int, most_tokens: int, **more: bool) -> DecodeOptions:
-    """How a recipe has ``most_tokens`` written after so long a prompt: as the server does, and with ``more``."""
+    """Return the server's decoding options for ``most_tokens`` after a prompt of such a length, with ``more``."""
     return DecodeOptions(
         max_new_tokens=most_tokens,
         max_prompt_tokens=prompt_tokens,

@@ -1,4 +1,4 @@
-"""What `./dev bench suggestions` found: shares with intervals, what they are like by place and project, times."""
+"""Report of `./dev bench suggestions`: shares with intervals, by place and project, and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fim_server.text.terminal import Table
 
 BY = (SERVER, COPYING)
 DRAWS = 1000
-"""Of files, for the intervals."""
+"""Resamples of files for the intervals."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ FIGURES: tuple[tuple[str, Says, Says], ...] = (
     (SEVERAL, lambda one: one.judged is not None, lambda one: one.judged is not None and one.judged.lines > 0),
     (AT_END, lambda one: one.kind == LINE_END, lambda one: one.judged is not None),
 )
-"""What is a share of which requests of the typing sweep, and which of them have it."""
+"""Shares: the requests of the typing sweep that each counts, and those that have it."""
 
 FIGURES_HEADER = ("figure", "of", SERVER, "of", COPYING)
 KINDS_HEADER = (
@@ -145,14 +145,14 @@ TIMES_HEADER = ("answers of the server", "n", "p50", "p95", "max")
 
 @dataclass
 class Report:
-    """What was measured, on what."""
+    """Report: settings and figures."""
 
     setting: dict[str, str]
     records: list[Record] = field(default_factory=list, repr=False)
     efforts: list[Effort] = field(default_factory=list, repr=False)
     model: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    """What the servers have logged as errors."""
+    """Errors in the servers' logs."""
 
     def typed(self, by: str) -> list[Record]:
         """The requests of the typing sweep."""
@@ -164,7 +164,7 @@ class Report:
         yield saved(effort for effort in self.efforts if effort.by == by)
 
     def counts(self, by: str) -> dict[str, int]:
-        """What is told as numbers, of the typing sweep."""
+        """Numbers of the typing sweep."""
         records = self.typed(by)
         judged = [record.judged for record in records if record.judged is not None]
         changes = [record.change for record in records if record.change is not None]
@@ -180,7 +180,7 @@ class Report:
         }
 
     def times(self) -> Iterator[tuple[str, int, float | None, float | None, float | None]]:
-        """Of the server's answers in both sweeps, in milliseconds: what, how many, p50, p95 and the largest."""
+        """Times of the server's answers in both sweeps, in milliseconds: name, number, p50, p95 and the largest."""
         answers = [one for one in self.records if one.by == SERVER and one.outcome == "answered"]
         offers = [one for one in answers if one.text is not None]
         kinds = (

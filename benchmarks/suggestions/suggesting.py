@@ -22,26 +22,27 @@ from fim_server.server.messages import CURSOR
 SERVER, COPYING = "server", "copying rule"
 
 KEY_SECONDS = (0.15, 0.25)
-"""Between two keys of somebody who waits for nothing."""
+"""Seconds between two keys of a user who waits for nothing."""
 
 PAUSE_SECONDS, REST_SECONDS = 1.0, 0.3
-"""How long somebody who waits for nothing has the cursor at a place before the first key, and after which part of that
-our extension and plug-in tell of it."""
+"""Seconds that the cursor rests before a hasty user's first key, and seconds until the editor notifies the server."""
 
 FORGETTING_SECONDS = 0.3
-"""How long somebody who waits for answers waits before the first key: until the server has forgotten the file as it was
-when it was closed, with all its lines. A memory that still had it offered the line itself, in up to 15 of 240 lines."""
+"""Seconds before the first key of a user who waits for answers: the server forgets the closed file with all its lines.
+
+An index that still has the file suggests the line itself.
+"""
 
 OVERTAKEN = "overtaken"
 """The outcome of a request that the next key came before."""
 
 TOLD = ("confidence", "probability", "source", "match", "match_length")
-"""What a server may tell of an offer besides, under these names, in the item, its command or its status."""
+"""Further data of a suggestion, by names, in the item, its command or the status."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is on the screen after a key."""
+    """Screen after a key."""
 
     request: Request
     item: Item | None
@@ -151,7 +152,7 @@ class Served:
 
 
 def told(message: Mapping[str, Any], last: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What the server tells of its first offer besides the text."""
+    """Return the server's data on its first suggestion besides the text."""
     result = message["result"]
     entry = (result["items"] if isinstance(result, dict) else result)[0]
     arguments = (entry.get("command") or {}).get("arguments") or [None]
@@ -253,9 +254,9 @@ class Copying:
 
 
 def copied(left: str) -> str:
-    """What followed the longest earlier match of a text's end, to the end of that line; nothing where there is none.
+    """Return the text after the longest earlier match of a text's end, to the end of that line; empty for no match.
 
-    >>> copied("total = count\\nother = 1\\ntotal =")
+    >>> copied("total = count\nother = 1\ntotal =")
     ' count'
     """
     # A match of n characters holds matches of fewer, so the longest is found by halving.

@@ -27,7 +27,7 @@ from support.bench_corpus import write_corpus
 
 TOKENIZER = str(EMBEDDED_TOKENIZER)
 LANGUAGES = {"python": True, "json": None, "go": None}
-"""What is measured, and what is said of its indentation."""
+"""Return the options of a measured language, and the words on its indentation."""
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -45,7 +45,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def test_the_fit_finds_what_made_the_answers() -> None:
-    """Of two tokens the one of kind `a` is right as often as a weight of 1.2, the one of `b` as one of -0.7, says."""
+    """Two tokens of kinds `a` and `b` are right as often as weights of 1.2 and -0.7 predict."""
     draw = np.random.default_rng(5)
     found = []
     for _ in range(8_000):

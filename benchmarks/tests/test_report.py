@@ -1,4 +1,4 @@
-"""What every report is made of: percentiles, figures, pages and files."""
+"""Shared parts of reports: percentiles, figures, pages and files."""
 
 from __future__ import annotations
 

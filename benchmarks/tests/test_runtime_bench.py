@@ -120,7 +120,7 @@ def test_weights_kept_in_int8_multiply_like_the_layer() -> None:
 
 
 class Value:
-    """What the package keeps an array in."""
+    """Container of the package's arrays."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
@@ -161,7 +161,7 @@ class Binding:
 
 
 class PlayedOnnx(types.ModuleType):
-    """What the backend uses of the package, over the embedded model; remembers the threads it was given."""
+    """The parts of the package that the backend uses, over the embedded model; it remembers its threads."""
 
     def __init__(self, model: FimModel) -> None:
         super().__init__(onnx_backend.MODULE)
@@ -214,7 +214,7 @@ class PlayedOnnx(types.ModuleType):
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    """What a folder with an export looks like from outside."""
+    """Files of a folder with an export."""
     folder = tmp_path / "int4"
     folder.mkdir()
     inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids")}

@@ -1,4 +1,4 @@
-"""Somebody who types, without a server: what is sent, offered and accepted."""
+"""A typing user without a server: requests, suggestions and accepted texts."""
 
 from __future__ import annotations
 
