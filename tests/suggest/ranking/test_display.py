@@ -439,7 +439,7 @@ def remembered(request: Request, *suggestions: Suggestion) -> Any:
     """A server that knows what it answered to a request."""
     memory = AnswerCache()
     memory.add(answer_of(request, suggestions))
-    return SimpleNamespace(memory=memory)
+    return SimpleNamespace(answers=memory)
 
 
 def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> None:
