@@ -175,9 +175,9 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
 ) -> None:
     """The plain twin makes a suggestion of all that the memory says, and then looks which may be shown."""
     monkeypatch.setattr(project_suggestions, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
-    folder = Path(server.__file__).parent
+    folder = Path(server.__file__).parent.parent / "decoding" / "strategies"
     project.read([folder.as_uri()], {".py": "python"})
-    text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
+    text = (folder.parent / "concurrent_prefill.py").read_text(encoding="utf-8")
     settings = ServerSettings(ask_model=ask_model, min_confidence=least, alternatives=3)
     draw, made, found = random.Random(3), Counter[str](), Counter[str]()
 
@@ -225,9 +225,9 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
 
 def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -> None:
     """The first ones that fit, and all where somebody has asked."""
-    folder = Path(server.__file__).parent
+    folder = Path(server.__file__).parent.parent / "decoding" / "strategies"
     project.read([folder.as_uri()], {".py": "python"})
-    text = (folder.parent / "decoding" / "beside.py").read_text(encoding="utf-8")
+    text = (folder.parent / "concurrent_prefill.py").read_text(encoding="utf-8")
     completer = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
     uri, most = "file:///beside.py", 0
     for at in (text.index("self.prompt,"), text.index("self._chunk ="), text.index("return logits")):
