@@ -6,9 +6,7 @@ Where a `go` program is installed, go/parser itself is asked about each of them 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +14,7 @@ from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
 from support.engine.cut_texts import write_again
+from support.markdown_pages import differences
 
 WHOLE = [
     "package p",
@@ -102,19 +101,14 @@ def test_what_go_refuses_is_refused(text: str) -> None:
     assert not go().open(text[:middle], "").check(text[middle:]).complete
 
 
-def examples() -> list[tuple[str, bool, bool]]:
-    """The texts of docs/go.md, whether they are taken here, and whether go/parser is said to take them."""
-    page = (Path(__file__).parents[2] / "docs" / "go.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([^`]+)` \| (taken|refused) \| (taken|refused)", page, re.MULTILINE)
-    return [
-        (text.replace("⏎", "\n").replace(r"\ufeff", "\ufeff"), here == "taken", there == "taken")
-        for text, here, there in rows
-    ]
+def examples() -> list[tuple[str, bool]]:
+    """The texts of docs/go.md, and whether they are accepted here; go/parser says the reverse."""
+    return [(text.replace("⏎", "\n").replace(r"\ufeff", "\ufeff"), here) for text, here in differences("docs/go.md")]
 
 
 def test_what_differs_is_as_the_page_says() -> None:
     assert len(examples()) == 7
-    assert all(go().open("", "").check(text).complete == here for text, here, _ in examples())
+    assert all(go().open("", "").check(text).complete == here for text, here in examples())
 
 
 def test_a_byte_order_mark_may_begin_a_file() -> None:
@@ -162,7 +156,7 @@ def judge() -> Iterator[Judge]:
 def test_go_itself_agrees(judge: Judge) -> None:
     assert [text for text in WHOLE if judge.verdict(text) is not True] == []
     assert [text for text in REFUSED if judge.verdict(text) is not False] == []
-    assert [text for text, _, there in examples() if judge.verdict(text) is not there] == []
+    assert [text for text, here in examples() if judge.verdict(text) is here] == []
 
 
 def test_shortest_completions_are_taken_by_go(judge: Judge) -> None:

@@ -22,6 +22,7 @@ from fim_server.datasets.judging.judge import Judge
 from fim_server.language.compile import builtin_files, builtin_versions
 from fim_server.recovery.recovery import recover
 from support.engine.cut_texts import write_again
+from support.markdown_pages import differences
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
 CUTS = 60 if LONG else 6
@@ -145,18 +146,14 @@ def written(text: str) -> str:
     return re.sub(r"\\u(200b|001a)", lambda found: chr(int(found[1], 16)), text.replace("⏎", "\n"))
 
 
-def page() -> list[tuple[str, bool, bool]]:
-    """The texts of docs/java.md, whether they are taken here, and whether javac is said to take them."""
-    whole = (Path(__file__).parents[2] / "docs" / "java.md").read_text(encoding="utf-8")
-    refused = whole.partition("## What javac's parser refuses")[2].partition("## What differs")[0]
-    rows = [(text, "taken", "refused") for text in re.findall(r"^\| `([^`]+)` \|", refused, re.MULTILINE)]
-    rows += re.findall(r"^\| `([^`]+)` \| (taken|refused) \| (taken|refused)", whole, re.MULTILINE)
-    return [(written(text), here == "taken", there == "taken") for text, here, there in rows]
+def page() -> list[tuple[str, bool]]:
+    """The texts of docs/java.md, and whether they are accepted here; javac says the reverse."""
+    return [(written(text), here) for text, here in differences("docs/java.md")]
 
 
 def test_what_differs_is_as_the_page_says() -> None:
     assert len(page()) == 20
-    assert [text for text, here, _ in page() if takes(text) != here] == []
+    assert [text for text, here in page() if takes(text) != here] == []
 
 
 def test_masks_of_java_files_do_not_depend_on_the_right_side() -> None:
@@ -227,7 +224,7 @@ def test_javac_itself_agrees(judge: Callable[[str], Judge]) -> None:
     javac = judge("25")
     assert [text for text in WHOLE if javac.verdict(text) is not True] == []
     assert [text for text in REFUSED if javac.verdict(text) is not False] == []
-    assert [text for text, _, there in page() if javac.verdict(text) is not there] == []
+    assert [text for text, here in page() if javac.verdict(text) is here] == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -107,3 +107,13 @@ def command_lines(page: str) -> list[str]:
     for match in _INDENTED.finditer(prose(page)):
         lines += match[0].splitlines()
     return [line.strip().removeprefix("$ ") for line in [*lines, *spans(page)] if line.strip()]
+
+
+def differences(page: str) -> list[tuple[str, bool]]:
+    """Return the examples of a language's page, each with whether the definition accepts it and its judge does not."""
+    _, *sections = re.split(r"^(Accepted|Refused) here, .*:$", text_of(page), flags=re.M)
+    return [
+        (example, verdict == "Accepted")
+        for verdict, section in zip(sections[::2], sections[1::2], strict=True)
+        for example in re.findall(r"^\| `(.+?)` \|", section.split("\n## ")[0], re.M)
+    ]
