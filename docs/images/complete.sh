@@ -1,7 +1,6 @@
 #!/bin/sh
-# Draws docs/images/complete.svg again: runs the command that it shows in a terminal of its own, records what appears there
-# (asciinema) and turns the recording into a picture (svg-term-cli). Nothing of it is edited.
-# Needs `./dev build`, Node, and the network for both tools.
+# Draws docs/images/complete.svg: records the command in a terminal (asciinema) and converts the recording to a picture
+# (svg-term-cli). Needs `./dev build`, Node, and the network for both tools.
 set -eu
 cd "$(dirname "$0")/../.."
 work=.work/images
@@ -11,7 +10,7 @@ mkdir -p $work
 [ -x $work/venv/bin/asciinema ] || .venv/bin/python -m venv $work/venv
 $work/venv/bin/python -m pip install --quiet asciinema==2.4.0
 
-# The picture is repeated; the last pause leaves the time to read it.
+# The picture repeats; the last pause is for reading.
 cat >$work/shown.sh <<SHOWN
 printf '\033[1;32m$\033[0m %s\n' '$command'
 $command

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Installs code-server and playwright-core into node_modules. code-server's own installation script fails where tools
-# cannot be downloaded, so its steps are made here one by one. Says what the machine lacks; with --install-packages,
-# apt-get brings it. Does nothing if everything is there.
+# Installs code-server and playwright-core into node_modules, if they are missing. Repeats the steps of code-server's
+# installation script, which fails without downloads. Names missing packages, or installs them with --install-packages.
 set -eu
 cd "$(dirname "$0")"
 
