@@ -36,13 +36,14 @@ from benchmarks.processes import Clock, clock_of, timed
 from benchmarks.report import DONE, kind_of_time, machine, progress_for, publish, setting_lines, shown
 from fim_server.errors import BenchError, LimitError
 from fim_server.language.limited_files import read_limited
-from fim_server.models import onnx_backend
 from fim_server.models.backend import LLAMA_CPP, PREFILL_CHUNK
 from fim_server.models.gguf import library
 from fim_server.models.gguf.backend import GgufBackend
-from fim_server.models.load import load_model, require_torch
+from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.models.onnx_backend import OnnxBackend
+from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.onnx.backend import OnnxBackend
+from fim_server.models.pytorch.devices import require_torch
 from fim_server.models.source import expanded, first_line, locate
 from fim_server.text.terminal import Progress, Table
 

@@ -28,7 +28,7 @@ from benchmarks.scenarios import SCENARIOS, Played, Scenario
 from benchmarks.server_report import Report
 from benchmarks.typist import Typist
 from fim_server.errors import BenchError
-from fim_server.models.backend import RUNTIMES
+from fim_server.models.loaders import RUNTIMES
 from fim_server.text.terminal import Progress
 
 SIZES = range(3_000, 30_000)

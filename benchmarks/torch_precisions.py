@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fim_server.models.torch_backend import TorchBackend
+from fim_server.models.pytorch.backend import TorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

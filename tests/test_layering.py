@@ -56,9 +56,9 @@ PLUG_INS = frozenset(
 """What other engines load: their libraries are there then."""
 TORCH_FILES = PLUG_INS | {
     "decoding/strategies/masked_steps.py",
-    "models/torch_backend.py",
-    "models/torch_batches.py",
-    "models/torch_rows.py",
+    "models/pytorch/backend.py",
+    "models/pytorch/batches.py",
+    "models/pytorch/rows.py",
 }
 TORCH_USERS = frozenset({"evaluation/running/modes.py", "integrations/vllm/plugin.py"})
 """What imports one of those files at module level, and is imported only after it was asked whether torch is there."""

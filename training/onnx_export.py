@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fim_server.errors import TrainingError
-from fim_server.models.onnx_backend import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
+from fim_server.models.onnx.backend import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
 
 PACKAGES = {"onnxruntime_genai": "onnxruntime-genai", "onnx": "onnx", "onnx_ir": "onnx-ir"}
 """Modules that the export imports, with their packages."""

@@ -24,7 +24,7 @@ from benchmarks.gpu.report import Report
 from benchmarks.options import positive_count, positive_counts
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
 from fim_server.errors import BenchError
-from fim_server.models.load import require_torch
+from fim_server.models.pytorch.devices import require_torch
 from fim_server.text.terminal import Progress
 
 SHAPES = ("tiny", "0.5b", "1.5b", "3b", "7b")
@@ -159,8 +159,8 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
         read_tokens,
         synthetic_tokens,
     )
+    from fim_server.models.pytorch.backend import choose_device, free_memory, without_cudnn_attention
     from fim_server.models.source import first_line
-    from fim_server.models.torch_backend import choose_device, free_memory, without_cudnn_attention
 
     until = None if options.total_seconds is None else time.perf_counter() + options.total_seconds
     place = choose_device(options.device)

@@ -19,9 +19,9 @@ from benchmarks.report import percentile
 from fim_server.decoding.strategies.masked_steps import MaskedSteps
 from fim_server.errors import BenchError
 from fim_server.models.masking import word_count
+from fim_server.models.pytorch.backend import TorchBackend, free_memory
+from fim_server.models.pytorch.rows import PLAIN_USES, StaticRows
 from fim_server.models.source import first_line
-from fim_server.models.torch_backend import TorchBackend, free_memory
-from fim_server.models.torch_rows import PLAIN_USES, StaticRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

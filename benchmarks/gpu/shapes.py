@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, Qwen2Config
 
-from fim_server.models.threads import free_cores
+from fim_server.models.resources.threads import free_cores
 
 WINDOW = 32_768
 

@@ -22,12 +22,12 @@ from benchmarks import runtimes as runtime_bench
 from benchmarks import torch_precisions
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER
 from fim_server.cli import program as cli
-from fim_server.models import onnx_backend
 from fim_server.models.gguf import library
 from fim_server.models.gguf.writing import write_gguf
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.models.onnx_backend import OnnxBackend
+from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.onnx.backend import OnnxBackend
 
 EMBEDDED = EMBEDDED_TOKENIZER.parent
 SMALL = ("--threads", "1", "--prompt", "40", "--steps", "3", "--repeats", "1")

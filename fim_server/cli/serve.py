@@ -119,7 +119,7 @@ def run_serve(arguments: ServeArguments) -> int:
     if problem is not None:
         complain(problem)
         return BAD_INPUT
-    from fim_server.models.room import can_serve
+    from fim_server.models.resources.room import can_serve
 
     if not can_serve():  # native libraries would end the process by themselves
         complain(LACKS_MEMORY)

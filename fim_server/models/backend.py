@@ -1,6 +1,6 @@
 """What computes a model, behind one protocol.
 
-That is torch (:mod:`.torch_backend`), onnxruntime (:mod:`.onnx_backend`) or llama.cpp (:mod:`.gguf.backend`).
+That is torch (:mod:`.pytorch.backend`), onnxruntime (:mod:`.onnx.backend`) or llama.cpp (:mod:`.gguf.backend`).
 
 A backend keeps its rows of logits in a form of its own, numpy arrays or tensors on a device, and lends the arithmetic
 that decoding does with them (:class:`Arithmetic`). Nothing outside a backend looks into a row, so decoding is one loop
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LLAMA_CPP = "llama.cpp"
-
-RUNTIMES = ("torch", "onnx", LLAMA_CPP)
-"""What computes a model: torch, on any device; onnxruntime, on the CPU, for models that have an export; llama.cpp, for
-GGUF files."""
 
 LEAST_PROMPT_TOKENS = 16
 """A shorter prompt would hold little but the tokens of its format."""
@@ -159,7 +155,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in :data:`RUNTIMES`."""
+        """Its name in :data:`.loaders.LOADERS`."""
 
     @property
     def device(self) -> str:

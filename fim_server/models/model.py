@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.backend import CheckingBackend, RowsBackend
 from fim_server.models.turn import Turn
+from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fim_server.models.backend import Backend, Logits
     from fim_server.models.prompt import BoundFormat
-    from fim_server.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,14 @@ class FimModel:
         assert isinstance(self.backend, RowsBackend), "gives_rows says so"
         with self.turn:
             return self.backend.forward_rows(token_ids, cache, rows)
+
+
+def assemble(name: str, backend: Backend, tokenizer: Any, bound: BoundFormat) -> FimModel:
+    """Put a model together from its loaded parts. Raises :class:`ModelError` where its tokens' bytes are unknown."""
+    # A tokenizer's ids may have holes, and a model fewer logits than ids: no missing token is ever chosen.
+    size = max(backend.size, 1 + max(tokenizer.get_vocab().values(), default=0))
+    try:
+        vocabulary = Vocabulary.from_tokenizer(tokenizer, size=size, end_token_ids=bound.stop_ids)
+    except VocabularyError as error:
+        raise ModelError(f"{name}: {error}") from error
+    return FimModel(name, backend, replace(bound, plain=vocabulary.encode), vocabulary)

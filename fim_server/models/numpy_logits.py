@@ -1,6 +1,6 @@
 """Rows of logits as numpy arrays: the arithmetic of backends that do without torch.
 
-What is computed is what :mod:`.torch_backend` computes with tensors: choices are equal, and probabilities up to
+What is computed is what :mod:`.pytorch.backend` computes with tensors: choices are equal, and probabilities up to
 rounding. Draws at a temperature above 0 are of the same distribution, by a generator of numpy's own.
 """
 

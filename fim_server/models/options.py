@@ -1,4 +1,4 @@
-"""What a model is loaded with besides its name, its device and its runtime."""
+"""Options of a model's loading besides its name, device and runtime."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Options of some kinds of models; the others refuse those that are not theirs.
+    """Options of endpoints and GGUF files; other models refuse them.
 
     Attributes:
-        gpu_layers: Of a GGUF file, how many layers a GPU computes; -1 for all, None for all where there is one.
-        adapter: For a GGUF file, a low-rank adapter in a GGUF file of its own.
-        api_key_env: For an endpoint, the environment variable with the key.
-        allow_plain_http: Whether an endpoint beyond this machine may be asked without TLS.
-        tokenizer: For an endpoint, a folder with its model's tokenizer.json, or its GGUF file.
+        gpu_layers: GGUF file: layers that a GPU computes; -1 for all, None for all where there is a GPU.
+        adapter: GGUF file: a low-rank adapter in a GGUF file of its own.
+        api_key_env: Endpoint: the environment variable with the key.
+        allow_plain_http: Endpoint: whether the server may ask another machine without TLS.
+        tokenizer: Endpoint: a folder with its model's tokenizer.json, or its GGUF file.
     """
 
     gpu_layers: int | None = None
@@ -22,3 +22,6 @@ class LoadOptions:
     api_key_env: str | None = None
     allow_plain_http: bool = False
     tokenizer: str | None = None
+
+
+NO_OPTIONS = LoadOptions()

@@ -116,7 +116,7 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
-    from fim_server.models.hub_progress import heeding, progress_bar, was_stopped
+    from fim_server.models.store.hub_progress import heeding, progress_bar, was_stopped
 
     import_module("huggingface_hub.utils.logging").set_verbosity_error()  # the terminal is the user's
     import_module("huggingface_hub.utils").disable_progress_bars()

@@ -14,7 +14,7 @@ from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
 from fim_server.errors import is_exhaustion
-from fim_server.models.attempts import forget_all
+from fim_server.models.resources.attempts import forget_all
 from fim_server.server.connection.calling import ListeningClient
 from fim_server.server.connection.client_process import ClientProcesses
 from fim_server.server.connection.listening import BoundedWriter, Endpoint, Listener

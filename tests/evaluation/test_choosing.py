@@ -17,9 +17,9 @@ from fim_server.evaluation.model_check.findings import Aspect, findings
 from fim_server.evaluation.model_check.holes import holes
 from fim_server.evaluation.model_check.speed import Speed
 from fim_server.evaluation.model_check.trial import Trial, mean_loss, try_out
-from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.models.onnx import backend as onnx_backend
 from fim_server.tokens.formats import Slot
 from support.command_line import run_command
 

@@ -39,9 +39,9 @@ from fim_server.evaluation.running.modes import Decoder, Offer, follow, tokens_o
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard
 from fim_server.evaluation.running.worker import Worker
-from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.source import locate
 from fim_server.text.document import Split
 from support.command_line import run_command

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.models import onnx_backend
+from fim_server.models.onnx import backend as onnx_backend
 from support.models.tiny_base import tiny_weights, write_tiny_base
 
 ROOT = Path(__file__).resolve().parents[2]

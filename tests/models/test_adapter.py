@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from fim_server.errors import ModelError
-from fim_server.models.adapter import Adapter, read_adapter, write_adapter
+from fim_server.models.smollm2.adapter import Adapter, read_adapter, write_adapter
 
 RANK, WIDTH = 3, 8
 

@@ -11,12 +11,12 @@ import pytest
 
 from fim_server.cli import program as cli
 from fim_server.errors import ModelError
-from fim_server.models import attempts
-from fim_server.models.attempts import MOST_CRASHES, attempt, crashes
 from fim_server.models.gguf import library, trial
 from fim_server.models.gguf.header import check_header
 from fim_server.models.gguf.trial import Tried, require_sound
 from fim_server.models.load import load_model
+from fim_server.models.resources import attempts
+from fim_server.models.resources.attempts import MOST_CRASHES, attempt, crashes
 from support.models.gguf_mutations import mutated, sound_file
 from support.models.tiny_base import tiny_weights, write_tiny_base
 
@@ -124,7 +124,7 @@ def test_a_trial_that_was_ended_by_another_says_nothing_of_the_file(
 ENDING = """
 import os, sys
 from pathlib import Path
-from fim_server.models.attempts import attempt
+from fim_server.models.resources.attempts import attempt
 with attempt("mine", Path(sys.argv[1])):
     os.kill(os.getpid(), 9)
 """

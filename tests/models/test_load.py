@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,14 @@ from transformers import AutoTokenizer
 
 from fim_server import Vocabulary
 from fim_server.errors import ModelError
-from fim_server.models import load, onnx_backend, threads
-from fim_server.models.load import best_device, load_model, may_have_gpu
+from fim_server.models import loaders
+from fim_server.models.load import load_model
+from fim_server.models.model import FimModel
+from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.pytorch import devices
+from fim_server.models.pytorch.devices import best_device, may_have_gpu
+from fim_server.models.request import LoadRequest
+from fim_server.models.resources import threads
 from fim_server.models.source import locate
 from fim_server.models.tokenizer import read_tokenizer
 
@@ -26,7 +33,7 @@ TEXTS = ("", "x", "def f(a, b):\n    return a+b  # é 😀\n", "<|fim_middle|> a
 @pytest.fixture
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch and transformers are not installed."""
-    for name in load.TORCH_PACKAGES:
+    for name in devices.PACKAGES:
         monkeypatch.setitem(sys.modules, name, None)
 
 
@@ -104,10 +111,10 @@ def test_the_cpu_needs_no_torch(no_torch: None, name: str) -> None:
 
 def test_torch_is_asked_for_a_gpu_where_a_driver_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(load, "ROCM_DEVICE", Path("/no/such/device"))
-    monkeypatch.setattr(load, "CUDA_DRIVERS", {sys.platform: "no-such-driver.so"})
+    monkeypatch.setattr(devices, "ROCM_DEVICE", Path("/no/such/device"))
+    monkeypatch.setattr(devices, "CUDA_DRIVERS", {sys.platform: "no-such-driver.so"})
     assert not may_have_gpu()
-    monkeypatch.setattr(load, "ROCM_DEVICE", Path(os.devnull))
+    monkeypatch.setattr(devices, "ROCM_DEVICE", Path(os.devnull))
     assert may_have_gpu()
 
 
@@ -144,3 +151,28 @@ def test_a_completion_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "exact\n\n"
+
+
+def test_asking_the_loaders_imports_no_library() -> None:
+    code = (
+        "import sys\nfrom fim_server.models.loaders import LOADERS\nfrom fim_server.models.request import LoadRequest\n"
+        "request = LoadRequest('embedded', 'cpu')\nfor make in LOADERS.values():\n"
+        "    try:\n        make().matches(request)\n    except Exception as error:\n        print(error)\n"
+        "print(*{'torch', 'transformers', 'onnxruntime', 'xllamacpp', 'httpx2'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_a_registered_backend_is_asked_before_torch_and_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    class MlxLoader:
+        def matches(self, request: LoadRequest) -> bool:
+            return request.name == "mine"
+
+        def load(self, request: LoadRequest) -> FimModel:
+            return replace(embedded, name=request.name)
+
+    embedded = load_model("embedded", "cpu")
+    monkeypatch.setitem(loaders.LOADERS, "mlx", MlxLoader)
+    assert load_model("mine").name == "mine"
+    assert load_model("embedded", "cpu").name == "embedded"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fim_server.decoding.options import DecodeOptions
 from fim_server.models.masking import contains, word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
-from fim_server.models.torch_backend import TorchArithmetic
+from fim_server.models.pytorch.backend import TorchArithmetic
 
 OURS, THEIRS = NumpyArithmetic(), TorchArithmetic(torch.device("cpu"))
 

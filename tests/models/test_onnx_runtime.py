@@ -26,14 +26,14 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.strategies.batches import decode_together
 from fim_server.errors import ModelError
-from fim_server.models import onnx_backend
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.models.onnx_backend import MODULE, OnnxBackend, OnnxCache, weights_digest
+from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.onnx.backend import MODULE, OnnxBackend, OnnxCache, weights_digest
+from fim_server.models.pytorch.backend import TorchBackend
 from fim_server.models.reading import Reading, Readings
 from fim_server.models.source import locate
-from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
 from support.engine.corpus import cuts, python
 from support.models.tiny_models import write_tiny_model

@@ -404,7 +404,7 @@ def test_what_goes_with_no_endpoint_is_refused() -> None:
         load_model("embedded", options=LoadOptions(api_key_env="KEY"))
     with pytest.raises(ModelError, match="--device and --runtime are for models here"):
         load_model("http://127.0.0.1:9", "cpu")
-    with pytest.raises(ModelError, match="an endpoint has its own"):
+    with pytest.raises(ModelError, match="are for GGUF files, and http"):
         load_model("http://127.0.0.1:9", options=LoadOptions(gpu_layers=1))
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from fim_server.errors import ScarceMemoryError, is_exhaustion
-from fim_server.models import load, room
-from fim_server.models.room import MEGABYTE, free_addresses, require_room, sizes_of_process
+from fim_server.models import load
+from fim_server.models.resources import room
+from fim_server.models.resources.room import MEGABYTE, free_addresses, require_room, sizes_of_process
 from fim_server.system import process
 from fim_server.system.process import container_bytes
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from fim_server.errors import ModelError
-from fim_server.models import onnx_backend
-from fim_server.models.adapter import Adapter, read_adapter, write_adapter
-from fim_server.models.onnx_backend import EXPORT_FOLDER, OnnxBackend, is_stale
+from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.onnx.backend import EXPORT_FOLDER, OnnxBackend, is_stale
 from fim_server.models.smollm2 import build as building
 from fim_server.models.smollm2.__main__ import main
+from fim_server.models.smollm2.adapter import Adapter, read_adapter, write_adapter
 from fim_server.models.smollm2.base import read_base
 from fim_server.models.smollm2.build import build, is_current
 from fim_server.models.smollm2.export import write_export

@@ -10,9 +10,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
 
-from fim_server.models import torch_backend, torch_rows
-from fim_server.models.torch_backend import TorchBackend, mask_buffer
-from fim_server.models.torch_rows import Replayed, RowCache, StaticRows
+from fim_server.models.pytorch import backend as torch_backend
+from fim_server.models.pytorch import rows as torch_rows
+from fim_server.models.pytorch.backend import TorchBackend, mask_buffer
+from fim_server.models.pytorch.rows import Replayed, RowCache, StaticRows
 
 CPU = torch.device("cpu")
 SIZE = 50

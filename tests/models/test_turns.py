@@ -14,9 +14,9 @@ import pytest
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
 from fim_server.language.stop import heed, telling, watch_also, watching
-from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
 from support.editors.watched import PATIENCE, Gated, model_on

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fim_server.models.adapter import read_adapter
+from fim_server.models.smollm2.adapter import read_adapter
 
 ADAPTER_FILE, BEST_FILE, LOG_FILE = "adapter.safetensors", "best.safetensors", "log.jsonl"
 

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
-from fim_server.models.adapter import PARTS
+from fim_server.models.smollm2.adapter import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

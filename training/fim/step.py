@@ -18,7 +18,7 @@ def run_fim(options: FimOptions) -> None:
     # Read by the libraries when they load, which the imports below do.
     if options.device == "cpu" and options.processes > 1 and hasattr(os, "fork"):
         os.environ["OMP_NUM_THREADS"] = "1"
-    from fim_server.models.adapter import read_adapter, write_adapter
+    from fim_server.models.smollm2.adapter import read_adapter, write_adapter
     from training.fim.checkpoints import ADAPTER_FILE, BEST_FILE
     from training.fim.network import FULL, INT8
     from training.fim.training import Job, Plan, train
@@ -70,7 +70,7 @@ def size_of(rank: int | None, alpha: float | None, origin: Path | None) -> tuple
 
     Raises ModelError where there is a file that is no adapter.
     """
-    from fim_server.models.adapter import read_adapter
+    from fim_server.models.smollm2.adapter import read_adapter
 
     if rank is None and origin is not None and origin.is_file():
         adapter = read_adapter(origin)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fim_server.errors import ModelError
-from fim_server.models.adapter import Adapter, read_adapter, write_adapter
+from fim_server.models.smollm2.adapter import Adapter, read_adapter, write_adapter
 from training.fim.checkpoints import (
     ADAPTER_FILE,
     BEST_FILE,

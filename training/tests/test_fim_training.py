@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from fim_server.errors import ModelError, TrainingError
-from fim_server.models.adapter import read_adapter, write_adapter
+from fim_server.models.smollm2.adapter import read_adapter, write_adapter
 from fim_server.models.smollm2.merging import merge
 from support.models.small_llama import SOURCE, small_shape, small_tokenizer, small_weights
 from training.__main__ import main

@@ -5,7 +5,7 @@ the texts that :func:`.loop.decode` gives one at a time, up to rounding of the l
 (the same hole with the grammar and without) share a row, and its forward passes, for as long as they choose alike.
 
 Where the rows' keys and values lie is the backend's (:class:`..backend.Store`): on torch in one buffer a layer, and on
-CUDA a step is a graph (:mod:`fim_server.models.torch_rows`); on llama.cpp each row is a sequence of one context
+CUDA a step is a graph (:mod:`fim_server.models.pytorch.rows`); on llama.cpp each row is a sequence of one context
 (:mod:`fim_server.models.gguf.rows`).
 """
 

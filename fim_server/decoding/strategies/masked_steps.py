@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from fim_server.models.torch_backend import apply_mask_, mask_buffer
+from fim_server.models.pytorch.backend import apply_mask_, mask_buffer
 from fim_server.tokens.masks import fill_masks
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fim_server.language import Matcher
-    from fim_server.models.torch_rows import StaticRows
+    from fim_server.models.pytorch.rows import StaticRows
 
     Work = Callable[[NDArray[np.int64] | None, NDArray[np.uint32]], bool]
     """Takes in what was chosen at the step before, [rows] (None: nothing yet), fills the masks of this step, [rows, W],

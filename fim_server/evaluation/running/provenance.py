@@ -32,7 +32,7 @@ def model_hash(name: str | None, adapter: str | None = None) -> str:
 
 def export_hash(name: str | None) -> str:
     """Return the digest of a model's export for onnxruntime; exports of other precision differ."""
-    from fim_server.models.onnx_backend import EXPORT_FOLDER
+    from fim_server.models.onnx.backend import EXPORT_FOLDER
     from fim_server.models.source import locate
 
     return files_hash(Path(locate(name)) / EXPORT_FOLDER, (".json", ".onnx", ".data"))

@@ -167,7 +167,7 @@ class Worker:
             if len(samples) == 1:
                 return [error]
         if self.model.runtime == "torch":
-            from fim_server.models.torch_backend import free_memory
+            from fim_server.models.pytorch.backend import free_memory
 
             free_memory()
         return [offers for one in samples for offers in self._decode([one])]
@@ -206,7 +206,7 @@ def described_backend(model: FimModel) -> dict[str, Any]:
     """Describe a model's hardware: device and threads; with torch also the numbers' type."""
     if model.runtime != "torch":
         return {"device": platform.processor() or platform.machine(), "threads": model.backend.threads}
-    from fim_server.models.torch_backend import describe_machine
+    from fim_server.models.pytorch.backend import describe_machine
 
     return describe_machine(model.backend)
 

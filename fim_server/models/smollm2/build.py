@@ -21,9 +21,9 @@ import numpy as np
 
 from fim_server.errors import ModelError
 from fim_server.language.limited_files import parse_json, read_found
-from fim_server.models import onnx_backend
-from fim_server.models.adapter import read_adapter
-from fim_server.models.onnx_backend import EXPORT_FOLDER, weights_digest
+from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.onnx.backend import EXPORT_FOLDER, weights_digest
+from fim_server.models.smollm2.adapter import read_adapter
 from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, Base, read_base
 from fim_server.models.smollm2.export import PRECISIONS, write_export
 from fim_server.models.smollm2.merging import merge
@@ -33,7 +33,7 @@ from fim_server.models.store.manifest import has_manifest, write_manifest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fim_server.models.adapter import Adapter
+    from fim_server.models.smollm2.adapter import Adapter
     from fim_server.models.smollm2.graph import Precisions
 
 ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smollm2.safetensors"))

@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from fim_server.models.onnx_backend import CONFIGURATION, DIGEST, RECORD
+from fim_server.models.onnx.backend import CONFIGURATION, DIGEST, RECORD
 from fim_server.models.smollm2.graph import LlamaGraph, Precisions
 from fim_server.models.smollm2.messages import save
 from fim_server.models.smollm2.quantizing import Precision

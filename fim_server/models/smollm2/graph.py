@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fim_server.models.onnx_backend import POSITIONS
+from fim_server.models.onnx.backend import POSITIONS
 from fim_server.models.smollm2 import messages
 from fim_server.models.smollm2.forward import rotations
 from fim_server.models.smollm2.messages import FLOAT, INT32, INT64, UINT8

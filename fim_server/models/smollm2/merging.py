@@ -12,7 +12,7 @@ from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, weight_name
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fim_server.models.adapter import Adapter
+    from fim_server.models.smollm2.adapter import Adapter
     from fim_server.models.smollm2.shape import Weights
 
 LIKENESS = {8: (3,), 9: (5,), 10: (3, 4)}

@@ -17,8 +17,8 @@ from fim_server import Language, Vocabulary
 from fim_server.decoding.ending.merged_tokens import MergedTokens
 from fim_server.decoding.ending.right_closer import RightCloser
 from fim_server.models.numpy_logits import NumpyArithmetic
+from fim_server.models.pytorch.backend import TorchArithmetic
 from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
-from fim_server.models.torch_backend import TorchArithmetic
 from support.editors.told_shares import texts_of
 
 DEVICE = torch.device("cpu")

@@ -21,8 +21,8 @@ from fim_server.decoding.strategies.alternatives import alternatives, candidates
 from fim_server.models.backend import PREFILL_CHUNK, Logits
 from fim_server.models.masking import word_count
 from fim_server.models.model import FimModel
+from fim_server.models.pytorch.backend import TorchBackend
 from fim_server.models.reading import Reading, Readings
-from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
 from support.models.bracket_language import (
     CONTROL,

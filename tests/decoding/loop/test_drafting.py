@@ -18,10 +18,10 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion
 from fim_server.decoding.strategies.alternatives import alternatives
 from fim_server.language import Language
-from fim_server.models import onnx_backend
 from fim_server.models.backend import Logits
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.reading import Reading, Readings
 from fim_server.models.smollm2.build import build
 from fim_server.text.document import Split

@@ -15,9 +15,9 @@ import torch
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.decoding.strategies.alternatives import complete_session, read_ahead
-from fim_server.models import onnx_backend
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
+from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.pace import Pace, measure
 from fim_server.models.reading import KEPT_TOKENS, Reading, Readings
 from fim_server.text.document import Split

@@ -29,12 +29,12 @@ from fim_server.decoding.results import Completion, StopReason
 from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.decoding.strategies.batches import decode_together
 from fim_server.decoding.strategies.outcomes import Task
-from fim_server.models import torch_batches
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.models.torch_backend import TorchBackend
-from fim_server.models.torch_batches import Apart, TorchRows
-from fim_server.models.torch_rows import StaticRows
+from fim_server.models.pytorch import batches as torch_batches
+from fim_server.models.pytorch.backend import TorchBackend
+from fim_server.models.pytorch.batches import Apart, TorchRows
+from fim_server.models.pytorch.rows import StaticRows
 from fim_server.text.document import Split
 from support.models.batched_runs import (
     CUTS,

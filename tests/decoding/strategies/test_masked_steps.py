@@ -16,7 +16,7 @@ from fim_server import Language
 from fim_server.decoding.strategies.masked_steps import MaskedSteps, RowRequest, decode_rows
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.masking import contains, word_count
-from fim_server.models.torch_rows import StaticRows
+from fim_server.models.pytorch.rows import StaticRows
 from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

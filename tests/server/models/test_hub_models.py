@@ -15,8 +15,8 @@ from lsprotocol import types
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.models.hub_progress import heeding
 from fim_server.models.load import load_model
+from fim_server.models.store.hub_progress import heeding
 from support.editors.editor import Client, Editor, capabilities, serving
 from support.models import endpoints, hub
 from support.models.endpoints import Endpoint

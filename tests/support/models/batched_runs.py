@@ -19,8 +19,8 @@ from fim_server.decoding.results import StopReason
 from fim_server.decoding.strategies.batches import decode_together
 from fim_server.decoding.strategies.outcomes import Outcome, Task
 from fim_server.models.model import FimModel
+from fim_server.models.pytorch.backend import TorchBackend
 from fim_server.models.reading import Reading
-from fim_server.models.torch_backend import TorchBackend
 from fim_server.text.document import Split
 from support.models.bracket_language import (
     CONTROL,

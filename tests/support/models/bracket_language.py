@@ -17,7 +17,7 @@ from fim_server.models.backend import Logits
 from fim_server.models.model import FimModel
 from fim_server.models.numpy_logits import NumpyArithmetic
 from fim_server.models.prompt import BoundFormat
-from fim_server.models.torch_backend import TorchBackend
+from fim_server.models.pytorch.backend import TorchBackend
 from fim_server.tokens.formats import Slot
 
 PAIRS = {")": "(", "]": "["}

@@ -12,7 +12,7 @@ import torch
 from fim_server import Vocabulary
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import BoundFormat
-from fim_server.models.torch_backend import TorchBackend
+from fim_server.models.pytorch.backend import TorchBackend
 from fim_server.tokens.formats import Slot
 
 Script = Callable[[list[int]], torch.Tensor]

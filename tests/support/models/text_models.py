@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fim_server.models.load import assemble
 from fim_server.models.masking import word_count
-from fim_server.models.model import FimModel
+from fim_server.models.model import FimModel, assemble
 from fim_server.models.numpy_logits import NumpyArithmetic
 from fim_server.models.prompt import find_format
 from fim_server.models.source import locate

@@ -18,9 +18,9 @@ import torch
 from fim_server.errors import ModelError
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
+from fim_server.models.pytorch.rows import RowCache
+from fim_server.models.resources.threads import free_cores
 from fim_server.models.source import SHOWN_OF_NAME, first_line
-from fim_server.models.threads import free_cores
-from fim_server.models.torch_rows import RowCache
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from fim_server.models.backend import Backend, Store
-    from fim_server.models.torch_rows import StaticRows
+    from fim_server.models.pytorch.rows import StaticRows
 
 DEFAULT_WINDOW = 2048
 """Tokens of context taken for a model whose configuration names none."""
@@ -328,7 +328,7 @@ class TorchBackend:
 
     def store(self, rows: int, positions: int) -> Store:
         """As :meth:`.backend.BatchBackend.store`."""
-        from fim_server.models.torch_batches import TorchRows
+        from fim_server.models.pytorch.batches import TorchRows
 
         return TorchRows(self, rows, positions)
 

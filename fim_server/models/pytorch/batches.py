@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from fim_server.models.backend import PREFILL_CHUNK
-from fim_server.models.torch_rows import StaticRows
+from fim_server.models.pytorch.rows import StaticRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class Reader(Protocol):
-    """What is needed of a :class:`.torch_backend.TorchBackend`."""
+    """What is needed of a :class:`.pytorch.backend.TorchBackend`."""
 
     network: Any
     place: torch.device

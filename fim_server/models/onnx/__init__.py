@@ -1,0 +1,1 @@
+"""Exported models on onnxruntime, on the CPU."""

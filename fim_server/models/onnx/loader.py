@@ -1,0 +1,86 @@
+"""Loading a folder with an export of its weights on onnxruntime."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fim_server.errors import ModelError
+from fim_server.models.model import assemble
+from fim_server.models.onnx.backend import (
+    CONFIGURATION,
+    EXPORT_FOLDER,
+    HOW_TO_INSTALL,
+    PACKAGE,
+    OnnxBackend,
+    export_of,
+    is_installed,
+    is_stale,
+)
+from fim_server.models.prompt import find_format
+from fim_server.models.pytorch.devices import INSTALL, has_torch, is_cpu
+from fim_server.models.resources.room import bytes_of, require_room
+from fim_server.models.resources.threads import free_cores, usual_threads
+from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fim_server.models.model import FimModel
+    from fim_server.models.request import LoadRequest
+
+RUNTIME = "onnx"
+
+
+def usable_export(request: LoadRequest) -> Path | None:
+    """Return the export that onnxruntime may run without being asked for; None where there is none."""
+    if request.runtime is not None or not is_cpu(request.place):
+        return None
+    export = export_of(request.path)
+    return None if export is None or is_stale(request.path) else export
+
+
+class OnnxLoader:
+    """Loader of folders with an export, on the CPU."""
+
+    def matches(self, request: LoadRequest) -> bool:
+        """Return whether the request allows onnxruntime, and the folder has a usable export."""
+        if request.runtime == RUNTIME:
+            require_export(request)
+            return True
+        return usable_export(request) is not None and is_installed()
+
+    def load(self, request: LoadRequest) -> FimModel:
+        """Load the tokenizer, and then the export."""
+        name, folder = request.name, request.path
+        export = folder / EXPORT_FOLDER
+        require_room(name, bytes_of(export))
+        with request.attempt():
+            tokenizer = tokenizer_of(folder, name)
+            bound = find_format(tokenizer, name)  # before the weights: a refusal should not wait for them
+            return assemble(name, OnnxBackend(export, free_cores(usual_threads())), tokenizer, bound)
+
+
+def require_export(request: LoadRequest) -> None:
+    """Raise :class:`ModelError` where onnxruntime, asked for by name, cannot run the model."""
+    if request.device is not None and not is_cpu(request.device):
+        raise ModelError(f"runtime onnx: runs on the CPU, not on {request.device}")
+    if export_of(request.path) is None:
+        raise ModelError(
+            f"runtime onnx: {request.name} has no export (no {EXPORT_FOLDER}/{CONFIGURATION} in its folder)"
+        )
+    if is_stale(request.path):
+        raise ModelError(f"runtime onnx: the export of {request.name} is of other weights; export it again")
+    if not is_installed():
+        raise ModelError(f"runtime onnx: {PACKAGE} is not installed; {HOW_TO_INSTALL}")
+
+
+def tokenizer_of(folder: Path, name: str) -> Any:
+    """Return a model's tokenizer, which transformers has to convert from an older layout."""
+    if (folder / TOKENIZER_FILE).is_file():
+        return read_tokenizer(folder, name)
+    if not has_torch():
+        raise ModelError(f"{name}: has no {TOKENIZER_FILE}, and to read another tokenizer needs PyTorch: {INSTALL}")
+    from fim_server.models.pytorch import backend as torch_backend
+
+    torch_backend.quieten()
+    return torch_backend.load_tokenizer(str(folder), name)

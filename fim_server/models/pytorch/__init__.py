@@ -1,0 +1,1 @@
+"""Models of transformers on PyTorch, on any device: the extra `torch`."""

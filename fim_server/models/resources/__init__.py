@@ -1,0 +1,1 @@
+"""Memory, threads and crashes: limits of loading a model in this process."""
