@@ -245,6 +245,7 @@ class Completer:
                 self._open(request, language)
             if not cancelled.is_set() and request.settings.names != "off" and own_names(language.name) is not None:
                 self._names.read(request.named)
+                self._preferences.scope(request, language.name)
 
     def read_on(self, loading: Future[Loaded], request: Request, cancelled: Stop, stopped: Stop) -> None:
         """Read the long prompt of a request that was answered, until ``stopped``; not if it was ``cancelled``."""

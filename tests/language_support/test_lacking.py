@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from fim_server.language_support.python.lacking import MOST_NAMES, bound_at, code_of, lacking_of
+from fim_server.language_support.python.around import names_around
+from fim_server.language_support.python.lacking import MOST_NAMES, bound_at, lacking_of
 from fim_server.language_support.python.preferring import Preference
-from fim_server.language_support.python.scopes import scope_at
 from fim_server.language_support.python.support import PythonSupport
 from fim_server.suggest.job import Request
 from fim_server.suggest.settings import ServerSettings
@@ -18,13 +18,13 @@ from fim_server.text.document import Split
 
 def lacked(text: str) -> list[str]:
     """What is lacking where a bar stands in a text."""
-    return lacking_of(scope_at(*text.split("|"))).names.sorted
+    return lacking_of(names_around(*text.split("|"))).names.sorted
 
 
 def bound(text: str) -> Sequence[str]:
     """What the line is likely to bind that a bar ends."""
     left, right = text.split("|")
-    return bound_at(left[left.rfind("\n") + 1 :], scope_at(left, right))
+    return bound_at(left[left.rfind("\n") + 1 :], names_around(left, right))
 
 
 def function(*lines: str, above: str = "import os\nLIMIT = 3\n") -> str:
@@ -118,7 +118,7 @@ def test_a_file_without_a_statements_first_line_lacks_its_target() -> None:
     ],
 )
 def test_where_a_line_binds(line: str, expected: list[str]) -> None:
-    assert bound_at(line, scope_at("def f(x):\n    ", "\n    return result\n")) == expected
+    assert bound_at(line, names_around("def f(x):\n    ", "\n    return result\n")) == expected
 
 
 def test_within_brackets_no_statement_begins() -> None:
@@ -148,12 +148,6 @@ def test_not_more_names_than_a_line_binds() -> None:
     assert len(bound(f"def f():\n    |\n    return {names}\n")) == MOST_NAMES
 
 
-def test_code_without_its_texts() -> None:
-    assert code_of('a = \'b\' + f"{c!r} {d:>{e}}" # f\n"""g\nh""" + r\'i\\\'') == "a = 0 + (c, d, e) \n0 + 0"
-    assert code_of("x = 'open\ny = 1") == "x = 0\ny = 1"
-    assert code_of("x = '''open\ny = 1") == "x = 0"
-
-
 # --- what comes of it ----------------------------------------------------------------------------------------------
 
 LEFT, RIGHT = "def f(given):\n    ", "\n    return given + wanted\n"
@@ -162,7 +156,7 @@ LEFT, RIGHT = "def f(given):\n    ", "\n    return given + wanted\n"
 def test_kinds_of_tokens_that_write_what_is_lacking() -> None:
     def kinds(line: str, *texts: str, right: str = RIGHT) -> list[list[str]]:
         left = f"def f(given):\n{line}"
-        return Preference(left, scope_at(left, right)).kinds("", "", texts)
+        return Preference(left, names_around(left, right)).kinds("", "", texts)
 
     assert kinds("    ", "wanted", "wan", "given", "other") == [["lacking"], ["lacking"], ["local"], ["new"]]
     assert kinds("    x = ", "wanted") == [["elsewhere"]]
@@ -172,7 +166,7 @@ def test_kinds_of_tokens_that_write_what_is_lacking() -> None:
 
 def test_kinds_of_tokens_within_brackets() -> None:
     left = "def f(given):\n    g(\n    "
-    assert Preference(left, scope_at(left, "\n    )" + RIGHT)).kinds("", "", ["wanted", "given"]) == [
+    assert Preference(left, names_around(left, "\n    )" + RIGHT)).kinds("", "", ["wanted", "given"]) == [
         ["elsewhere"],
         ["local"],
     ]
@@ -180,21 +174,21 @@ def test_kinds_of_tokens_within_brackets() -> None:
 
 def test_kinds_of_tokens_that_begin_a_header() -> None:
     left = "def f(x):\n    "
-    scope = scope_at(left, "\n        print(item)\n    return x\n")
+    scope = names_around(left, "\n        print(item)\n    return x\n")
     found = Preference(left, scope).kinds("", "", ["for ", "if ", "item"])
     assert found == [["keyword", "lacking_header"], ["keyword"], ["elsewhere"]]
-    scope = scope_at(left, "\n        print(x)\n    return x\n")
+    scope = names_around(left, "\n        print(x)\n    return x\n")
     assert Preference(left, scope).kinds("", "", ["for "]) == [["keyword"]]
 
 
 def test_kinds_of_parameters_that_a_body_loads() -> None:
     left = "def f("
-    scope = scope_at(left, "):\n    return wanted\n\ndef g():\n    return other\n")
+    scope = names_around(left, "):\n    return wanted\n\ndef g():\n    return other\n")
     assert Preference(left, scope).kinds("", "", ["wan", "other"]) == [["lacking_parameter"], []]
     left = "class A("
-    assert Preference(left, scope_at(left, "):\n    x = LIMIT\n")).kinds("", "", ["LIMIT"]) == [[]]
+    assert Preference(left, names_around(left, "):\n    x = LIMIT\n")).kinds("", "", ["LIMIT"]) == [[]]
     left = "def f(\n    "
-    scope = scope_at(left, "\n) -> None:\n    return wanted\n")
+    scope = names_around(left, "\n) -> None:\n    return wanted\n")
     assert Preference(left, scope).kinds("", "", ["wan", "other"]) == [["lacking_parameter"], []]
 
 

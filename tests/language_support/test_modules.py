@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fim_server.language.limited_files import read_found
+from fim_server.language_support.python.around import names_around
 from fim_server.language_support.python.imports import importable
 from fim_server.language_support.python.modules import MOST_BYTES, Modules
 from fim_server.language_support.python.preferring import Preference, fitted_weights
-from fim_server.language_support.python.scopes import scope_at
 from fim_server.suggest.job import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
@@ -72,8 +72,8 @@ def test_what_changes_is_read_again(workspace: Path) -> None:
     assert set(modules.public("tool", file) or ()) == {"main"}
     (workspace / "tool.py").write_text("def other_one(): pass\n")
     assert set(modules.public("tool", file) or ()) == {"other_one"}
-    (workspace / "tool.py").write_text("def broken(:\n")
-    assert set(modules.public("tool", file) or ()) == set()
+    (workspace / "tool.py").write_text("def broken(:\n\nwhole = 1\n")
+    assert set(modules.public("tool", file) or ()) == {"broken", "whole"}
     (workspace / "tool.py").write_text("a = 1\n" * (MOST_BYTES // 6 + 1))
     assert set(modules.public("tool", file) or ()) == set()
 
@@ -128,7 +128,7 @@ def test_what_a_file_lacks_may_be_the_workspaces(workspace: Path) -> None:
 )
 def test_the_kinds_of_what_is_imported(workspace: Path, line: str, token: str, expected: list[str]) -> None:
     modules = Modules([workspace], read_found).at(workspace / "a.py")
-    preference = Preference(line, scope_at(line, "\n"), modules=modules)
+    preference = Preference(line, names_around(line, "\n"), modules=modules)
     assert preference.kinds("", "", [token]) == [expected]
     assert all(kind in fitted_weights() for kind in expected)
 

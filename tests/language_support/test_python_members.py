@@ -88,7 +88,7 @@ def test_attributes_that_a_class_does_not_have(line: str, text: str, expected: s
         ({"more": "\n        self.__dict__.update(session)"}, True),
         ({"more": "\n        vars(self).update(session)"}, True),
         ({"more": '\n        """Late."""'}, False),
-        ({"more": '\n        """\nA text whose line ends the class.\n        """'}, True),
+        ({"more": '\n        """\nA text that is indented less than the class.\n        """'}, False),
         ({"more": "\n\n    def __getattr__(self, name):\n        return 1"}, True),
         ({"more": "\n        for name in session:\n            setattr(self, name, 1)"}, True),
     ],

@@ -16,14 +16,13 @@ from types import ModuleType
 import pytest
 
 from fim_server.language import Language
-from fim_server.language_support.python import unbound
-from fim_server.language_support.python.binding import unbound as exactly_unbound
-from fim_server.language_support.python.scopes import WORD, indentation, scope_at
+from fim_server.language_support.python.around import WORD, indentation
 from fim_server.language_support.python.support import PythonSupport
-from fim_server.language_support.python.unbound import unbound_load
+from fim_server.language_support.python.unbound import MOST_CHARACTERS, unbound_load
 from fim_server.suggest.ranking.red_flags import LOADS_UNKNOWN, NO_DOUBT, Doubt
 from fim_server.suggest.sources.missing_names import doubt_of
 from fim_server.text.document import Split
+from support import tree_names
 
 LEFT = """import os
 
@@ -39,7 +38,7 @@ RIGHT = "\n    return later\n"
 def found(text: str, typed: str = "", right: str = RIGHT) -> str | None:
     """The text up to the first name that nothing binds."""
     left = LEFT + typed
-    end = unbound_load(left, right, text, scope_at(left, right))
+    end = unbound_load(left, right, text)
     return None if end is None else text[:end]
 
 
@@ -100,27 +99,17 @@ def test_what_a_text_loads_that_nothing_binds(typed: str, text: str, expected: s
     ],
 )
 def test_outside_of_functions(left: str, text: str, right: str, expected: str | None) -> None:
-    end = unbound_load(left, right, text, scope_at(left, right))
+    end = unbound_load(left, right, text)
     assert (None if end is None else text[:end]) == expected
 
 
 def test_a_long_file_is_not_read() -> None:
     assert found("local = elsewhere") is not None
-    assert found("local = elsewhere", right=RIGHT + "# more\n" * 10_000) is None
+    assert found("local = elsewhere", right=RIGHT + "# more\n" * (MOST_CHARACTERS // 7)) is None
 
 
 def test_what_is_no_program_is_not_judged() -> None:
     assert found("local = elsewhere", right="\n  )\n") is None
-
-
-def test_no_tree_is_read_of_a_text_whose_names_are_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*texts: str) -> None:
-        raise AssertionError("read")
-
-    monkeypatch.setattr(unbound, "unbound", read)
-    assert found("local = given + len(os.sep)") is None
-    with pytest.raises(AssertionError, match="read"):
-        found("local = elsewhere")
 
 
 def lines_of(text: str) -> list[int]:
@@ -142,17 +131,19 @@ def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
         line = lines[number]
         blank = indentation(line)
         left, right = "\n".join((*lines[:number], line[:blank])), "\n" + "\n".join(lines[number + 1 :])
-        scope = scope_at(left, right)
-        assert unbound_load(left, right, line[blank:], scope) is None, line
+        assert unbound_load(left, right, line[blank:]) is None, line
         place = chance.choice([*WORD.finditer(line)] or [None])
         if place is None:
             continue
         changed = line[blank : place.start()] + chance.choice(words) + line[place.end() :]
-        exact = {one.name for one in exactly_unbound(left, changed, right) or ()} - sys.stdlib_module_names
-        end = unbound_load(left, right, changed, scope)
+        loads = tree_names.unbound(left, changed, right)
+        if loads is None:  # no suggestion is such a text
+            continue
+        exact = {one.name for one in loads}
+        end = unbound_load(left, right, changed)
         if end is not None:
             assert WORD.findall(changed[:end])[-1] in exact, changed
-        said, meant = said + (end is not None), meant + bool(exact)
+        said, meant = said + (end is not None), meant + bool(exact - sys.stdlib_module_names)
     assert said >= 0.7 * meant > 0
 
 

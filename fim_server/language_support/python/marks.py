@@ -1,4 +1,4 @@
-"""Decorators that go with the definition below them: its first parameter says which, whatever it is for."""
+"""Decorators that fit the definition below them: its first parameter tells which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BELOW = re.compile(
 HOW = re.compile(
     r"^[ \t]*@[ \t]*(?:classmethod|staticmethod|property|[\w.]+\.(?:setter|getter|deleter))\b", re.MULTILINE
 )
-"""Decorators that say how a function is called: there is one of them at most."""
+"""Decorators that change how a function is called: a function has at most one of them."""
 
 ALONE = (("property", 0.94), ("abstractmethod", 0.02), ("cached_property", 0.02))
 OF_CLASS = (("classmethod", 0.98),)
@@ -23,14 +23,14 @@ OF_NOTHING = (("staticmethod", 0.98),)
 OF_TYPE = (("dataclass", 0.78),)
 SETTER = 0.9
 """Shares of the decorators above methods with `self` alone, with `cls`, with neither, above classes, and above a method
-that has the name of a property above: counted in the packages for tuning (502 decorators)."""
+with the name of a property above: counted in the packages for tuning (502 decorators)."""
 
 LINES_ABOVE = 400
-"""Lines in which the class that a definition is in, and a property of its name, are looked for."""
+"""Lines that are searched for the class around a definition and for a property of its name."""
 
 
 def likely(above: str, line: str, below: str) -> tuple[str, Sequence[tuple[str, float]]] | None:
-    """What goes with the definition below a decorator that was begun.
+    """Return the decorators that probably stand above the definition below a decorator that is begun.
 
     Args:
         above: The text above the cursor's line.
@@ -38,8 +38,7 @@ def likely(above: str, line: str, below: str) -> tuple[str, Sequence[tuple[str, 
         below: The text below it.
 
     Returns:
-        The part of the decorator's name that the cursor is behind, and names with their shares; None where nothing is
-        known, or no decorator was begun.
+        The typed part of the decorator's name, and names with their shares; None if none fits, or none is begun.
     """
     begun = BEGUN.fullmatch(line)
     found = None if begun is None else BELOW.match(below)

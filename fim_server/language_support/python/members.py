@@ -1,144 +1,120 @@
-"""Attributes of the instance that nothing in the class around the cursor says it has.
+"""Attributes of the instance that the class around the cursor does not have.
 
-Only of a class that inherits nothing, and whose attributes are all written down: of 1,894 loads of such attributes in
-the packages for tuning, and of 709 in those for reporting, in files of up to 90,000 characters, there is none whose
-name may not be a member's by the rest of its file.
+Only of a class that inherits nothing and whose attributes are all written down: of 1,894 loads of such attributes in
+the packages for tuning, and of 709 in those for reporting, none has a name that its file shows to be no member.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 
-from fim_server.language_support.python.preferring import is_text
-from fim_server.language_support.python.scopes import HEADER, MOST_CHARACTERS, WORD, body_of, enclosing, indentation
+from fim_server.language_support.python.around import WORD
+from fim_server.language_support.python.model import Model, Scope
 
-NAMED = re.compile(r"\bself\.([^\W\d]\w*)")
-TARGET = re.compile(r"\b(?:as|for)[ \t]+(?:[\w.]+[ \t]*,[ \t]*)*\Z")
-METHOD = re.compile(r"[ \t]*(?:async[ \t]+)?def[ \t]+\w+[ \t]*(?:\[[^\]]*\])?\([ \t\n]*self\b")
-ASSIGNING = re.compile(r"(?<![=<>!:])=(?!=)")
+MOST_CHARACTERS = 100_000
+"""Characters that are read before the cursor's line, and after it."""
+
 PLAIN_CLASS = re.compile(r"[ \t]*class[ \t]+(?!\w*Mixin\b)\w+[ \t]*(?:\([ \t]*(?:object)?[ \t]*\))?[ \t]*:")
 MARK = re.compile(r"[ \t]*@(?:\w+\.)*(\w+)")
 HARMLESS_MARKS = frozenset({"dataclass", "define", "final", "frozen", "total_ordering"})
-"""Decorators that bring a class no attribute that somebody loads by its name."""
+"""Decorators that add no attribute to a class."""
 
 MAKING = frozenset({"__dict__", "__getattr__", "__getattribute__", "__setattr__", "locals", "setattr", "vars"})
 """Words of classes whose attributes are not all written down."""
 
-MEMBER = re.compile(r"\.\s*([^\W\d]\w*)|[\"']([^\W\d]\w*)[\"']")
-"""What stands after a dot, or in a text by itself: slots are named so, and what is bound by name."""
+TEXT = re.compile(r"[\"']([^\W\d]\w*)[\"']")
+"""A text of one word: slots are named so, and attributes that are bound by name."""
 
-TEXTS = '"""', "'''"
-
-MOST_LINE, MOST_HEADER = 4_096, 3
-"""Characters of a line that is looked at, and lines of a method's header up to its first parameter."""
+MOST_LINE = 4_096
+"""Characters of a line that is checked."""
 
 MOST_ASKED = 4
-"""Names of a line for each of which all the text is searched, some tenths of a millisecond."""
+"""Names of a line for each of which the whole text is searched, some tenths of a millisecond."""
 
 
 def unknown_member(left: str, right: str, text: str) -> tuple[int, int] | None:
-    """Where the first load of an attribute begins in a text that the class has not, and where it ends, in characters.
+    """Return start and end of the first attribute in a suggestion's first line that the class lacks, in characters.
 
-    None where there is none. It begins at 0 where the cursor is in it already.
+    None without one. The start is 0 if the cursor is in the attribute.
     """
     start, end = left.rfind("\n") + 1, right.find("\n")
-    typed = len(left) - start
-    line = left[start:] + text.partition("\n")[0]
-    whole = line + right[: max(0, end)]
-    if len(whole) > MOST_LINE or "self" not in line:
+    first = text.partition("\n")[0]
+    line, rest = left[start:] + first, right[: max(0, end)]
+    if len(line) + len(rest) > MOST_LINE or "self" not in line:
         return None
-    named = [match for match in NAMED.finditer(line) if match.end() > typed and not match[1].startswith("__")]
-    if not named:
-        return None
+    before = left[max(0, start - MOST_CHARACTERS) : start]
     after = right[end + 1 : end + 1 + MOST_CHARACTERS] if end >= 0 else ""
-    words = words_of_class(left[max(0, start - MOST_CHARACTERS) : start], after, indentation(line))
-    if words is None:
-        return None
-    targets = end_of_targets(whole)
-    loads = (one for one in named if one[1] not in words and one.start() > targets and is_load(whole, one))
-    unknown = {match[1]: match for match in reversed(list(loads))}  # the first of each name
+    cursor = len(before) + len(left) - start
+    model = Model(f"{before}{line}{rest}\n{after}")
+    number = model.number_at(cursor)
+    offset = model.starts[number] - cursor
+    loads = [
+        name
+        for _, name in model.attributes(number, number + 1)
+        if name.receiver == "self"
+        and not name.is_stored
+        and not name.name.startswith("__")
+        and 0 < offset + name.start + len(name.name) <= len(first)
+    ]
+    around = plain_class(model, number) if loads else None
+    if around is None or (len(after) >= MOST_CHARACTERS and around.last == len(model.lines)):
+        return None  # the class may have attributes that are not read
+    words = set(members_of(model, around, number))
+    unknown = {name.name: name for name in reversed(loads) if name.name not in words}  # the first of each name
     for name in islice(reversed(unknown), MOST_ASKED):
         if not is_bound_by_others(name, left, right):
-            match = unknown[name]
-            return max(0, match.start() - typed), match.end() - typed
+            at = offset + unknown[name].start
+            return max(0, at - len("self.")), at + len(name)
     return None
 
 
 def is_bound_by_others(name: str, left: str, right: str) -> bool:
-    """Whether an attribute is bound through another receiver anywhere around: ``shell.name = ...``."""
+    """Return whether an attribute is bound through another receiver anywhere around: ``shell.name = ...``."""
     bound = re.compile(rf"\.{name}[ \t]*(?:=(?!=)|,)")
     return any(bound.search(text) is not None for text in (left[-MOST_CHARACTERS:], right[:MOST_CHARACTERS]))
 
 
-def is_load(line: str, name: re.Match[str]) -> bool:
-    """Whether an attribute that stands in a line, behind what that assigns to, is loaded: not bound, not spoken of."""
-    before, after = line[: name.start()], line[name.end() :]
-    is_annotated = not before.strip() and after.lstrip(" \t").startswith(":")
-    return not is_annotated and TARGET.search(before) is None and not is_text(before)
-
-
-def end_of_targets(line: str) -> int:
-    """Where the last equals sign stands that assigns to what is before it; -1 where none does."""
-    depth, found = 0, -1
-    for at, character in enumerate(line):
-        depth += (character in "([{") - (character in ")]}")
-        if depth <= 0 and ASSIGNING.match(line, at):
-            found = at
-    return found
-
-
-@lru_cache(maxsize=4)
-def words_of_class(before: str, after: str, level: int) -> frozenset[str] | None:
-    """What may be members of the class of which a line is in a method, by the words of its other lines.
-
-    None where it is in none, where another function is around it, and where the class may have other attributes.
-
-    Args:
-        before: The lines above.
-        after: The lines below.
-        level: The line's indentation.
-    """
-    above, below = before.split("\n")[:-1], after.split("\n")
-    blocks = list(enclosing(above, level))
-    if len(blocks) < 2 or (blocks[0].kind, blocks[1].kind) != ("def", "class"):
+def plain_class(model: Model, number: int) -> Scope | None:
+    """Return the class in one of whose methods a logical line is, if all of its attributes are written down."""
+    method = model.scopes[number]
+    around = method.parent
+    if method.header is None or around is None or (method.kind, around.kind) != ("def", "class"):
         return None
-    method, block = blocks[:2]
-    header = "\n".join(above[method.line : method.line + MOST_HEADER])
-    if METHOD.match(header) is None or PLAIN_CLASS.match(above[block.line]) is None:
+    if method.header.parameters[:1] != ("self",) or PLAIN_CLASS.match(text_of(model, around.first)) is None:
         return None
-    for line in reversed(above[: block.line]):
-        if not line.strip():
-            break
-        mark = MARK.match(line)
+    at = around.first - 1
+    while at >= 0 and model.lines[at].first == "@":
+        mark = MARK.match(text_of(model, at))
         if mark is None or mark[1] not in HARMLESS_MARKS:
-            return None  # a decorator of several lines may end there
-    body = body_of(block, above, below)
-    if len(after) >= MOST_CHARACTERS and body.endswith(below[-1]):
-        return None  # it goes on in what is not looked at
-    if any(body.count(mark) % 2 for mark in TEXTS):
-        return None  # a text's line took its end for the class's
-    derived = re.compile(rf"^[ \t]*class[ \t]+\w+[ \t]*\([^)]{{0,500}}\b{block.name}\b", re.MULTILINE)
-    if derived.search(after) is not None or MAKING.intersection(WORD.findall(body)):
-        return None  # a class that inherits from it may have what it uses
-    return frozenset(members_of(body))
+            return None
+        at -= 1
+    if any(is_derived(model, scope, around.name) for scope in model if scope.kind == "class"):
+        return None  # a class that inherits from it may have the attribute
+    if any(MAKING.intersection(WORD.findall(text_of(model, at))) for at in range(around.first, around.last)):
+        return None
+    return around
 
 
-def members_of(body: str) -> Iterator[str]:
-    """The names in a class's lines that may be its members: not those that stand in its methods alone by themselves."""
-    for found in MEMBER.finditer(body):
-        yield found[1] or found[2]
-    lines = [line for line in body.split("\n")[1:] if line.strip()]
-    level = next((indentation(line) for line in lines if line.lstrip()[0] not in "#)]}"), 0)
-    in_method = False
-    for line in lines:
-        if indentation(line) <= level and line.lstrip()[0] not in "#)]}":
-            header = HEADER.match(line)
-            in_method = header is not None and header[1] == "def"
-            if header is not None:
-                yield header[2]
-                continue
-        if not in_method:
-            yield from WORD.findall(line)
+def is_derived(model: Model, scope: Scope, name: str) -> bool:
+    """Return whether a class names another one among its bases."""
+    part = model.lines[scope.first].parts[0]
+    return any(one.name == name for one in (*part.loads, *part.attributes))
+
+
+def members_of(model: Model, around: Scope, number: int) -> Iterator[str]:
+    """Return the names that may be members of a class, by all of its logical lines but one."""
+    yield from around.written
+    for at, name in model.attributes(around.first, around.last):
+        if at != number:
+            yield name.name
+    for at in range(around.first, around.last):
+        if at != number:
+            yield from TEXT.findall(text_of(model, at))
+
+
+def text_of(model: Model, number: int) -> str:
+    """Return the text of a logical line."""
+    first = model.physical[number]
+    return "\n".join(model.texts[first : first + model.lines[number].physical])

@@ -1,9 +1,8 @@
-"""How much likelier than the model says a token is that begins, or goes on with, a name that exists in Python code.
+"""Preference for tokens that write existing names in Python code.
 
-A token is of some *kinds*, by the name that it would write and by where that would stand: a local name that is used
-nowhere yet, an attribute that the class has, a name that nothing binds. Each kind has a weight, by which the logarithm
-of the token's probability changes; they are data (`preferring.toml`), fitted by
-`python -m benchmarks.suggestions.preferring`.
+A token has *kinds*, by the name that it writes and by the name's place: a local name without a use so far, an attribute
+of the class, a name that nothing binds. Each kind has a weight that changes the token's logit. The weights are data
+(`preferring.toml`), fitted by `python -m benchmarks.suggestions.preferring`.
 """
 
 from __future__ import annotations
@@ -18,24 +17,14 @@ from functools import cache, cached_property
 from keyword import kwlist, softkwlist
 from pathlib import Path
 
-from fim_server.language_support.python.imports import Importable
+from fim_server.language_support.protocol import Importable
+from fim_server.language_support.python.around import WORD, Around, Words
 from fim_server.language_support.python.lacking import BINDING, Lacking, lacking_of
-from fim_server.language_support.python.modules import Modules
-from fim_server.language_support.python.scopes import (
-    FIRST_PARAMETERS,
-    HEADER,
-    WORD,
-    Scope,
-    Words,
-    bound_in,
-    parameters,
-    scope_at,
-)
-
-__all__ = ["Modules", "Preference", "parameters_of", "scope_at"]
+from fim_server.language_support.python.lines import begun
+from fim_server.language_support.python.model import FIRST_PARAMETERS
 
 Definitions = Callable[[str], Sequence[str]]
-"""For a name that the file does not define, the parameters of what the project's other files define by it."""
+"""Returns the parameters of what the project's other files define by a name."""
 
 KEYWORDS = Words((*kwlist, *softkwlist))
 BUILTINS = Words((*dir(builtins), "__file__", "__name__", "__doc__"))
@@ -109,7 +98,7 @@ class Preference:
     """
 
     left: str
-    scope: Scope
+    around: Around
     definitions: Definitions = lambda name: ()
     modules: Importable | None = None
     _line: int = field(init=False)
@@ -179,7 +168,7 @@ class Preference:
         return []
 
     def _name(self, name: str, is_whole: bool, place: Place) -> list[str]:
-        scope = self.scope
+        scope = self.around
         kinds = []
         if KEYWORDS.has(name, is_whole):
             kinds.append("keyword")
@@ -207,36 +196,36 @@ class Preference:
 
     def _own(self, name: str, is_whole: bool) -> str:
         """Of an attribute of the instance: the one that it is, before those that only begin so."""
-        if self.scope.unused_members.has(name, True):
+        if self.around.unused_members.has(name, True):
             return "own_unused"  # which is no used one
-        if self.scope.members.has(name, is_whole):
+        if self.around.members.has(name, is_whole):
             return "own"
-        if self.scope.unused_members.has(name, is_whole):
+        if self.around.unused_members.has(name, is_whole):
             return "own_unused"
-        return "own_elsewhere" if self.scope.words.has(name, is_whole) else "own_unknown"
+        return "own_elsewhere" if self.around.words.has(name, is_whole) else "own_unknown"
 
     def _attribute(self, name: str, is_whole: bool, place: Place) -> str:
         if place.receiver is not None and place.receiver.has(name, is_whole):
             return "attribute_of_receiver"
-        if self.scope.attributes.has(name, is_whole):
+        if self.around.attributes.has(name, is_whole):
             return "attribute"
-        return "attribute_elsewhere" if self.scope.words.has(name, is_whole) else "attribute_unknown"
+        return "attribute_elsewhere" if self.around.words.has(name, is_whole) else "attribute_unknown"
 
     @property
     def _lacking(self) -> Lacking:
         """What nothing binds."""
-        return lacking_of(self.scope)
+        return lacking_of(self.around)
 
     @cached_property
     def _named(self) -> Words:
         """The runs of words in the function's name: that of a test says what is tested."""
-        words = [word for word in self.scope.function.split("_") if word][:MOST_NAME]
+        words = [word for word in self.around.function.split("_") if word][:MOST_NAME]
         return Words("_".join(words[start:end]) for end in range(1, len(words) + 1) for start in range(end))
 
     @cached_property
     def _hidden(self) -> Words:
         """What a property mostly returns: its name with an underscore before."""
-        return Words((f"_{self.scope.function}",) if self.scope.function else ())
+        return Words((f"_{self.around.function}",) if self.around.function else ())
 
     def _ending(self, before: str, word: str, after: str, places: dict[str, Place]) -> list[str]:
         """Of a token that ends a word."""
@@ -249,17 +238,18 @@ class Preference:
             return []
         if place.begins and self._lacking.targets.has(word, True):
             return ["ends_target"] if BINDS.match(after) else []
-        known = (self.scope.used, self.scope.unused, self.scope.outer, place.bound, BUILTINS, KEYWORDS)
+        known = (self.around.used, self.around.unused, self.around.outer, place.bound, BUILTINS, KEYWORDS)
         if any(names is not None and names.has(word, True) for names in known):
             return []
-        if self.scope.words.has(word, True):
+        if self.around.words.has(word, True):
             return ["ends_elsewhere"]
         return ["ends_loaded" if after.lstrip(" \t").startswith(LOADING) else "ends_new"]
 
     def _place(self, before: str) -> Place:
         """Where a word stands after a text."""
         line = before[before.rfind("\n") + 1 :]
-        if is_text(before[self._line :]):
+        reader = begun(before[self._line :])
+        if reader.is_in_text:
             return Place()
         if IMPORTING.match(line):
             return self._imported(line)
@@ -272,7 +262,7 @@ class Preference:
                 return Place()
             if receiver[1] in FIRST_PARAMETERS:
                 return Place("own")
-            return Place("attribute", kept(self._receivers, receiver[1], self.scope.attributes_of))
+            return Place("attribute", kept(self._receivers, receiver[1], self.around.attributes_of))
         if BINDING.match(line):
             return Place("target")
         last = WORD_END.search(end)
@@ -287,7 +277,7 @@ class Preference:
         if called is not None and ARGUMENT.search(before):
             arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)
         here = before[self._line :]
-        bound, uses = bound_in(here), Counter(WORD.findall(here))
+        bound, uses = reader.bound, Counter(WORD.findall(here))
         unused = Words(name for name in bound if uses[name] == 1)
         return Place("name", None, None, arguments, Words(bound), unused, TARGETS.match(line) is not None)
 
@@ -302,13 +292,7 @@ class Preference:
         return Place() if public is None else Place("public", imported=Words(public))
 
     def _parameters_of(self, name: str) -> Words:
-        return Words(self.scope.parameters_of(name) or self.definitions(name))
-
-
-def parameters_of(header: str) -> list[str]:
-    """The names of the parameters of what a header defines, where that is a function."""
-    found = HEADER.match(header)
-    return parameters(header) if found is not None and found[1] == "def" else []
+        return Words(self.around.parameters_of(name) or self.definitions(name))
 
 
 def kept(known: dict[str, Words], name: str, look: Callable[[str], Words]) -> Words:
@@ -338,41 +322,6 @@ def callee(before: str) -> str | None:
                 return "" if DEFINED.search(head) else called[1]
             depth -= 1
     return None
-
-
-def is_text(code: str) -> bool:
-    """Whether code that begins outside of strings ends within one, but not in an f-string's field, or in a comment."""
-    at = 0
-    while at < len(code):
-        character = code[at]
-        if character == "#":
-            end = code.find("\n", at)
-            if end < 0:
-                return True
-            at = end
-        elif character in "'\"":
-            quote = code[at : at + 3] if code.startswith((3 * "'", 3 * '"'), at) else character
-            start = at
-            while start > 0 and code[start - 1] in "rbufRBUF":
-                start -= 1
-            has_fields = "f" in code[start:at].lower()
-            at, depth = at + len(quote), 0
-            while at < len(code) and not code.startswith(quote, at):
-                if code[at] == "\\":
-                    at += 1
-                elif has_fields and code[at] == "{":
-                    twice = code.startswith("{{", at)
-                    at, depth = at + twice, depth + (not twice)
-                elif has_fields and code[at] == "}":
-                    depth = max(0, depth - 1)
-                elif code[at] == "\n" and len(quote) == 1:
-                    break
-                at += 1
-            if at >= len(code):
-                return depth == 0
-            at += len(quote) - 1
-        at += 1
-    return False
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What of names is asked while a text is decoded that must load no unbound one; the judge and the tracker, together."""
+"""Judge and trackers of middles that must load no unbound name."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import re
 from functools import lru_cache
 
 from fim_server.language_support.protocol import UndefinedNameError
-from fim_server.language_support.python import binding
-from fim_server.language_support.python.scanning import NOWHERE
-from fim_server.language_support.python.tracking import Tracker, as_bytes
-from fim_server.language_support.python.visible import Beyond
+from fim_server.language_support.python import model
+from fim_server.language_support.python.lexemes import NOWHERE
+from fim_server.language_support.python.lines import Recorder
+from fim_server.language_support.python.model import Model
+from fim_server.language_support.python.tracking import Beyond, Tracker, Visible, as_bytes
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*")
 
 
-def begin(left: str, right: str, healing: str, is_whole: bool) -> Tracker:
-    """A tracker before a middle, to be moved by copies alone.
+def track(left: str, right: str, healing: str, is_whole: bool) -> Tracker:
+    """Return a tracker before a middle, of which the caller moves copies alone.
 
     Args:
         left: The text left of the cursor.
-        right: The text right of it.
-        healing: The end of the left text, which the tracker is told once more, before the middle.
-        is_whole: Whether the texts parse with some middle; where not, a name is known that stands anywhere in them.
+        right: The text right of the cursor.
+        healing: The end of the left text that the tracker reads again before the middle.
+        is_whole: Whether the texts parse with some middle. If not, every word of them counts as bound.
     """
     tracker = at_end(left.removesuffix(healing)).copy()
     tracker.checked_from = len(as_bytes(left))
@@ -29,24 +30,14 @@ def begin(left: str, right: str, healing: str, is_whole: bool) -> Tracker:
     return tracker
 
 
-@lru_cache(maxsize=4)
-def by_words(left: str, right: str) -> Beyond:
-    """What is known of a text of which scopes are not: its words, but for that which the cursor cuts."""
-    start = len(left) - len(re.search(r"\w*$", left)[0])  # type: ignore[index]  # it matches nothing as well
-    words = {found[0] for text in (left[:start], right) for found in WORD.finditer(text)}
-    return Beyond({}, frozenset(words), False)
-
-
 def unbound(left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ...]:
-    """The names that a middle loads and nothing binds, at least one of them where there are any.
+    """Return the names that a middle loads and nothing binds, at least one of them if there are any.
 
-    Exact where all of it parses with this Python in bounded time. Where it does not, because of something else in the
-    file, the names that stand nowhere else in it.
+    If the texts are not whole, return the first name that stands nowhere else in them.
     """
-    found = binding.unbound(left, middle, right)
-    if found is not None:
-        return tuple(dict.fromkeys(one.name for one in found))
-    tracker = begin(left, right, "", is_whole=False)
+    if is_whole:
+        return model.unbound(left, middle, right)
+    tracker = track(left, right, "", is_whole=False)
     line, _, _ = right.partition("\n")
     try:
         tracker.feed(as_bytes(middle))
@@ -59,37 +50,77 @@ def unbound(left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ..
 
 @lru_cache(maxsize=4)
 def at_end(left: str) -> Tracker:
-    """A tracker at a text's end; to be copied, not to be moved."""
+    """Return a tracker at a text's end, of which the caller moves copies alone."""
     start = left.rfind("\n") + 1
-    tracker = Tracker() if not start else at_line(left[:start]).copy()
-    tracker.feed(as_bytes(left[start:]))
+    above = above_of(left[:start])
+    tracker = Tracker()
+    at = above.starts[-1] if above.lines[-1].is_open else start
+    tracker.position = len(as_bytes(left[:at]))
+    tracker.takes_all = above.takes_all
+    scope = above.scopes[-1] if above.lines[-1].is_open else above.innermost
+    for one in reversed(list(scope.around())):
+        names = {*one.bound, *(one.header.types if one.header is not None else ())}
+        if one is above.module:
+            names |= above.declared
+            tracker.scopes = []
+        tracker.scopes.append(Visible(one.kind == "class", one.column, names, tracker.owner))
+    tracker.feed(as_bytes(left[at:]))
     return tracker
 
 
 @lru_cache(maxsize=4)
-def at_line(left: str) -> Tracker:
-    """The same for a line's beginning, which stays the same while it is typed in."""
-    tracker = Tracker()
-    tracker.feed(as_bytes(left))
-    return tracker
+def above_of(text: str) -> Model:
+    """Return the model of the lines above the cursor's, of which the last may be open; empty, or with a last break."""
+    return Model(text.removesuffix("\n"), may_be_open=True)
+
+
+@lru_cache(maxsize=4)
+def by_words(left: str, right: str) -> Beyond:
+    """Return the words of a text without scopes, except one that the cursor cuts."""
+    start = len(left) - len(re.search(r"\w*$", left)[0])  # type: ignore[index]  # the empty text matches
+    words = {found[0] for text in (left[:start], right) for found in WORD.finditer(text)}
+    return Beyond({}, frozenset(words), False)
 
 
 @lru_cache(maxsize=4)
 def beyond(left: str, right: str) -> Beyond:
-    """What a text binds right of a cursor: read on from the left of it, and by itself as long as that is another."""
+    """Return the names that are bound right of a cursor.
+
+    The rest of the cursor's statement is read twice: after the text left of it, and by itself, since a middle may end
+    the brackets that are open.
+    """
+    start = left.rfind("\n") + 1
+    above = above_of(left[:start])
+    at = above.starts[-1] if above.lines[-1].is_open else start
     found: dict[str, set[int | None]] = {}
-    whole, alone = at_end(left).copy(), Tracker()
-    alone.leave_margin()
-    whole.record()
-    alone.record()
-    differ = True
-    for line in as_bytes(right).split("\n"):
-        whole.feed(line + "\n")
-        if differ:
-            alone.feed(line + "\n")
-            differ = not len(whole.frames) == len(alone.frames) == 1
-    for tracker in (whole, alone):
-        for name, places in tracker.recorded.items():
-            found.setdefault(name, set()).update(places)
-    names = {name: frozenset(places) for name, places in found.items()}
-    return Beyond(names, None, whole.takes_all or alone.takes_all)
+    takes_all = False
+    done: set[int] = set()
+    texts = right.split("\n")
+    for begun in (left[at:], ""):
+        recorder = Recorder()
+        recorder.feed(begun)
+        recorder.is_margin = recorder.is_margin and bool(begun)
+        count = 0
+        while count < len(texts) and not recorder.is_complete:
+            recorder.read_line(texts[count] + "\n")
+            count += 1
+        line = recorder.line(count, is_open=True)
+        takes_all |= line.takes_all
+        for name in line.parts[0].bound | line.parts[0].globals:
+            found.setdefault(name, set()).add(None)
+        if count in done:
+            continue
+        done.add(count)
+        below = Model("\n".join(texts[count:]))
+        takes_all |= below.takes_all
+        lowest: int | None = None
+        for one, scope in zip(below.lines, below.scopes, strict=True):
+            if one.column >= 0:
+                lowest = one.column if lowest is None else min(lowest, one.column)
+            for number, part in enumerate(one.parts):
+                if scope is below.module and not number:
+                    for name in part.bound:
+                        found.setdefault(name, set()).add(lowest)
+                for name in part.globals:
+                    found.setdefault(name, set()).add(None)
+    return Beyond({name: frozenset(places) for name, places in found.items()}, None, takes_all)

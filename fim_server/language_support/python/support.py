@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fim_server.language_support.python import cells, imports, marks, members, preferring, required, scopes
+from fim_server.language_support.python import cells, imports, marks, members, model, required
+from fim_server.language_support.python.around import Around, names_around
 from fim_server.language_support.python.lacking import bound_at
 from fim_server.language_support.python.modules import Modules
-from fim_server.language_support.python.tracking import Tracker
+from fim_server.language_support.python.preferring import Preference
 from fim_server.language_support.python.unbound import unbound_load
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fim_server.language_support.protocol import Definitions, Importable, Parameters, ReadFile, Weighted
+    from fim_server.language_support.python.tracking import Tracker
     from fim_server.text.notebook import Reader
 
 
@@ -23,16 +25,16 @@ if TYPE_CHECKING:
 class PythonScope:
     """Names around a cursor in Python code."""
 
-    scope: scopes.Scope
+    around: Around
 
-    def preference(self, left: str, parameters: Parameters, modules: Importable | None) -> preferring.Preference:
-        return preferring.Preference(left, self.scope, parameters, modules)
+    def preference(self, left: str, parameters: Parameters, modules: Importable | None) -> Preference:
+        return Preference(left, self.around, parameters, modules)
 
     def bound_at(self, line: str) -> Sequence[str]:
-        return bound_at(line, self.scope)
+        return bound_at(line, self.around)
 
     def unbound_load(self, left: str, right: str, text: str) -> int | None:
-        return unbound_load(left, right, text, self.scope)
+        return unbound_load(left, right, text)
 
 
 class PythonSupport:
@@ -43,13 +45,13 @@ class PythonSupport:
         return cells
 
     def scope_at(self, left: str, right: str) -> PythonScope:
-        return PythonScope(scopes.scope_at(left, right))
+        return PythonScope(names_around(left, right))
 
     def modules(self, folders: Sequence[Path], read: ReadFile) -> Modules:
         return Modules(folders, read)
 
     def parameters_of(self, header: str) -> Sequence[str]:
-        return preferring.parameters_of(header)
+        return model.parameters_of(header)
 
     def completions(
         self, line: str, source: str, above: int, definitions: Definitions, modules: Importable | None
@@ -76,7 +78,7 @@ class PythonSupport:
         return marks.likely(above, line, below)
 
     def track(self, left: str, right: str, healing: str, is_whole: bool) -> Tracker:
-        return required.begin(left, right, healing, is_whole)
+        return required.track(left, right, healing, is_whole)
 
     def unbound(self, left: str, middle: str, right: str, is_whole: bool) -> tuple[str, ...]:
         return required.unbound(left, middle, right, is_whole)

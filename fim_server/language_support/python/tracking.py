@@ -1,38 +1,30 @@
-"""Names along a text that is being written: which one could still be loaded, and which never could.
+"""Names along a text that is being written: which could still be loaded, and which never could.
 
-It knows of the grammar as much as says where a name is bound: it does not check the text, which the engine does beside
-it. A name that nothing visible binds is refused, unless what may still follow in the same statement binds it (the
-``for`` of a comprehension whose first element it stands in, an assignment that it is a target of, ``:=``), or it names
-an argument of a call. So what is not refused may load what is not bound, which :mod:`.binding` finds in the end; what
-is refused never becomes a text that obeys, but for what docs/guarantee.md lists.
+A tracker reads the text as :class:`.Reader` does. It refuses a name that nothing visible binds, unless the rest of the
+statement may bind it (the ``for`` of a comprehension around it, an assignment to it, ``:=``), or it names an argument.
+So a text that it takes may still load an unbound name, which :mod:`.model` finds in the end. A text that it refuses has
+no valid continuation, except those that docs/guarantee.md lists.
 """
 
 from __future__ import annotations
 
-import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fim_server.language_support.protocol import UndefinedNameError
-from fim_server.language_support.python.scanning import (
+from fim_server.language_support.python.lexemes import (
     ANY_CASE,
-    AUGMENTED,
-    BLOCK_WORDS,
-    CONDITION_WORDS,
     EXPRESSION_WORDS,
     FURTHER_WORDS,
     JOINING_WORDS,
-    KEYWORDS,
     LONGER,
-    NAMING_WORDS,
     NOWHERE,
-    SOFT_WORDS,
-    STATEMENT_WORDS,
     STRING_PREFIXES,
     Frame,
 )
-from fim_server.language_support.python.visible import VISIBLE, Scope, Visible, begins
+from fim_server.language_support.python.model import GIVEN, GIVEN_TO_CLASSES
+from fim_server.language_support.python.reader import Chain, Header, Last, Reader, may_be_keyword, pieces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,28 +33,60 @@ if TYPE_CHECKING:
     from fim_server.language_support.token_texts import TokenTexts
 
 WORDS_IN_ORDER = sorted(EXPRESSION_WORDS)
+VISIBLE = GIVEN | GIVEN_TO_CLASSES | {"__class__"}
+"""Names that need no binding, some of them in a class only."""
+
+GIVEN_IN_ORDER = sorted(VISIBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
-    """A name of which the next lexeme says what it is."""
+class Visible:
+    """Names that a module, class or function binds so far. Copied before another than its owner changes it."""
 
-    name: str
-    phase: str
-    is_checked: bool
-    bare: bool
-    keyword: bool
-    walrus: bool
+    __slots__ = ("column", "is_class", "names", "ordered", "owner")
+
+    def __init__(self, is_class: bool, column: int, names: set[str], owner: object) -> None:
+        self.is_class = is_class
+        self.column = column
+        self.names = names
+        self.ordered: list[str] | None = None
+        self.owner = owner
+
+    def begins(self, text: str) -> bool:
+        """Return whether one of the names begins with a text."""
+        if self.ordered is None:
+            self.ordered = sorted(self.names)
+        return begins(self.ordered, text)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A name that is loaded, and that something which may follow has to bind.
+class Beyond:
+    """Names that are bound right of the cursor, or all words of a text whose scopes are unknown.
 
     Attributes:
-        level: How many frames are around it, of those that may bind it.
-        barred: Those of them that do not, since it stands in what their first `for` goes through.
-        bare: It may be a target.
+        names: Bound names, each with the least columns of the lines between the cursor and a binding; None for a
+            binding in the cursor's own line.
+        words: All words of a text that does not parse; None if the scopes are known.
+        takes_all: Whether all names of some module are imported.
+    """
+
+    def __init__(self, names: dict[str, frozenset[int | None]], words: frozenset[str] | None, takes_all: bool) -> None:
+        self.names = names
+        self.ordered = sorted(names)
+        self.words = words
+        self.ordered_words = sorted(words or ())
+        self.takes_all = takes_all
+
+
+NOTHING = Beyond({}, None, False)
+
+
+class Waiting(NamedTuple):
+    """Loaded name that something which follows has to bind.
+
+    Attributes:
+        name: The name.
+        level: The number of frames around it that may bind it.
+        barred: Those of them that cannot, since it stands in their first iterable.
+        bare: Whether it may be a target.
     """
 
     name: str
@@ -71,48 +95,27 @@ class Waiting:
     bare: bool
 
 
-class Tracker(Visible):
-    """A place in a text. Copies are independent."""
+class Tracker(Reader):
+    """Position in a text. Copies are independent."""
+
+    of_bytes = True
 
     def __init__(self) -> None:
-        super().__init__()
         self.owner = object()
-        self.scopes = [Scope(False, -1, set(), self.owner)]
-        self.recorded: dict[str, set[int | None]] = {}
-        """What is bound, since that is asked for."""
-        self._lowest: int | None = None
+        self.scopes = [Visible(False, -1, set(), self.owner)]
+        self.beyond = NOTHING
         self._waiting: tuple[Waiting, ...] = ()
-        self._fresh_line = False
-        self._begin_statement()
+        self._bare: Chain = None
+        super().__init__()
 
     def copy(self) -> Tracker:
-        """An independent tracker at the same place."""
+        """Return an independent tracker at the same position."""
         other = Tracker.__new__(Tracker)
         other.__dict__.update(self.__dict__)
         self.owner, other.owner = object(), object()
         other.frames = [*self.frames[:-1], self.frames[-1].copy()]
         other.scopes = list(self.scopes)
         return other
-
-    def record(self) -> None:
-        """Note from here on what is bound outside of what begins here."""
-        self.recorded, self.recording = {}, True
-        self._lowest = None
-
-    def pop(self) -> None:
-        """Leave the innermost frame; names that wait for what it may bind wait for those around it."""
-        super().pop()
-        level = len(self.frames) - 1
-        self._waiting = tuple(
-            waiting if waiting.level <= level else replace(waiting, level=level) for waiting in self._waiting
-        )
-
-    def begin_line(self) -> None:
-        """The column of the line says which scopes have ended."""
-        while len(self.scopes) > 1 and self.scopes[-1].column >= self.column:
-            self.scopes.pop()
-        if self.recording:
-            self._lowest = self.column if self._lowest is None else min(self._lowest, self.column)
 
     def takes(self, text: str) -> bool:
         """Return whether a text may come next."""
@@ -125,7 +128,7 @@ class Tracker(Visible):
 
     def allow(self, texts: TokenTexts, mask: NDArray[np.bool_]) -> None:
         """Set in a mask of zeros which tokens may come next."""
-        if self.position < self.checked_from:  # what is written again depends on how long tokens are
+        if self.position < self.checked_from:  # the length of a token decides how much of it is checked
             for blank, words in texts.words.items():
                 for word, tokens in words.items():
                     mask[tokens] = self.takes(blank + word)
@@ -147,10 +150,156 @@ class Tracker(Visible):
                 for token in words.get(beginning, ()):
                     mask[token] = True
 
+    # --- lexemes -------------------------------------------------------------------------------------------------
+
+    def begin_line(self) -> None:
+        """Leave the scopes that the column of the line ends."""
+        while len(self.scopes) > 1 and self.scopes[-1].column >= self.column:
+            self.scopes.pop()
+
+    def begin_statement(self) -> None:
+        super().begin_statement()
+        self._waiting, self._bare = (), None
+
+    def end_statement(self) -> None:
+        """Refuse a name that the statement should have bound."""
+        if self._waiting:
+            raise UndefinedNameError(self._waiting[0].name)
+
+    def operand(self, kind: str) -> None:
+        super().operand(kind)
+        self._check_waiting()
+
+    def sign(self, sign: str) -> None:
+        super().sign(sign)
+        self._check_waiting()
+
+    def pop(self) -> None:
+        """Leave the innermost frame; names that wait for what it may bind wait for those around it."""
+        super().pop()
+        self.frames[-1] = self.frames[-1].copy()
+        level = len(self.frames) - 1
+        self._waiting = tuple(
+            waiting if waiting.level <= level else waiting._replace(level=level) for waiting in self._waiting
+        )
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def bind(self, name: str) -> None:
+        self._bind_at(len(self.scopes) - 1, name)
+
+    def declare(self, name: str) -> None:
+        if self.first == "global":
+            self._bind_at(0, name)
+
+    def _bind_at(self, at: int, name: str) -> None:
+        scope = self.scopes[at]
+        if name in scope.names:
+            return
+        if scope.owner is not self.owner:
+            scope = self.scopes[at] = Visible(scope.is_class, scope.column, set(scope.names), self.owner)
+        scope.names.add(name)
+        scope.ordered = None
+
+    def open_scope(self, header: Header) -> None:
+        names = {*header.parameters, *header.types}
+        self.scopes.append(Visible(header.kind == "class", header.column, names, self.owner))
+
+    def bind_walrus(self, name: str) -> None:
+        super().bind_walrus(name)
+        self._waiting = tuple(waiting for waiting in self._waiting if waiting.name != name)
+
+    def bind_comprehended(self, at: int, name: str) -> None:
+        self.frames[at] = self.frames[at].copy()
+        super().bind_comprehended(at, name)
+        self._waiting = tuple(one for one in self._waiting if one.name != name or one.level < at or at in one.barred)
+
+    def load(self, last: Last, following: str, bare: bool) -> None:
+        if bare:
+            self._bare = last.name, self._bare
+            if following == "=" and len(self.frames) == 1 and not self._assigned:
+                return
+        if last.is_checked and not self.knows(last.name):
+            barred = frozenset(at for at, frame in enumerate(self.frames) if frame.is_first_source)
+            waiting = Waiting(last.name, len(self.frames) - 1, barred, bare and not self._assigned)
+            self._waiting = (*self._waiting, waiting)
+            self._check_waiting()
+
+    def assign(self) -> None:
+        for name in pieces(self._bare):
+            self.bind(name)
+        self._bare = None
+        self._waiting = tuple(waiting for waiting in self._waiting if not waiting.bare)
+
+    def _check_waiting(self) -> None:
+        """Refuse a name that nothing which may follow binds."""
+        for waiting in self._waiting:
+            if waiting.bare and self._targets:
+                continue
+            around = range(1, waiting.level + 1)
+            if not any(self.frames[at].comprehension and at not in waiting.barred for at in around):
+                raise UndefinedNameError(waiting.name)
+
+    # --- names that are visible ----------------------------------------------------------------------------------
+
+    def has_name(self, beginning: str) -> bool:
+        """Return whether a visible name begins with a text."""
+        if not beginning.isascii() or begins(GIVEN_IN_ORDER, beginning):
+            return True
+        if begins(self.beyond.ordered_words, beginning):
+            return True
+        if any(scope.begins(beginning) for scope in self.visible_scopes()):
+            return True
+        if any(name.startswith(beginning) for frame in self.visible_frames() for name in frame.bound):
+            return True
+        if any(name.startswith(beginning) for name in self.types):
+            return True
+        ordered = self.beyond.ordered
+        at = bisect_left(ordered, beginning)
+        while at < len(ordered) and ordered[at].startswith(beginning):
+            if self.is_beyond(ordered[at]):
+                return True
+            at += 1
+        return False
+
+    def knows(self, name: str) -> bool:
+        """Return whether a name is visible."""
+        if name in VISIBLE or not name.isascii() or self.takes_all or self.beyond.takes_all:
+            return True
+        if self.beyond.words is not None and name in self.beyond.words:
+            return True
+        return (
+            any(name in scope.names for scope in self.visible_scopes())
+            or any(name in frame.bound for frame in self.visible_frames())
+            or name in self.types
+            or self.is_beyond(name)
+        )
+
+    def visible_scopes(self) -> Iterable[Visible]:
+        """Return the scopes whose names are visible."""
+        innermost = self.scopes[-1]
+        return (scope for scope in self.scopes if scope is innermost or not scope.is_class)
+
+    def visible_frames(self) -> Iterable[Frame]:
+        """Return the comprehensions and lambdas whose names are visible."""
+        return (frame for frame in self.frames if not frame.is_first_source)
+
+    def is_beyond(self, name: str) -> bool:
+        """Return whether a visible scope binds a name right of the cursor."""
+        for lowest in self.beyond.names.get(name, ()):
+            if lowest is None:
+                return True
+            at = len(self.scopes) - 1
+            while self.scopes[at].column >= lowest:
+                at -= 1
+            if not self.scopes[at].is_class or at == len(self.scopes) - 1:
+                return True
+        return False
+
     # --- what may still come -------------------------------------------------------------------------------------
 
     def check_tail(self) -> None:
-        """Refuse a lexeme in progress that nothing it may become can be."""
+        """Refuse a lexeme in progress if it cannot become a valid one."""
         top, text = self.frames[-1], self.tail
         if top.kind in ("text", "spec"):
             return
@@ -166,7 +315,7 @@ class Tracker(Visible):
                 self._try("sign", LONGER[text])
 
     def _try(self, kind: str, texts: Iterable[str]) -> None:
-        """Refuse what none of some lexemes of a kind would be taken as."""
+        """Refuse if each of some lexemes of a kind is refused."""
         refused = UndefinedNameError(self._last.name if self._last is not None else self._waiting[-1].name)
         for text in texts:
             try:
@@ -188,7 +337,7 @@ class Tracker(Visible):
             raise UndefinedNameError(text)
 
     def _is_free(self) -> bool:
-        """Whether a word at this place may be a name that nothing binds yet."""
+        """Return whether a word may come next that is no visible name."""
         top = self.frames[-1]
         if self.takes_all or self.beyond.takes_all or self.previous.startswith(".") or self._soft:
             return True
@@ -197,22 +346,16 @@ class Tracker(Visible):
                 return True
         elif top.phase != "expression":
             return True
-        if self._may_be_target(top) or may_be_keyword(top) or self._may_be_walrus(top):
+        if top.takes_targets and self._targets and not self._assigned:
+            return True
+        if may_be_keyword(top) or self.may_be_walrus(top):
             return True
         return any(frame.comprehension and not frame.is_first_source for frame in self.frames)
 
-    def _may_be_target(self, top: Frame) -> bool:
-        return top.takes_targets and self._targets and not self._assigned
-
-    def _may_be_walrus(self, top: Frame) -> bool:
-        if not top.is_start:
-            return False
-        return not top.kind or top.role in ("group", "call") or (top.role == "display" and top.comprehension > 0)
-
     def words_to_come(self) -> set[str] | None:
-        """What of ASCII letters, digits and `_` may begin a word here, or go on with the one that is begun.
+        """Return the ASCII letters, digits and `_` that may begin a word or go on with the one that is begun.
 
-        None where any may. For the middle alone: what is written again is not checked.
+        None if any may. Only for the middle: a text that is written again is not checked.
         """
         if self._comment or self.frames[-1].kind in ("text", "spec"):
             return None
@@ -229,6 +372,7 @@ class Tracker(Visible):
         return copy.words_after(tail)
 
     def words_after(self, begun: str) -> set[str] | None:
+        """Return the rests of a word that is begun, and all their beginnings; None if any may come."""
         if self.previous == "operand":
             if self._last is None and not self._waiting:
                 return None
@@ -236,20 +380,12 @@ class Tracker(Visible):
         elif self._is_free() or not begun.isascii():
             return None
         else:
-            scopes = (name for scope in self.visible_scopes() for name in scope.names)
-            frames = (name for frame in self.visible_frames() for name in frame.bound)
-            others = (name for name in self.beyond.names if name.startswith(begun) and self.is_beyond(name))
-            further = FURTHER_WORDS.get(self.previous, "")
-            words = {
-                *EXPRESSION_WORDS,
-                further,
-                *VISIBLE,
-                *scopes,
-                *frames,
-                *others,
-                *self.types,
-                *(self.beyond.words or ()),
-            }
+            beyond = self.beyond
+            words = {*EXPRESSION_WORDS, *VISIBLE, *self.types, *(beyond.words or ())}
+            words.add(FURTHER_WORDS.get(self.previous, ""))
+            words.update(*(scope.names for scope in self.visible_scopes()))
+            words.update(*(frame.bound for frame in self.visible_frames()))
+            words.update(name for name in beyond.names if name.startswith(begun) and self.is_beyond(name))
         rests = {word[len(begun) :] for word in words if word.startswith(begun)}
         prefixes = {word[len(begun) :] for word in ANY_CASE if word.startswith(begun)}
         return {rest[:end] for rest in rests for end in range(1, len(rest) + 1)} | prefixes
@@ -261,400 +397,18 @@ class Tracker(Visible):
             return False
         return True
 
-    # --- lexemes -------------------------------------------------------------------------------------------------
 
-    def _begin_statement(self) -> None:
-        self.frames = [Frame(takes_targets=True, recorded=self.recording)]
-        self._first = ""
-        self.previous = ""
-        self._last: Last | None = None
-        self._waiting = ()
-        self._bare: tuple[str, ...] = ()
-        self._targets = True
-        """Whether all of the statement so far may be targets."""
-        self._assigned = self._annotated = False
-        self._soft = ""
-        self._header: Scope | None = None
-        self.types: frozenset[str] = frozenset()
-        self._imported = ""
-        self._as = False
-
-    def newline(self) -> None:
-        """A statement ends, unless it is in brackets."""
-        self._fresh_line = True
-        if len(self.frames) > 1:
-            return
-        if not self.is_at_margin:
-            self._end_statement()
-        self.end_line()
-
-    def _end_statement(self) -> None:
-        self._settle("\n")
-        self._bind_imported()
-        self._refuse_waiting()
-        self._begin_statement()
-
-    def _refuse_waiting(self) -> None:
-        """The statement has ended, and what was to be bound in it was not."""
-        if self._waiting:
-            raise UndefinedNameError(self._waiting[0].name)
-
-    def word(self, word: str, is_checked: bool) -> None:
-        if self._fresh_line and len(self.frames) > 1 and word in STATEMENT_WORDS:
-            self._begin_statement()  # the bracket before was never closed
-        self._fresh_line = False
-        if self.previous == "." and self.frames[-1].phase != "names":
-            self.previous = "operand"
-            self.frames[-1].is_start = False
-            return
-        if not word.isascii():
-            word = unicodedata.normalize("NFKC", word.encode("latin-1").decode(errors="replace"))
-        self._settle(word)
-        top = self.frames[-1]
-        if len(self.frames) == 1 and not self._first and self._begin_with(word, top):
-            return
-        if self._soft:
-            self._after_soft(word, top)
-        if word in KEYWORDS and top.phase != "conversion":
-            self._keyword(word, top)
-        else:
-            self._name(word, top, is_checked)
-        top.is_start = word in CONDITION_WORDS and top.kind == "" and self._first == word
-
-    def _begin_with(self, word: str, top: Frame) -> bool:
-        """A statement's first word; whether nothing more is to be done about it."""
-        if word == "async":
-            return True
-        self._first = word
-        if word in SOFT_WORDS:
-            self._soft = word
-            self._last = Last(word, "expression", False, True, False, False)
-            self.previous = "soft"
-            return True
-        if word not in KEYWORDS or word in EXPRESSION_WORDS:
-            return False
-        self._targets = False
-        if word in ("def", "class"):
-            top.phase = "define"
-        elif word in NAMING_WORDS:
-            top.phase = "names"
-        elif word in ("for", "del"):
-            top.phase = "target"
-        self.previous = word
-        top.is_start = word in CONDITION_WORDS
-        return True
-
-    def _after_soft(self, word: str, top: Frame) -> None:
-        """What follows `match`, `case` or `type` at a statement's beginning says whether it is a keyword."""
-        if self._soft == "case":
-            top.phase = "pattern"
-        elif self._soft == "type" and word.isidentifier() and word not in KEYWORDS:
-            top.phase = "alias"
-        self._targets = False
-        self._soft = ""
-
-    def _keyword(self, word: str, top: Frame) -> None:
-        previous, self.previous = self.previous, word
-        if top.takes_targets:
-            self._targets = False
-        if top.phase == "names":
-            if word == "import":
-                self._imported = ""
-            elif word != "as":
-                self.previous = previous
-            return
-        match word:
-            case "for" if top.comprehension:
-                top.next_is_first = top.comprehension == 1
-                top.comprehension, top.phase, top.is_first_source = 2, "target", False
-            case "in" if top.phase == "target":
-                top.phase, top.is_first_source = "expression", top.next_is_first and top.comprehension == 2
-            case "if" if top.comprehension == 2:
-                top.is_first_source = False
-            case "if" if top.phase == "pattern" and top.kind == "":
-                top.phase = "expression"
-            case "as" if top.phase == "expression":
-                top.phase, self._as = "target", True
-            case "lambda":
-                top.was = (*top.was, (top.phase, top.is_value))
-                top.phase, top.is_value = "lambda", False
-            case "None" | "True" | "False":
-                self.previous = "operand"
-
-    def _name(self, word: str, top: Frame, is_checked: bool) -> None:
-        previous, self.previous = self.previous, "operand"
-        match top.phase:
-            case "conversion":
-                return
-            case "define":
-                self.bind(word)
-                self._header = Scope(self._first == "class", self.column, set(), self.owner, self.recording)
-                top.phase = "header"
-            case "alias":
-                self.bind(word)
-            case "names":
-                if not previous.startswith("."):
-                    self._imported = word
-                if self._first == "global":
-                    self.bind(word, self.scopes[0])
-            case "params" if not top.is_value:
-                self._bind_parameter(word, top)
-            case "lambda" if not top.is_value:
-                self._bind_in(top, word)
-            case "target" | "pattern":
-                self._last = Last(word, top.phase, is_checked, False, False, False)
-            case _:
-                bare = top.takes_targets and self._targets
-                walrus = self._may_be_walrus(top)
-                self._last = Last(word, "expression", is_checked, bare, may_be_keyword(top), walrus)
-
-    def _bind_parameter(self, word: str, top: Frame) -> None:
-        if top.role == "types":
-            self.types |= {word}
-        header = self._header
-        if header is not None:
-            self._header = Scope(header.is_class, header.column, header.names | {word}, self.owner, header.recorded)
-
-    def operand(self, kind: str) -> None:
-        """A number or a string."""
-        self._fresh_line = False
-        self._settle(kind)
-        top = self.frames[-1]
-        if self._soft:
-            self._after_soft(kind, top)
-        if len(self.frames) == 1 and not self._first:
-            self._first = kind
-        if top.takes_targets:
-            self._targets = False
-        top.is_start = False
-        self.previous = "operand"
-        self._check_waiting()
-
-    def sign(self, sign: str) -> None:
-        self._fresh_line = False
-        self._settle(sign)
-        if self._soft and sign in "([{*-":
-            self._after_soft(sign, self.frames[-1])
-            if self._first == "match":
-                self.previous = "soft"
-        elif self._soft:
-            self._soft = ""
-        if len(self.frames) == 1 and not self._first:
-            self._first = sign
-        top = self.frames[-1]
-        was_start, top.is_start = top.is_start, False
-        match sign:
-            case "(" | "[" | "{":
-                self._open(sign, top)
-            case ")" | "]" | "}":
-                self._close(sign)
-            case ",":
-                self._comma(top)
-            case ":":
-                self._colon(top)
-            case "=":
-                self._equals(top)
-            case ";" if not top.kind:
-                self._end_statement()
-                return
-            case ".":
-                dots = self.previous + sign if self.previous in (".", "..") else sign
-                self.previous = "operand" if dots == "..." and top.phase != "names" else dots
-            case "!" if top.kind == "field":
-                top.phase = "conversion"
-            case "*" if was_start or self.previous in ("", "(", ","):
-                if was_start:
-                    top.comprehension = 0
-                self.previous = "*"
-            case "->":
-                top.phase, self.previous = "expression", sign
-            case _:
-                if top.takes_targets:
-                    self._targets = False
-                if top.phase == "names" and sign == "*":
-                    self.takes_all = True
-                self.previous = sign
-        self._check_waiting()
-
-    def _open(self, sign: str, top: Frame) -> None:
-        after_operand = self.previous == "operand"
-        frame = Frame(sign, recorded=self.recording, is_start=True)
-        if top.phase == "header" and sign == "[":
-            frame.role, frame.phase = "types", "params"
-        elif top.phase == "header":
-            is_class = self._header is not None and self._header.is_class
-            frame.role, frame.phase = ("call", "expression") if is_class else ("params", "params")
-        elif top.phase == "alias" and sign == "[":
-            frame.role, frame.phase = "types", "params"
-        elif top.phase in ("names", "pattern") or (top.phase == "target" and not after_operand):
-            frame.role, frame.phase = "inner", top.phase
-        elif after_operand and sign == "[":
-            frame.role = "subscript"
-        else:
-            is_call = sign == "(" and (after_operand or self.previous == "soft")
-            frame.role = "call" if is_call else "group" if sign == "(" else "display"
-            frame.comprehension = 1
-            frame.takes_targets = top.takes_targets and self._targets and not after_operand and sign != "{"
-            if top.takes_targets and not after_operand and sign == "{":
-                self._targets = False
-        if after_operand and self._closed_targets and top.takes_targets:
-            self._targets = False
-        self.frames.append(frame)
-        self.previous = "("
-
-    @property
-    def _closed_targets(self) -> bool:
-        return any(waiting.bare and waiting.level >= len(self.frames) for waiting in self._waiting)
-
-    def _close(self, sign: str) -> None:
-        if len(self.frames) > 1:
-            if self.frames[-1].phase == "names":
-                self._bind_imported()
-            self.pop()
-        self.previous = "operand"
-
-    def _comma(self, top: Frame) -> None:
-        if top.phase == "names":
-            self._bind_imported()
-        if self._as and top.phase == "target" and top.role != "inner":
-            top.phase, self._as = "expression", False
-        if top.comprehension == 1:
-            top.comprehension = 0
-        if top.phase in ("params", "lambda"):
-            top.is_value = False
-        top.is_start = bool(top.kind)
-        self.previous = ","
-
-    def _colon(self, top: Frame) -> None:
-        self.previous = ":"
-        if top.phase == "lambda":
-            *earlier, (top.phase, top.is_value) = top.was
-            top.was = tuple(earlier)
-        elif top.kind == "field":
-            top.kind = "spec"
-        elif top.phase == "params":
-            top.is_value = True
-        elif not top.kind:
-            if self._header is not None or self._first in BLOCK_WORDS:
-                self._enter()
-            else:
-                self._targets, self._annotated = False, True
-
-    def _enter(self) -> None:
-        """A block begins, which may stand in the same line."""
-        self._refuse_waiting()
-        header = self._header
-        self._begin_statement()
-        if header is not None:
-            self.scopes.append(header)
-
-    def _equals(self, top: Frame) -> None:
-        self.previous = "="
-        if top.phase in ("params", "lambda"):
-            top.is_value = True
-        elif not top.kind:
-            if top.phase in ("alias", "pattern"):
-                top.phase = "expression"
-            if self._targets or self._annotated:
-                for name in self._bare:
-                    self.bind(name)
-                self._waiting = tuple(waiting for waiting in self._waiting if not waiting.bare)
-                self._bare, self._assigned = (), True
-        elif top.comprehension == 1:
-            top.comprehension = 0
-
-    # --- names ---------------------------------------------------------------------------------------------------
-
-    def _settle(self, following: str) -> None:
-        """The lexeme after a name says what it is. ``following``: a sign, a word, or what kind of operand."""
-        last, self._last = self._last, None
-        if last is None:
-            return
-        if last.phase == "target":
-            if following in (".", "(", "["):
-                self._load(last, False)
-            else:
-                self._bind_target(last.name)
-        elif last.phase == "pattern":
-            if following in (".", "("):
-                self._load(last, False)
-            elif following != "=":
-                self.bind(last.name)
-        elif last.bare and following in (",", "=", ")", "]"):
-            self._bare = (*self._bare, last.name)
-            if not (following == "=" and len(self.frames) == 1 and not self._assigned):
-                self._load(last, not self._assigned)
-        elif last.bare and len(self.frames) == 1 and (following in AUGMENTED or following == ":"):
-            self.bind(last.name)
-        elif following == ":=" and (last.walrus or not last.is_checked):
-            self.bind(last.name)
-            self._waiting = tuple(waiting for waiting in self._waiting if waiting.name != last.name)
-        elif not (following == "=" and last.keyword):
-            self._load(last, False)
-
-    def _load(self, last: Last, bare: bool) -> None:
-        if last.is_checked and not self.knows(last.name):
-            barred = frozenset(at for at, frame in enumerate(self.frames) if frame.is_first_source)
-            self._waiting = (*self._waiting, Waiting(last.name, len(self.frames) - 1, barred, bare))
-            self._check_waiting()
-
-    def _check_waiting(self) -> None:
-        """Refuse a name that nothing which may follow binds."""
-        for waiting in self._waiting:
-            if waiting.bare and self._targets:
-                continue
-            around = range(1, waiting.level + 1)
-            if not any(self.frames[at].comprehension and at not in waiting.barred for at in around):
-                raise UndefinedNameError(waiting.name)
-
-    def _bind_target(self, name: str) -> None:
-        at = len(self.frames) - 1
-        while at and self.frames[at].role == "inner":
-            at -= 1
-        if self.frames[at].comprehension == 2:
-            self.frames[at] = self.frames[at].copy()
-            self._bind_in(self.frames[at], name)
-            self._waiting = tuple(
-                one for one in self._waiting if one.name != name or one.level < at or at in one.barred
-            )
-        else:
-            self.bind(name)
-
-    def _bind_in(self, frame: Frame, name: str) -> None:
-        frame.bound |= {name}
-        if self.recording and not frame.recorded:
-            self.recorded.setdefault(name, set()).add(None)
-
-    def bind(self, name: str, scope: Scope | None = None) -> None:
-        """A name is bound; in the innermost scope where no other is said."""
-        at = len(self.scopes) - 1 if scope is None else self.scopes.index(scope)
-        inner = self.scopes[at]
-        if self.recording and not inner.recorded:
-            self.recorded.setdefault(name, set()).add(self._lowest if scope is None else None)
-        if name in inner.names:
-            return
-        if inner.owner is not self.owner:
-            inner = Scope(inner.is_class, inner.column, set(inner.names), self.owner, inner.recorded)
-            self.scopes[at] = inner
-        inner.names.add(name)
-        inner.ordered = None
-
-    def _bind_imported(self) -> None:
-        if self._imported and self._first in ("import", "from"):
-            self.bind(self._imported)
-        self._imported = ""
+def begins(ordered: list[str], text: str) -> bool:
+    """Return whether one of some names, in their order, begins with a text."""
+    at = bisect_left(ordered, text)
+    return at < len(ordered) and ordered[at].startswith(text)
 
 
 def is_word(text: str) -> bool:
-    """Whether a text begins like a word."""
+    """Return whether a text begins like a word."""
     return text[:1].isalpha() or text[:1] == "_" or text[:1] >= "\x80"
 
 
-def may_be_keyword(top: Frame) -> bool:
-    """Whether a name at this place may be that of an argument."""
-    return top.role == "call" and top.is_start
-
-
 def as_bytes(text: str) -> str:
-    """A text as trackers read it: a character for each byte."""
+    """Return a text as trackers read it: a character for each byte."""
     return text.encode(errors="surrogatepass").decode("latin-1")

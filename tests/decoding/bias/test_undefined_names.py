@@ -17,13 +17,15 @@ from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import alternatives
 from fim_server.language_support.protocol import UndefinedNameError
-from fim_server.language_support.python import binding, required
-from fim_server.language_support.python.scanning import LEXEME
+from fim_server.language_support.python import model as names_model
+from fim_server.language_support.python import required
+from fim_server.language_support.python.lexemes import LEXEME
 from fim_server.language_support.python.support import PythonSupport
 from fim_server.language_support.python.tracking import as_bytes
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from support import naming as decoding
+from support import tree_names
 from support.engine import corpus
 from support.models.scripted_models import network
 
@@ -73,14 +75,11 @@ JUDGED = [
 
 @pytest.mark.parametrize(("left", "middle", "right", "names"), JUDGED)
 def test_names_that_nothing_binds_are_found(left: str, middle: str, right: str, names: list[str]) -> None:
-    found = binding.unbound(left, middle, right)
-    assert found is not None
-    assert sorted({one.name for one in found}) == names
+    assert sorted(names_model.unbound(left, middle, right)) == names
 
 
 def test_what_does_not_parse_is_judged_by_its_words() -> None:
     left, right = "def f(:\n    known = 1\n    ", "\nother = 2\n"
-    assert binding.unbound(left, "known", right) is None
     assert required.unbound(left, "known + other", right, False) == ()
     assert required.unbound(left, "known + nobody", right, False) == ("nobody",)
 
@@ -97,12 +96,11 @@ def test_the_judge_agrees_with_the_symbol_table() -> None:
             continue
         word = rng.choice(words)
         middle = cut.middle[: word.start()] + rng.choice(["qux", "self", "os"]) + cut.middle[word.end() :]
-        found = binding.unbound(cut.left, middle, cut.right)
-        if found is None or (said := decoding.verdict(cut.left, middle, cut.right)) is None:
+        if (said := decoding.verdict(cut.left, middle, cut.right)) is None:
             continue
         judged += 1
         unbound += bool(said.unbound)
-        mine = {one.name for one in found}
+        mine = set(names_model.unbound(cut.left, middle, cut.right))
         # Of formatted strings the table's judge says nothing.
         assert said.unbound <= mine, (cut, middle)
         assert not (mine & said.loaded) - said.unbound, (cut, middle)
@@ -114,7 +112,7 @@ def test_the_judge_agrees_with_the_symbol_table() -> None:
 
 def refused_at(left: str, middle: str, right: str, rng: random.Random) -> int | None:
     """Where a middle, told in pieces, is refused, in bytes; None where it is not."""
-    tracker = required.begin(left, right, "", True)
+    tracker = required.track(left, right, "", True)
     data, at = as_bytes(middle), 0
     while at < len(data):
         size = rng.choice((1, 1, 2, 3, 5, 8))
@@ -136,7 +134,7 @@ def is_documented(left: str, middle: str, right: str, at: int) -> bool:
     line = (left + middle)[(left + middle).rfind("\n", 0, len(left) + at) + 1 :]
     found = middle.find("\n", at)
     end = len(middle) if found < 0 else found
-    shorter = binding.unbound(left, middle[:end], "\n")
+    shorter = tree_names.unbound(left, middle[:end], "\n")
     chained = (
         line.split("\n")[0].count("=") > 1 or (left.rpartition("\n")[2] + middle[start:end] + right).count("=") > 1
     )
@@ -150,7 +148,7 @@ def test_what_stands_in_real_files_is_not_refused() -> None:
     while counts["middles"] < TRUE_MIDDLES:
         cut = next(drawn)
         left, middle, right = (part.replace("\r\n", "\n") for part in (cut.left, cut.middle, cut.right))
-        if binding.unbound(left, middle, right) != ():
+        if tree_names.unbound(left, middle, right) != ():
             continue
         counts["middles"] += 1
         at = refused_at(left, middle, right, rng)
@@ -211,7 +209,7 @@ TAKEN = [
 
 @pytest.mark.parametrize(("left", "taken", "refused", "right"), REFUSED)
 def test_a_name_that_can_no_longer_be_bound_is_refused(left: str, taken: str, refused: str, right: str) -> None:
-    tracker = required.begin(left, right, "", True)
+    tracker = required.track(left, right, "", True)
     tracker.feed(as_bytes(taken))
     with pytest.raises(UndefinedNameError):
         tracker.feed(as_bytes(refused))
@@ -224,13 +222,13 @@ def test_a_name_that_may_be_bound_is_not_refused(left: str, middle: str, right: 
 
 
 def test_what_is_before_the_middle_is_not_looked_at() -> None:
-    tracker = required.begin("nobody(nothing", ")\n", "", True)
+    tracker = required.track("nobody(nothing", ")\n", "", True)
     tracker.feed(", 1")
     assert required.unbound("nobody(nothing", ", 1", ")\n", True) == ()
 
 
 def test_what_is_written_again_is_not_looked_at() -> None:
-    tracker = required.begin("nobody = nothing", "\n", " nothing", True)
+    tracker = required.track("nobody = nothing", "\n", " nothing", True)
     tracker.feed(" nothing")
     with pytest.raises(UndefinedNameError):
         tracker.feed("_at_all")
@@ -336,7 +334,7 @@ def test_alternatives_obey() -> None:
     session = PYTHON.open(split.left, split.right)
     texts = [one.text for one in alternatives(model, session, split, 4, options) if one.text]
     assert texts
-    assert all(binding.unbound(split.left, text, split.right) == () for text in texts)
+    assert all(tree_names.unbound(split.left, text, split.right) == () for text in texts)
 
 
 def test_a_broken_file_goes_by_words() -> None:

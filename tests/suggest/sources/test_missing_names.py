@@ -20,8 +20,8 @@ from fim_server.language_support.python.imports import (
     imports_again,
     is_needless,
     missing,
-    public_names,
 )
+from fim_server.language_support.python.modules import public_names
 from fim_server.language_support.registry import support_of
 from fim_server.suggest.job import Request
 from fim_server.suggest.settings import ServerSettings
@@ -103,7 +103,7 @@ def test_what_a_module_has_is_read_and_not_run(tmp_path: Path) -> None:
     assert public_names("lending") is None
     assert public_names("collections.none") == frozenset()
     code = (
-        "import sys; from fim_server.language_support.python.imports import public_names as names;"
+        "import sys; from fim_server.language_support.python.modules import public_names as names;"
         "print('ServerProxy' in names('xmlrpc.client'), 'getpass' in names('getpass'), *sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -20,7 +20,7 @@ from fim_server import server
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.language import Language, Stop
-from fim_server.language_support.python.binding import unbound
+from fim_server.language_support.python.model import unbound
 from fim_server.memory import Memory
 from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES

@@ -1,8 +1,6 @@
-"""Which names a part of a Python file loads that are bound in no scope that is visible there.
+"""Unbound names of a part of a Python file, read from CPython's syntax tree: an oracle of the package's scope model.
 
-The rules are those of CPython's symbol table, which asks where a name is bound and never when. The table itself does
-not say where a name is loaded, and since 3.12 it has no scopes of comprehensions, so the tree is read; what comes out
-is held against the table, and against pyflakes, by the tests. Of the tree only what is around the part is looked at.
+The rules are those of CPython's symbol table. The table itself does not say where a name is loaded.
 """
 
 from __future__ import annotations
@@ -11,18 +9,11 @@ import ast
 import builtins
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
-
-from fim_server.language_support.python.parsing import tree_of
-
-MOST_CHARACTERS = 1_000_000
-"""Longer texts are not parsed: 27,000 characters take 8 ms."""
-
-MOST_UNITS = 200_000
-"""Limit of a parsed source, in units of :mod:`.parsing`: some 800,000 characters of usual code."""
 
 GIVEN = frozenset(dir(builtins)) | {
     "__annotations__", "__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__",
@@ -84,6 +75,7 @@ class Scope:
         """The names that it binds."""
         if not self.is_read:
             self.is_read = True
+            self.bound = set(map(self.mangled, self.bound))
             for node in own_nodes(self.body):
                 if isinstance(node, ast.Global):
                     self.passed_on.update(node.names)
@@ -100,20 +92,18 @@ class Scope:
 
 @lru_cache(maxsize=64)
 def unbound(left: str, middle: str, right: str) -> tuple[Unbound, ...] | None:
-    """The names that the middle loads, or makes longer, and that nothing binds where it does.
-
-    None where left + middle + right does not parse, takes too long, or is longer than :data:`MOST_CHARACTERS`.
-    """
+    """Return the names that a middle loads, or makes longer, and nothing binds; None if the text does not parse."""
     if not middle:
         return ()
     source = left + middle + right
-    if len(source) > MOST_CHARACTERS:
-        return None
     if "\r" in source:
         left, middle, right = (part.replace("\r\n", "\n").replace("\r", "\n") for part in (left, middle, right))
         source = left + middle + right
-    tree = tree_of(source, MOST_UNITS)
-    if tree is None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if takes_all(source, tree):
         return ()

@@ -1,20 +1,24 @@
-"""Python's lexemes, bracket by bracket, in a text that comes in pieces: what a tracker of names reads.
+"""Lexemes of Python code that arrives in pieces, with the open brackets and strings around them.
 
-Nothing is checked: what is no Python is read as something. Bytes are read as the characters of their numbers.
+The scanner checks nothing: it reads any text as some lexemes. Trackers feed bytes, each as the character of its number;
+all other readers feed text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+import unicodedata
+from collections.abc import Set
+from dataclasses import dataclass, field, fields
 from itertools import product
+from typing import NamedTuple
 
 LEXEME = re.compile(
     r"""
       (?P<blank>   [ \t\f\r]+ | \\\r?\n )
     | (?P<newline> \n )
     | (?P<comment> \# )
-    | (?P<word>    [A-Za-z_\x80-\xff][\w\x80-\xff]* )
+    | (?P<word>    [A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]* )
     | (?P<number>  [0-9][\w.]* )
     | (?P<quote>   \"\"\" | ''' | " | ' )
     | (?P<sign>    \*\*= | //= | <<= | >>= | := | == | != | <= | >= | -> | \*\* | // | << | >>
@@ -55,24 +59,57 @@ ANY_CASE = frozenset(
     for letters in product(*((letter, letter.upper()) for letter in prefix))
 )
 
+QUOTES = ("'", '"')
 TAB = 8
 NOWHERE = 1 << 60
+"""Offset behind every text."""
+
+
+class Name(NamedTuple):
+    """Occurrence of a name that is loaded, or of an attribute.
+
+    Attributes:
+        name: The name.
+        start: Its offset from the beginning of the logical line.
+        is_inner: Whether a lambda or comprehension of the same line is around it.
+        receiver: The name before the dot of an attribute; empty for another expression, None for a plain name.
+        is_called: Whether a call follows.
+        is_alone: Whether it is a whole argument or element.
+        is_stored: Whether it is an attribute that is assigned or deleted.
+    """
+
+    name: str
+    start: int
+    is_inner: bool = False
+    receiver: str | None = None
+    is_called: bool = False
+    is_alone: bool = False
+    is_stored: bool = False
 
 
 @dataclass(slots=True)
 class Frame:
-    """A bracket that is open, a string, a field of one, or the statement itself.
+    """Open bracket, string, field of a string, lambda, or the statement itself.
 
     Attributes:
-        kind: The bracket; `text`, `field` or `spec` of a string; empty for a statement.
-        role: What the bracket is of: `call`, `group`, `display`, `subscript`, `params`, `types`.
-        phase: What a word means: `expression`, `target`, `pattern`, `names`, `params`, `lambda`, `define`, `header`,
-            `alias`, `conversion`.
-        is_value: Behind a parameter's name, where its default or its type stands.
-        comprehension: 0 where it can be none, 1 where it may become one, 2 where it is.
-        is_first_source: In what the first `for` goes through, which does not see its targets.
-        is_start: At the beginning of an element.
-        takes_targets: Names directly in it may be targets of an assignment.
+        kind: The bracket; `text`, `field` or `spec` of a string; `lambda`; empty for a statement.
+        role: The bracket's use: `call`, `group`, `display`, `subscript`, `params`, `types`, or `inner` in a target.
+        phase: The meaning of a word: `expression`, `target`, `pattern`, `names`, `params`, `lambda`, `define`,
+            `header`, `alias`, `conversion`.
+        is_value: True in the default or annotation of a parameter.
+        comprehension: 0 if the bracket cannot be a comprehension, 1 if it may become one, 2 if it is one.
+        is_first_source: True in the first iterable of a comprehension, which does not see the targets.
+        next_is_first: True between the first `for` and its `in`.
+        is_start: True at the beginning of an element.
+        takes_targets: Whether names directly in the bracket may be targets of an assignment.
+        bound: Names that a comprehension or lambda binds.
+        callee: The name before a call's bracket.
+        quote: The string's quote.
+        formatted: Whether the string has fields.
+        raw: Whether the string is raw.
+        loads: Names loaded in the frame.
+        outer: Names loaded in the frame that do not see its bound names.
+        bare_from: Index of its first name among those that the next `=` may assign.
     """
 
     kind: str = ""
@@ -84,15 +121,17 @@ class Frame:
     next_is_first: bool = False
     is_start: bool = False
     takes_targets: bool = False
-    was: tuple[tuple[str, bool], ...] = ()
-    bound: frozenset[str] = frozenset()
+    bound: Set[str] = frozenset()
+    callee: str = ""
     quote: str = ""
     formatted: bool = False
     raw: bool = False
-    recorded: bool = False
+    loads: list[Name] = field(default_factory=list)
+    outer: list[Name] = field(default_factory=list)
+    bare_from: int = 0
 
     def copy(self) -> Frame:
-        """Another one like it."""
+        """Return an equal frame. Its lists are shared: trackers, which copy frames, leave them empty."""
         other = Frame.__new__(Frame)
         for name in FRAME_FIELDS:
             setattr(other, name, getattr(self, name))
@@ -103,51 +142,51 @@ FRAME_FIELDS = tuple(field.name for field in fields(Frame))
 
 
 class Scanner:
-    """A place in a text. Who derives from it is told the lexemes."""
+    """Position in a text. Subclasses receive the lexemes."""
 
     def __init__(self) -> None:
         self.frames = [Frame(takes_targets=True)]
         self.position = 0
+        self.start = 0
+        """Offset of the current lexeme."""
         self.checked_from = NOWHERE
-        """Where the middle begins, in bytes: words that end behind it are looked at."""
+        """Offset of the middle: a tracker checks words that end behind it."""
         self.tail = ""
         """A lexeme that may go on."""
         self.previous = ""
-        """What stands before: a sign, a keyword, `operand`, or nothing."""
+        """The lexeme before: a sign, a keyword, `operand`, or nothing."""
         self.column = 0
-        """Where the first lexeme of the logical line stands."""
-        self.recording = False
+        """Column of the logical line's first lexeme."""
+        self.is_margin = True
+        """True while the logical line has nothing but blanks."""
         self._comment = False
         self._indent = 0
-        self._line_start = True
         self._prefix = ""
 
     def word(self, word: str, is_checked: bool) -> None:
-        """A word. ``is_checked``: it is of the middle."""
+        """Read a word. ``is_checked``: whether it ends in the middle."""
         raise NotImplementedError
 
     def operand(self, kind: str) -> None:
-        """A number or a string; its text comes after it."""
+        """Read a number, or the beginning of a string."""
         raise NotImplementedError
 
     def sign(self, sign: str) -> None:
-        """Any other lexeme."""
+        """Read any other lexeme."""
         raise NotImplementedError
 
     def newline(self) -> None:
-        """A line break that is in no string."""
+        """Read a line break outside of strings."""
         raise NotImplementedError
 
     def begin_line(self) -> None:
-        """A logical line begins, and its column is known."""
-        raise NotImplementedError
+        """Begin a logical line, whose column is known."""
 
     def check_tail(self) -> None:
-        """The text ends, for now, in a lexeme that may go on."""
-        raise NotImplementedError
+        """Check a text that ends in a lexeme which may go on."""
 
     def meet(self, kind: str, text: str) -> None:
-        """A lexeme of the middle, of a kind of :data:`LEXEME`'s."""
+        """Read a lexeme of the middle, of a kind of :data:`LEXEME`."""
         match kind:
             case "word":
                 self.word(text, True)
@@ -157,16 +196,16 @@ class Scanner:
                 self.sign(text)
 
     def pop(self) -> None:
-        """Leave the innermost frame. The one around it may be a copy's as well, and is to be changed from now on."""
+        """Leave the innermost frame."""
         self.frames.pop()
-        self.frames[-1] = self.frames[-1].copy()
 
     def feed(self, data: str) -> None:
-        """Read on. Raises RefusedError, after which it is of no use."""
+        """Read on. Raises UndefinedNameError, after which the scanner is of no use."""
         buffer = self.tail + data
         base = self.position - len(self.tail)
         self.tail = ""
         at, end = 0, len(buffer)
+        match = LEXEME.match
         while at < end:
             if self._comment:
                 stop = buffer.find("\n", at)
@@ -178,15 +217,35 @@ class Scanner:
             if self.frames[-1].kind in ("text", "spec"):
                 at = self._read_text(buffer, at)
                 continue
-            found = LEXEME.match(buffer, at)
+            found = match(buffer, at)
             assert found is not None, "any character is a sign"
             stop, kind, text = found.end(), found.lastgroup, found[0]
-            if kind not in ("blank", "newline", "comment"):
-                self._begin_line()
-            if self._may_go_on(buffer, at, stop, kind or "", text):
+            if self.is_margin and kind not in ("blank", "newline", "comment"):
+                self.is_margin, self.column = False, self._indent
+                self.begin_line()
+            if stop > end - 3 and self._may_go_on(buffer, at, stop, kind or "", text):
                 self.tail = buffer[at:]
                 break
-            self._read(kind or "", text, buffer[stop : stop + 1], base + stop > self.checked_from)
+            self.start = base + at
+            match kind:
+                case "blank":
+                    if self.is_margin:
+                        self._indent_by(text)
+                case "word":
+                    if buffer[stop : stop + 1] in QUOTES and text.lower() in STRING_PREFIXES:
+                        self._prefix = text.lower()
+                    else:
+                        self.word(text, base + stop > self.checked_from)
+                case "sign":
+                    self.sign(text)
+                case "newline":
+                    self.newline()
+                case "number":
+                    self.operand("number")
+                case "quote":
+                    self._begin_string(text)
+                case _:
+                    self._comment = True
             at = stop
         self.position += len(data)
         if self.tail and self.position > self.checked_from:
@@ -199,27 +258,6 @@ class Scanner:
             return False
         return kind in ("word", "number") or (kind == "sign" and text in EXTENDABLE)
 
-    def _read(self, kind: str, text: str, following: str, is_checked: bool) -> None:
-        match kind:
-            case "blank":
-                if self._line_start:
-                    self._indent_by(text)
-            case "newline":
-                self.newline()
-            case "comment":
-                self._comment = True
-            case "word":
-                if following in ("'", '"') and following and text.lower() in STRING_PREFIXES:
-                    self._prefix = text.lower()
-                else:
-                    self.word(text, is_checked)
-            case "number":
-                self.operand("number")
-            case "quote":
-                self._begin_string(text)
-            case _:
-                self.sign(text)
-
     def _indent_by(self, blanks: str) -> None:
         for blank in blanks:
             if blank == "\t":
@@ -229,27 +267,12 @@ class Scanner:
             elif blank == " ":
                 self._indent += 1
 
-    def _begin_line(self) -> None:
-        if self._line_start:
-            self._line_start = False
-            self.column = self._indent
-            self.begin_line()
-
     def end_line(self) -> None:
-        """A logical line has ended: another begins with what comes."""
-        self._line_start, self._indent = True, 0
-
-    @property
-    def is_at_margin(self) -> bool:
-        """Whether nothing but blanks stands in the line so far, which is no further line of another."""
-        return self._line_start
-
-    def leave_margin(self) -> None:
-        """Something stands in the line already."""
-        self._line_start = False
+        """End a logical line: another begins with the next lexeme."""
+        self.is_margin, self._indent = True, 0
 
     def _read_text(self, buffer: str, at: int) -> int:
-        """Read on in a string's text; returns where to go on. What is cut by the end is kept."""
+        """Read on in the text of a string, and return the offset after it. Keep a part that the end cuts."""
         top = self.frames[-1]
         quote, is_spec = top.quote, top.kind == "spec"
         while (found := TEXT_STOPS.search(buffer, at)) is not None:
@@ -273,7 +296,7 @@ class Scanner:
                 if rest[1:2] == "{" and not is_spec:
                     at += 2
                     continue
-                self.frames.append(Frame("field", "field", quote=quote, recorded=self.recording))
+                self.frames.append(Frame("field", "field", quote=quote))
                 self.previous = "("
                 return at + 1
             elif character == "}" and is_spec:
@@ -306,3 +329,10 @@ class Scanner:
         if self.frames[-1].kind == "text":
             self.pop()
         self.previous = "operand"
+
+
+def normal(word: str, of_bytes: bool = False) -> str:
+    """Return a word as the compiler spells it. ``of_bytes``: each character is a byte."""
+    if word.isascii():
+        return word
+    return unicodedata.normalize("NFKC", word.encode("latin-1").decode(errors="replace") if of_bytes else word)
