@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import fim_server
 from fim_server.errors import BenchError, VocabularyError
 from fim_server.tokens.vocabulary import Vocabulary
 
@@ -20,7 +21,7 @@ SYNTHETIC_LONGEST_TOKEN = 16
 SYNTHETIC_PIECE = re.compile(r" ?[^\W\d_]+|_+[^\W\d_]*|\d|\s*\n\s*| ?[^\w\s]+|\s+")
 """Tokens do not cross these: words with the blank before them, digits, runs of punctuation, line breaks, blanks."""
 
-EMBEDDED_TOKENIZER = Path(__file__).parents[1] / "models" / "embedded" / "tokenizer.json"
+EMBEDDED_TOKENIZER = Path(fim_server.__file__).parent / "models" / "embedded" / "tokenizer.json"
 
 
 @dataclass(frozen=True)

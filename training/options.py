@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import fim_server
 from fim_server.datasets.sources.files import STANDARD_LIBRARY
 from training.corpus import CollectLimits
 
@@ -18,7 +19,7 @@ HELD_OUT = (
 )
 """Packages held out by default; the library among them, since the evaluation cuts its holes in it."""
 
-EMBEDDED = Path(__file__).parent.parent / "models" / "embedded"
+EMBEDDED = Path(fim_server.__file__).parent / "models" / "embedded"
 
 
 @dataclass(frozen=True)

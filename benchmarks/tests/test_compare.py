@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks import compare
+from benchmarks.__main__ import run
 from benchmarks.compare import CompareOptions, Figure, Row, figures_of
-from fim_server.cli import program as cli
 from fim_server.errors import BenchError
 
 ENGINE = {"position": "", "n": 8, "p99": 9.0, "max": 9.5, "goal": "", "budget": ""}
@@ -44,7 +44,7 @@ def runs(tmp_path: Path) -> list[str]:
 def test_rows_are_ratios_of_medians_with_the_spread_of_pairs(
     runs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["compare", "--json", *runs]) == 0
+    assert run(["compare", "--json", *runs]) == 0
     answer = json.loads(capsys.readouterr().out)
     opened, mask = answer["rows"]
     assert (opened["what"], opened["before"], opened["after"], opened["ratio"]) == ("open", 20, 30, 1.5)
@@ -56,7 +56,7 @@ def test_rows_are_ratios_of_medians_with_the_spread_of_pairs(
 
 
 def test_the_table_says_the_same(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compare", *runs]) == 0
+    assert run(["compare", *runs]) == 0
     head, table, ends = capsys.readouterr().out.split("\n\n")
     assert head == "runs: 5 before, 5 after; p50 of rows that have several figures"
     header, opened, mask = table.splitlines()
@@ -68,7 +68,7 @@ def test_the_table_says_the_same(runs: list[str], capsys: pytest.CaptureFixture[
 
 
 def test_other_figures_and_rows_can_be_chosen(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["compare", "--json", "--figure", "p99", "--only", "as", *runs]) == 0
+    assert run(["compare", "--json", "--figure", "p99", "--only", "as", *runs]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [(row["what"], row["before"]) for row in answer["rows"]] == [("mask", 9)]
 
@@ -81,7 +81,7 @@ def test_few_pairs_are_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[
     nothing = Row.of("refused", "", [0] * 5, [0, 1, 0, 0, 0])
     assert (nothing.ratio, nothing.least, nothing.verdict) == (None, None, "")
     one, two = written(tmp_path, "run", [engine_report(open=1.0), engine_report(open=2.0)])
-    assert cli.main(["compare", "--before", one, "--after", two]) == 0
+    assert run(["compare", "--before", one, "--after", two]) == 0
     assert capsys.readouterr().out.endswith("too few runs to call a row slower or faster: 5 of each side are needed\n")
 
 

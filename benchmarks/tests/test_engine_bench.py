@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from benchmarks import engine
+from benchmarks.__main__ import run
 from benchmarks.positions import Position
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER
-from fim_server.cli import program as cli
 
 TINY = ["--positions", "1", "--files", "1", "--vocabulary", str(EMBEDDED_TOKENIZER)]
 
@@ -34,7 +34,7 @@ def answer() -> dict[str, Any]:
     """A tiny run's JSON."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        assert cli.main(["engine", "--json", "--cpu-time", *TINY]) == 0
+        assert run(["engine", "--json", "--cpu-time", *TINY]) == 0
     parsed: dict[str, Any] = json.loads(output.getvalue())
     return parsed
 
@@ -112,7 +112,7 @@ def test_the_table_is_aligned(
     report: engine.Report, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(engine, "measure", lambda arguments, progress: report)
-    assert cli.main(["engine"]) == 0
+    assert run(["engine"]) == 0
     settings, table, counts = capsys.readouterr().out.split("\n\n")
     assert settings.startswith("machine: ")
     header, *lines = table.splitlines()

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.__main__ import run
 from benchmarks.cursors import Choice, choose
 from benchmarks.gpu import command, measuring, replays, shapes
 from benchmarks.gpu.replays import Contestant, Ours
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER, Tokens, read_tokens
-from fim_server.cli import program as cli
 from fim_server.language import Language
 
 SMALL = ("--device", "cpu", "--shape", "tiny", "--context", "24", "--seconds", "1")
@@ -28,7 +28,7 @@ def printed(*arguments: str) -> tuple[int, str, str]:
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
-            status = cli.main(["gpu", *arguments])
+            status = run(["gpu", *arguments])
         except SystemExit as refused:
             status = int(refused.code or 0)
     return status, output.getvalue(), errors.getvalue()

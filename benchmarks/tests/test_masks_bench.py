@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from benchmarks import masks as masks_bench
 from benchmarks import masks_report
+from benchmarks.__main__ import run
 from benchmarks.peers.engines import PEERS
 from benchmarks.peers.jobs import Peer
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER, read_tokens
-from fim_server.cli import program as cli
 from fim_server.language import Matcher
 from support.bench_corpus import write_corpus
 
@@ -44,7 +44,7 @@ def command(corpus: Path, *more: str) -> list[str]:
 def printed(*arguments: str) -> tuple[int, str]:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        status = cli.main(list(arguments))
+        status = run(list(arguments))
     return status, output.getvalue()
 
 
@@ -226,7 +226,7 @@ def test_bad_input_is_one_line(arguments: list[str], complaint: str, tmp_path: P
 
 
 def test_a_result_that_cannot_be_written_is_bad_input(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(command(corpus, "--files", "1", "--cursors", "1", "--output", "/nowhere/masks.md")) == 2
+    assert run(command(corpus, "--files", "1", "--cursors", "1", "--output", "/nowhere/masks.md")) == 2
     assert "/nowhere/masks.md: No such file" in capsys.readouterr().err
 
 

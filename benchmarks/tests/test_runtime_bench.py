@@ -21,7 +21,6 @@ from benchmarks import report as reports
 from benchmarks import runtimes as runtime_bench
 from benchmarks import torch_precisions
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER
-from fim_server.cli import program as cli
 from fim_server.models.gguf import library
 from fim_server.models.gguf.writing import write_gguf
 from fim_server.models.load import load_model
@@ -39,7 +38,7 @@ def printed(*arguments: str) -> tuple[int, str, str]:
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
-            status = cli.main(["runtimes", *arguments])
+            status = run(["runtimes", *arguments])
         except SystemExit as refused:
             status = int(refused.code or 0)
     return status, output.getvalue(), errors.getvalue()

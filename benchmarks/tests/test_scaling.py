@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import scaling
+from benchmarks.__main__ import run
 from benchmarks.corpus import Library
-from fim_server.cli import program as cli
 
 SVG = "{http://www.w3.org/2000/svg}"
 SOURCE = '"""Doc."""\nimport a; import b\n\n# before\n@c\ndef f():\n    pass\n    # within\n# after\nx = (1,\n  2)\n'
@@ -74,7 +74,7 @@ def few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_sizes")
 def test_the_command_prints_a_table_and_writes_the_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "plot.svg"
-    assert cli.main(["engine", "--cpu-time", "--plot", str(file)]) == 0
+    assert run(["engine", "--cpu-time", "--plot", str(file)]) == 0
     settings, table, ends = capsys.readouterr().out.split("\n\n")
     assert settings.startswith("machine: ")
     assert "\ntime: processor time" in settings
@@ -86,7 +86,7 @@ def test_the_command_prints_a_table_and_writes_the_plot(tmp_path: Path, capsys: 
 
 @pytest.mark.usefixtures("few_sizes")
 def test_the_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["engine", "--scaling", "--json"]) == 0
+    assert run(["engine", "--scaling", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["openings"]) == 4
     assert {"time_exponent", "memory_exponent", "setting"} < set(answer)
@@ -94,5 +94,5 @@ def test_the_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert opening["complete"]
         assert opening["seconds"] > 0
         assert opening["peak"] is None or opening["peak"] >= 0
-    assert cli.main(["engine", "--plot", str(tmp_path / "no" / "plot.svg")]) == 2
+    assert run(["engine", "--plot", str(tmp_path / "no" / "plot.svg")]) == 2
     assert "plot.svg: No such file" in capsys.readouterr().err

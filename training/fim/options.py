@@ -8,9 +8,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import fim_server
 from training.options import Options, positive, positive_number, share
 
-ADAPTER = Path(__file__).parents[2] / "models" / "adapters" / "smollm2.safetensors"
+ADAPTER = Path(fim_server.__file__).parent / "models" / "adapters" / "smollm2.safetensors"
 """The adapter that the package brings."""
 
 RANK = 16
