@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from benchmarks import report as reports
 from benchmarks import runtimes as runtime_bench
 from benchmarks import torch_precisions
+from benchmarks.__main__ import run
 from benchmarks.vocabularies import EMBEDDED_TOKENIZER
 from fim_server.models.gguf import library
 from fim_server.models.gguf.writing import write_gguf
