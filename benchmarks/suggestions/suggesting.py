@@ -17,7 +17,7 @@ from benchmarks.lsp_client import AUTOMATIC, CAPABILITIES, Client
 from benchmarks.played_editor import QUOTES, Edit, Editor, position, span
 from benchmarks.scenarios import Item, Request, note
 from benchmarks.suggestions.lines import Project, Task
-from fim_server.server.messages import CURSOR
+from fim_server.server.handlers.documents import CURSOR
 
 SERVER, COPYING = "server", "copying rule"
 

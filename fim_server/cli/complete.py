@@ -176,12 +176,12 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
     from fim_server.models.backend import LostError
     from fim_server.models.load import load_model
     from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
-    from fim_server.models.store.folders import cached_damage, damaged
+    from fim_server.models.store.folders import embedded_instead
 
     shown.say(f"loading model {name_of(arguments.model)}")
     model = load_model(arguments.model, arguments.device, arguments.runtime, load_options(arguments))
-    if arguments.model is None and (damage := cached_damage(DEFAULT_NAME)) is not None:
-        complain(f"{damaged(entry_of(DEFAULT_NAME), damage)}; the embedded model serves meanwhile")
+    if arguments.model is None and (replaced := embedded_instead(entry_of(DEFAULT_NAME))) is not None:
+        complain(replaced)
     options = DecodeOptions(
         max_new_tokens=arguments.max_new_tokens,
         temperature=arguments.temperature,

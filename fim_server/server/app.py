@@ -1,4 +1,4 @@
-"""The server put together: its handlers registered, and run for one client or on a TCP address."""
+"""Creation of servers with their handlers, and their run for one client or on a TCP port."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ from fim_server.server.handlers import (
     inline_completion,
     notebooks,
 )
+from fim_server.server.items import ACCEPTED
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.logs import configure_logging
-from fim_server.server.messages import ACCEPTED, CURSOR, MOST_OF_NAME
 from fim_server.server.models.exhaustion import Exhaustion, leave_exhausted
+from fim_server.server.status import MOST_OF_NAME
 from fim_server.server.supervision import ServerReports
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.hidden import on_one_line
@@ -41,7 +42,7 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
 def create_server(settings: ServerSettings, version: str = "", models: SharedModels | None = None) -> FimLanguageServer:
-    """A server of one client with all handlers registered; ``models``: shared with the process's other servers."""
+    """Return a server of one client with all handlers; ``models``: shared with the process's other servers."""
     server = FimLanguageServer(settings, version, models)
     server.supervisor.reports = ServerReports(server)
     server.feature(types.INITIALIZE)(initialize.on_initialize)
@@ -58,7 +59,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)(notebooks.on_notebook_changed)
     server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(notebooks.on_notebook_saved)
     server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(notebooks.on_notebook_closed)
-    server.feature(CURSOR)(documents.on_cursor)
+    server.feature(documents.CURSOR)(documents.on_cursor)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(
         inline_completion.on_inline_completion
@@ -82,8 +83,13 @@ def serve(
 ) -> int:
     """Run a server for one client, or one for each client of a port, and end the process afterwards.
 
-    ``place``: the address to listen on or to connect to; None: standard input and output. ``client_process``: the
-    number of a process with which this one ends. Returns an exit status only where it could not start.
+    Return an exit status only if the server cannot start.
+
+    Args:
+        settings: Settings of the command line.
+        place: Address to listen on or to connect to; None for standard input and output.
+        version: Version of the program.
+        client_process: Number of a process with which this one ends.
     """
     status = DONE
     try:
@@ -98,8 +104,8 @@ def serve(
         if not is_exhaustion(error):
             raise
         leave_exhausted()
-    # Unloading torch takes seconds, and neither a model that is being loaded nor a read of standard input can be
-    # stopped: nobody waits for any of them.
+    # Do not wait: unloading torch takes seconds, and neither the loading of a model nor a read of standard input can be
+    # stopped.
     forget_all()
     logging.shutdown()
     sys.stderr.flush()
@@ -109,7 +115,7 @@ def serve(
 async def run_at(
     place: Endpoint | ListeningClient | None, settings: ServerSettings, version: str, client_process: int | None
 ) -> None:
-    """Run the server at a place, until it or the client's process ends. Raises OSError where it cannot start."""
+    """Run the server until it or the client's process ends. Raises OSError if it cannot start."""
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
     assert this is not None
 
@@ -134,7 +140,7 @@ async def run_at(
 
 
 async def serve_editor(settings: ServerSettings, version: str, processes: ClientProcesses) -> None:
-    """Serve the editor that started the process. Raises OSError without standard input or output."""
+    """Serve the editor that started this process. Raises OSError without standard input or output."""
     output: BinaryIO | None = getattr(sys.stdout, "buffer", None)
     if sys.stdin is None or output is None:
         raise OSError("standard input or output is closed")
@@ -146,7 +152,7 @@ async def serve_editor(settings: ServerSettings, version: str, processes: Client
 async def serve_listening_client(
     settings: ServerSettings, place: ListeningClient, version: str, processes: ClientProcesses
 ) -> None:
-    """Connect to a listening client, and serve it. Raises OSError where the connection fails."""
+    """Connect to a listening client, and serve it. Raises OSError if the connection fails."""
     reader, writer = await place.connect()
     await serve_client(create_server(settings, version), Connection(reader), BoundedWriter(writer), processes)
 
@@ -167,10 +173,10 @@ async def serve_client(
 
 
 async def listen(settings: ServerSettings, endpoint: Endpoint, version: str) -> None:
-    """Serve those who connect. Raises OSError where nobody can."""
+    """Serve the clients that connect. Raises OSError if the server cannot listen."""
     models = SharedModels()
     listener = Listener(endpoint, lambda: create_server(settings, version, models))
-    # One client's wish to have its code in the log is not another's.
+    # The log may hold code only if all clients allow it.
     configure_logging(
         settings.log_level,
         lambda: bool(listener.servers) and all(one.settings.log_code for one in tuple(listener.servers)),

@@ -1,4 +1,4 @@
-"""What clients send in forms of our own, read strictly: pygls would make a number of ``"3"``."""
+"""Strict reading of the arguments of our own commands and notifications: pygls would make a number of ``"3"``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = (1 << 31) - 1
 
 
 def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
-    """A member of a JSON object, whatever it was made into on its way. Raises an error for the client without one."""
+    """Return a member of a JSON object or of pygls' named tuple. Raises an error for the client if it is missing."""
     found = value.get(name, default) if isinstance(value, dict) else getattr(value, name, default)
     if found is _REQUIRED:
         raise JsonRpcInvalidParams.of(ValueError(f"{name}: missing"))
@@ -22,7 +22,7 @@ def member(value: Any, name: str, default: Any = _REQUIRED) -> Any:
 
 
 def text_member(value: Any, name: str) -> str:
-    """Return a member that is a text. Raises an error for the client where there is none."""
+    """Return a member that is a text. Raises an error for the client if it is not."""
     found = member(value, name)
     if not isinstance(found, str):
         raise JsonRpcInvalidParams.of(ValueError(f"{name}: a text expected"))
@@ -30,9 +30,9 @@ def text_member(value: Any, name: str) -> str:
 
 
 def object_of(arguments: tuple[Any, ...]) -> Any:
-    """Return the object in a command's arguments, if there is one; null is none.
+    """Return the object in a command's arguments; an empty one for null or none.
 
-    Raises an error for the client where there is anything else, or more.
+    Raises an error for the client if there are other arguments.
     """
     if len(arguments) > 1:
         raise JsonRpcInvalidParams.of(ValueError(f"0 or 1 arguments expected, {len(arguments)} given"))
@@ -44,7 +44,7 @@ def object_of(arguments: tuple[Any, ...]) -> Any:
 
 
 def position_of(value: Any) -> types.Position:
-    """A position that a client has sent. Raises an error for the client where it is none."""
+    """Return a client's position. Raises an error for the client if it is not one."""
     line, character = member(value, "line"), member(value, "character")
     if not is_count(line) or not is_count(character):
         raise JsonRpcInvalidParams.of(ValueError("position: line and character are whole numbers"))
@@ -52,5 +52,5 @@ def position_of(value: Any) -> types.Position:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 0, and no larger than those of the protocol."""
+    """Return whether a value is a `uinteger` of the protocol."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST

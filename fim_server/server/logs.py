@@ -1,4 +1,4 @@
-"""What the log keeps to itself: the user's code, and that a connection has ended."""
+"""Log without the user's code, and without the ends of connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fim_server.text.hidden import escaped
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 MOST_LOGGED = 100_000
-"""Most characters of a record, with its traceback."""
+"""Most characters of a record with its traceback."""
 
 
 class Escaping(logging.Formatter):
@@ -24,7 +24,7 @@ class Escaping(logging.Formatter):
 
 
 def configure_logging(level: str, quotes_code: Callable[[], bool]) -> None:
-    """Log to standard error. ``quotes_code``: whether the log may hold the user's code, which may change."""
+    """Log to standard error. ``quotes_code``: return whether the log may now hold the user's code."""
     logging.basicConfig(stream=sys.stderr, level=level.upper(), format=FORMAT)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(Escaping(FORMAT))
@@ -33,17 +33,17 @@ def configure_logging(level: str, quotes_code: Callable[[], bool]) -> None:
 
 
 def is_no_end(record: logging.LogRecord) -> bool:
-    """Whether a log record is about anything but the end of a connection.
+    """Return whether a log record is about anything but the end of a connection.
 
-    On the exit message pygls raises SystemExit in a callback; where the editor has gone, a pipe breaks in one, or a
-    handler is cancelled.
+    On the exit message pygls raises SystemExit in a callback. After the editor's end, a pipe breaks in one, or pygls
+    cancels a handler.
     """
     error = record.exc_info[0] if record.exc_info else None
     return error is None or not issubclass(error, SystemExit | ConnectionError | asyncio.CancelledError)
 
 
 def without_code(record: logging.LogRecord, log_code: bool) -> bool:
-    """Take the messages' contents, which hold the user's code, out of what pygls logs about them."""
+    """Remove the contents of messages, which hold the user's code, from a record of pygls."""
     if not log_code and record.name.startswith("pygls"):
         plain = (str, int, float)
         if isinstance(record.args, tuple):

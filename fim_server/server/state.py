@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fim_server.models.store.catalogue import Entry
     from fim_server.models.store.state import State
-    from fim_server.server.messages import FallbackKinds
+    from fim_server.server.items import FallbackKinds
     from fim_server.suggest.job import Job, Request
     from fim_server.suggest.settings import ServerSettings
 

@@ -1,36 +1,43 @@
-"""What the server tells of itself: its state in one word and in one line, and what its last answer was."""
+"""Status of the server: its state, the reasons for it, and its last answer."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lsprotocol import types
 
 from fim_server.models.store.catalogue import Entry
+from fim_server.models.store.folders import EMBEDDED_INSTEAD
 from fim_server.models.store.state import State
+from fim_server.server.items import lines_json
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import MOST_OF_NAME, latency_json, lines_json, model_json
+from fim_server.server.usage import rounded
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Costs
 from fim_server.system.process import resident_lately
 from fim_server.text.hidden import MOST_SHOWN, escaped_values, on_one_line
 from fim_server.workers.budget import MEGABYTE
 
+if TYPE_CHECKING:
+    from fim_server.models.model import FimModel
+
 STATUS = "fim-server/status"
 
 URIS = frozenset({"uri", "setAside", "inPart"})
-"""Fields that name documents as the client does; all others have hidden characters as escapes."""
+"""Fields with the client's own names of documents; all others have hidden characters escaped."""
+
+MOST_OF_NAME = 200
+"""Most characters of a model's name."""
 
 SOON_SECONDS = 0.02
-"""When a state is told that need not be told at once: no answer waits for it."""
+"""Delay of a change of state, so that no answer waits for it."""
 
 
 def tell_status(ls: FimLanguageServer) -> None:
-    """Send the status as it is now."""
+    """Send the current status."""
     model = ls.worker.model
     state = ls.sent.state = state_of(ls)
     status: dict[str, Any] = {"state": state, "message": message_of(ls, state)}
@@ -39,7 +46,7 @@ def tell_status(ls: FimLanguageServer) -> None:
     if model is not None:
         status["model"] = model_json(model)
     if ls.model.better is not None:
-        status["offer"] = offer_json(*ls.model.better)
+        status["offer"] = better_json(*ls.model.better)
     fetching = ls.model.fetching or ls.model.downloading
     if fetching is not None:
         status["fetching"] = {
@@ -58,7 +65,7 @@ def tell_status(ls: FimLanguageServer) -> None:
 
 
 def tell_state_soon(ls: FimLanguageServer) -> None:
-    """Send the status in a moment, if the state is another then than was told last."""
+    """Send the status after a moment, if the state is then new."""
 
     def tell() -> None:
         if state_of(ls) != ls.sent.state:
@@ -68,7 +75,7 @@ def tell_state_soon(ls: FimLanguageServer) -> None:
 
 
 def state_of(ls: FimLanguageServer) -> str:
-    """The state in one word: `off`, `error`, `loading`, `busy` or `ready`."""
+    """Return the state in one word: `off`, `error`, `loading`, `busy` or `ready`."""
     if not ls.settings.enabled:
         return "off"
     if ls.model.failure is not None:
@@ -79,7 +86,7 @@ def state_of(ls: FimLanguageServer) -> str:
 
 
 def message_of(ls: FimLanguageServer, state: str) -> str:
-    """A state in one line."""
+    """Return a state in one line."""
     match state:
         case "off":
             return "switched off"
@@ -91,28 +98,33 @@ def message_of(ls: FimLanguageServer, state: str) -> str:
         case "busy":
             return "completing"
         case _:
-            model = ls.worker.model
-            ready = (
-                f"ready: {on_one_line(model.name, MOST_OF_NAME)} on {model.device}" if model is not None else "ready"
-            )
-            if model is not None and model.mode == "checked":
-                ready += ", checked: its texts are made to fit, and need not be the model's likeliest"
-            if model is not None and not model.format.sees_suffix:
-                ready += ", from left to right: it was not trained to see what follows"
-            if ls.requests.suspended:
-                ready += f"; set aside until they change: {', '.join(map(name_of, sorted(ls.requests.suspended)))}"
-            if unfinished := ls.worker.unfinished.documents:
-                ready += f"; read in part until they change: {', '.join(map(name_of, unfinished))}"
-            return ready if ls.model.better is None else f"{ready}; {offer_in_words(*ls.model.better)}"
+            return ready_message(ls)
+
+
+def ready_message(ls: FimLanguageServer) -> str:
+    """Return the message of a ready server, with what limits its suggestions."""
+    model = ls.worker.model
+    if model is None:
+        return "ready"
+    ready = f"ready: {on_one_line(model.name, MOST_OF_NAME)} on {model.device}"
+    if model.mode == "checked":
+        ready += ", checked: texts are corrected to parse, and need not be the model's likeliest"
+    if not model.format.sees_suffix:
+        ready += ", left to right: the model was not trained to see the text after the cursor"
+    if ls.requests.suspended:
+        ready += f"; no suggestions until they change: {', '.join(map(name_of, sorted(ls.requests.suspended)))}"
+    if unfinished := ls.worker.unfinished.documents:
+        ready += f"; read in part until they change: {', '.join(map(name_of, unfinished))}"
+    return ready if ls.model.better is None else f"{ready}; {better_in_words(*ls.model.better)}"
 
 
 def name_of(uri: str) -> str:
-    """A document's name for people."""
+    """Return a document's name for the user."""
     return unquote(uri.rstrip("/").rpartition("/")[2]) or uri
 
 
 def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
-    """The status's field `memory`; what is not known is null."""
+    """Return the status's field `memory`; unknown values are null."""
     resident, allowed, last = resident_lately(), ls.supervisor.allowed, ls.supervisor.budget.last
     return {
         "residentMb": None if resident is None else resident // MEGABYTE,
@@ -122,16 +134,33 @@ def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
     }
 
 
-def offer_in_words(entry: Entry, state: State) -> str:
-    """That a better model can be had, and how."""
-    if state is State.DAMAGED:
-        return f"{entry.name} is damaged, the embedded model serves meanwhile: run `{entry.how}`"
-    what = f"{entry.name} is outdated" if state is State.OUTDATED else f"a better model, {entry.name}, can be had"
+def model_json(model: FimModel) -> dict[str, Any]:
+    """Return the status's field `model`."""
+    learnt = model.format.languages
+    return {
+        "name": on_one_line(model.name, MOST_OF_NAME),
+        "device": str(model.device),
+        "runtime": model.runtime,
+        "format": model.format.family,
+        "mode": model.mode,
+        "languages": None if learnt is None else sorted(learnt),
+    }
+
+
+def better_in_words(entry: Entry, state: State) -> str:
+    """Return the message about a better model."""
+    match state:
+        case State.DAMAGED:
+            what = f"{entry.name} is damaged, {EMBEDDED_INSTEAD}"
+        case State.OUTDATED:
+            what = f"{entry.name} is outdated"
+        case _:
+            what = f"a better model, {entry.name}, is available"
     return f"{what}: run `{entry.how}`"
 
 
-def offer_json(entry: Entry, state: State) -> dict[str, Any]:
-    """The status's field `offer`."""
+def better_json(entry: Entry, state: State) -> dict[str, Any]:
+    """Return the status's field `offer`."""
     return {
         "name": entry.name,
         "state": str(state),
@@ -141,58 +170,77 @@ def offer_json(entry: Entry, state: State) -> dict[str, Any]:
 
 
 def tell_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str) -> None:
-    """Tell why a request gets nothing; ``arrived``: when it came, by ``time.perf_counter``."""
+    """Report and log that a request gets no suggestion; ``arrived``: its time by ``time.perf_counter``."""
     costs = Costs(total_ms=1000 * (time.perf_counter() - arrived))
-    last = last_json(uri, costs, None, "none", reason)
-    ls.with_answer(lambda: tell_last(ls, last))
+    tell_last(ls, last_json(uri, costs, None, "none", reason))
 
 
 def tell_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
-    """Tell what a request gets, and log it once it has; ``origin``: `model`, `prefetch` or `cache`."""
-    last = last_json(uri, costs, answer, origin, answer.reason)
-    ls.with_answer(lambda: tell_last(ls, last))
-    ls.once_answered(lambda: log_answer(ls, last))
+    """Report and log an answer; ``origin``: `model`, `memory`, `prefetch` or `cache`."""
+    tell_last(ls, last_json(uri, costs, answer, origin, answer.reason))
 
 
 def tell_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
-    """Send the status with what there is to say of an answer."""
-    ls.sent.last = last
-    tell_status(ls)
+    """Send the status with an answer, and log it once it is sent."""
+
+    def tell() -> None:
+        ls.sent.last = last
+        tell_status(ls)
+
+    ls.with_answer(tell)
+    ls.once_answered(lambda: ls.log(types.MessageType.Log, log_line(last)))
+
+
+def latency_json(costs: Costs) -> dict[str, float]:
+    """Return the costs of a request, in milliseconds."""
+    return {
+        "totalMs": rounded(costs.total_ms),
+        "debounceMs": rounded(costs.debounce_ms),
+        "queueMs": rounded(costs.queue_ms),
+        "openMs": rounded(costs.open_ms),
+        "prefillMs": rounded(costs.prefill_ms),
+        "decodeMs": rounded(costs.decode_ms),
+        "engineMs": rounded(costs.engine_ms),
+        "serverMs": rounded(costs.server_ms),
+    }
 
 
 def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason: str | None) -> dict[str, Any]:
-    """The status's field `last`."""
-    offers = answer.suggestions if answer is not None else ()
-    completion = offers[0].completion if offers else None
+    """Return the status's field `last`."""
+    suggestions = answer.suggestions if answer is not None else ()
+    first = suggestions[0] if suggestions else None
+    completion = None if first is None else first.completion
+    statistics = None if completion is None else completion.statistics
     return {
         "uri": uri,
-        "items": len(offers),
-        "guarantee": offers[0].guarantee if offers else "none",
-        "coveredLines": lines_json(offers[0].covered_lines) if offers else [],
+        "items": len(suggestions),
+        "guarantee": "none" if first is None else first.guarantee,
+        "coveredLines": [] if first is None else lines_json(first.covered_lines),
         "origin": origin,
-        "stopReason": str(completion.stop_reason) if completion is not None else None,
+        "stopReason": None if completion is None else str(completion.stop_reason),
         "reason": reason,
-        "tokens": completion.statistics.tokens if completion is not None else 0,
-        "confidence": None if not offers or offers[0].confidence is None else round(offers[0].confidence, 3),
-        "refused": completion.statistics.refused_tokens if completion is not None else 0,
-        "passes": completion.statistics.passes if completion is not None else 0,
-        "drafted": completion.statistics.drafted_tokens if completion is not None else 0,
-        "accepted": completion.statistics.accepted_tokens if completion is not None else 0,
+        "tokens": statistics.tokens if statistics is not None else 0,
+        "confidence": None if first is None or first.confidence is None else round(first.confidence, 3),
+        "refused": statistics.refused_tokens if statistics is not None else 0,
+        "passes": statistics.passes if statistics is not None else 0,
+        "drafted": statistics.drafted_tokens if statistics is not None else 0,
+        "accepted": statistics.accepted_tokens if statistics is not None else 0,
         "latency": latency_json(costs),
     }
 
 
-def log_answer(ls: FimLanguageServer, last: Mapping[str, Any]) -> None:
-    """One line an answer: the guarantee, how it ended, and what it cost."""
+def log_line(last: dict[str, Any]) -> str:
+    """Return the log line of an answer: its suggestions or the reason for having none, and the costs."""
+    if last["origin"] == "none":
+        return f"{last['uri']}: no suggestion ({last['reason']})"
     cost = last["latency"]
     lines = ", ".join(f"{found['line'] + 1} to {found['line'] + found['count']}" for found in last["coveredLines"])
     guarantee = f"guarantee {last['guarantee']}" + (f" (lines {lines})" if lines else "")
-    what = f"{guarantee}, {last['stopReason']}" if last["items"] else f"nothing ({last['reason']})"
+    what = f"{guarantee}, {last['stopReason']}" if last["items"] else f"no suggestion ({last['reason']})"
     items = f"{last['items']} item{'s' * (last['items'] != 1)} from the {last['origin']}"
     parts = ", ".join(f"{name.removesuffix('Ms')} {value:g}" for name, value in cost.items() if name != "totalMs")
-    ls.log(
-        types.MessageType.Log,
+    return (
         f"{last['uri']}: {items}, {what}, {last['tokens']} tokens, {last['refused']} refused, "
         f"{last['passes']} passes ({last['accepted']} of {last['drafted']} drafted tokens accepted), "
-        f"{cost['totalMs']:g} ms ({parts})",
+        f"{cost['totalMs']:g} ms ({parts})"
     )

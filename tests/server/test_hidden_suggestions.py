@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
+from fim_server.server.items import FallbackKinds, inline_items, list_items
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.logs import FORMAT, Escaping
-from fim_server.server.messages import FallbackKinds, inline_items, list_items, model_json
 from fim_server.server.models.loading import fail
 from fim_server.server.state import ModelState
-from fim_server.server.status import tell_status
+from fim_server.server.status import model_json, tell_status
 from fim_server.text.document import LINE_BREAK, Document, PositionEncoding, Split
 from fim_server.text.hidden import HIDDEN
 from support.editors.answers import answered, suggestion

@@ -17,7 +17,7 @@ from fim_server.language.stop import heed
 from fim_server.server import supervision
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models import loading
-from fim_server.server.models.loading import look_for_offer
+from fim_server.server.models.loading import look_for_better
 from fim_server.suggest.answer_cache import Answer, Suggestion
 from fim_server.suggest.job import Request, Work, answer_of
 from fim_server.suggest.pipeline import Completer, Loaded
@@ -257,13 +257,13 @@ def test_a_disk_that_does_not_answer_keeps_nobody_from_being_ready_nor_from_endi
     """Whether a better model can be had is asked of the disk."""
     gate = threading.Event()
     monkeypatch.setattr(loading, "to_be_got", lambda wanted: gate.wait(PATIENCE))
-    monkeypatch.setattr(loading, "OFFER_SECONDS", 0.01)
+    monkeypatch.setattr(loading, "BETTER_SECONDS", 0.01)
     monkeypatch.setattr(loading, "BLOCKING_POOL", blocking_pool.BlockingPool())
     server = FimLanguageServer(SETTINGS, "")
     done = threading.Event()
 
     def serve() -> None:
-        asyncio.run(look_for_offer(server))
+        asyncio.run(look_for_better(server))
         done.set()
 
     threading.Thread(target=serve, daemon=True).start()

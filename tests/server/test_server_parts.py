@@ -14,8 +14,8 @@ from lsprotocol import types
 from fim_server.language import Language
 from fim_server.models.pace import Pace
 from fim_server.server.documents.open_documents import OpenDocument
-from fim_server.server.messages import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
-from fim_server.server.usage import LONGEST_DEBOUNCE_MS, OFFERS, Usage, percentile
+from fim_server.server.items import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
+from fim_server.server.usage import LONGEST_DEBOUNCE_MS, MOST_SENT, Usage, percentile
 from fim_server.suggest.context.cursor import Place, contains_in_order, quiet, silent, wants_single_line
 from fim_server.suggest.context.prompts import options_of
 from fim_server.suggest.context.sessions import (
@@ -229,8 +229,8 @@ def test_a_range_that_ends_before_it_begins_is_read_the_other_way() -> None:
 def test_offers_are_counted_once_however_often_they_are_sent() -> None:
     usage = Usage()
     for _ in range(3):
-        usage.count_offers([suggestion("0123456789", identity="1")])
-    usage.count_offers([suggestion("01234", identity="2"), suggestion("an alternative", identity="3")])
+        usage.count_sent([suggestion("0123456789", identity="1")])
+    usage.count_sent([suggestion("01234", identity="2"), suggestion("an alternative", identity="3")])
     usage.count_acceptance("1")
     usage.count_acceptance("1")
     usage.count_acceptance("nobody's")
@@ -242,8 +242,8 @@ def test_offers_are_counted_once_however_often_they_are_sent() -> None:
 
 def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
     usage = Usage()
-    usage.count_offers([suggestion("0123456789", identity="1")])
-    usage.count_offers([suggestion("456789", identity="1")])
+    usage.count_sent([suggestion("0123456789", identity="1")])
+    usage.count_sent([suggestion("456789", identity="1")])
     usage.count_acceptance("1")
     told = usage.as_json()
     assert (told["shown"], told["acceptedCharacters"], told["savedKeystrokes"]) == (1, 6, 5)
@@ -251,11 +251,11 @@ def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
 
 def test_offers_of_long_ago_are_forgotten() -> None:
     usage = Usage()
-    for number in range(OFFERS + 10):
-        usage.count_offers([suggestion("a", identity=str(number))])
+    for number in range(MOST_SENT + 10):
+        usage.count_sent([suggestion("a", identity=str(number))])
     usage.count_acceptance("0")
     assert usage.accepted == 0
-    usage.count_acceptance(str(OFFERS))
+    usage.count_acceptance(str(MOST_SENT))
     assert usage.accepted == 1
 
 

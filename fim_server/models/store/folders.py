@@ -77,6 +77,15 @@ def damaged(entry: Entry, problem: str) -> DamagedError:
     return DamagedError(f"{entry.name} is damaged ({problem}): run `{entry.how}`")
 
 
+EMBEDDED_INSTEAD = "the embedded model is used instead"
+
+
+def embedded_instead(entry: Entry) -> str | None:
+    """Return the message that a damaged model is replaced by the embedded one; None if it is whole."""
+    problem = cached_damage(entry.name)
+    return None if problem is None else f"{damaged(entry, problem)}; {EMBEDDED_INSTEAD}"
+
+
 def downloads_folder(models: Path, name: str) -> Path:
     """What is fetched for a model, and the partial files of that."""
     return models / f".{name}.downloads"

@@ -17,12 +17,12 @@ CHANGES_COMMANDS = "it would change which lines of the cell are commands"
 
 
 def kept_in_cell(found: Answer, cell: CellContexts | None) -> Answer:
-    """Return an answer without the offers that change the cell's commands."""
+    """Return an answer without the suggestions that change the cell's commands."""
     if cell is None:
         return found
-    offers = tuple(
-        offer for offer in found.suggestions if offer.guarantee == "none" or cell.keeps(offer.text, offer.covered)
+    suggestions = tuple(
+        one for one in found.suggestions if one.guarantee == "none" or cell.keeps(one.text, one.covered)
     )
-    if len(offers) == len(found.suggestions):
+    if len(suggestions) == len(found.suggestions):
         return found
-    return replace(found, suggestions=offers, reason=found.reason if offers else CHANGES_COMMANDS)
+    return replace(found, suggestions=suggestions, reason=found.reason if suggestions else CHANGES_COMMANDS)

@@ -1,6 +1,6 @@
-"""Handlers of the commands (docs/protocol.md): their arguments, read strictly, and their answers.
+"""Handlers of the commands (docs/protocol.md).
 
-pygls checks how many arguments there are; what they hold is checked here.
+pygls checks the number of arguments; the handlers check their contents.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.arguments import member, object_of, position_of, text_member
 from fim_server.server.documents.notebooks import cut_of
 from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.explanation import explanation_json
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import explanation_json
 from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
@@ -36,7 +36,7 @@ def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
 
 
 async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
-    """Say what may come at a cursor, and why the rest may not."""
+    """Explain which text may follow the cursor, and why other text may not."""
     asked, position = text_member(question, "uri"), position_of(member(question, "position"))
     uri = ls.protocol.spellings.of(asked)
     text = member(question, "text", None)
@@ -57,13 +57,13 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
             raise DocumentError(cut)
         language = document.language_id or ""
         request = Request(cut.uri, cut.split, language, cut.path, True, cut.one_line, ls.settings, cell=cut.cell)
-        told, cancelled = ls.worker.explain(
+        answer, cancelled = ls.worker.explain(
             request, lambda explained: explanation_json(asked, position, explained, text)
         )
         ls.supervisor.begin()
         ls.protocol.once_cancelled(cancelled.set)
         try:
-            return await asyncio.wrap_future(told)
+            return await asyncio.wrap_future(answer)
         finally:
             cancelled.set()  # the server may be about to end
     except (DocumentError, LanguageError, StoppedError) as error:
@@ -77,7 +77,7 @@ def keeps_returns(document: OpenDocument) -> bool:
 
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
-    """Counts and latencies since the server started."""
+    """Return counts and latencies since the server started."""
     object_of(arguments)
     return ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
 
@@ -96,13 +96,13 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
 
 
 async def on_reload(ls: FimLanguageServer, *arguments: Any) -> None:
-    """Start afresh, without the editor noticing more than a pause."""
+    """Forget everything and load the model again."""
     object_of(arguments)
     await reload(ls)
 
 
 async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
-    """Get a better model in the background, and load it; or get it no more."""
+    """Get a better model in the background and load it, or cancel that."""
     wanted = object_of(arguments)
     name, cancel = member(wanted, "name", None), member(wanted, "cancel", None)
     if not isinstance(name, str | None) or not isinstance(cancel, bool | None):
@@ -124,7 +124,7 @@ async def on_models(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, An
 
 
 async def on_remove_model(ls: FimLanguageServer, wanted: Any) -> dict[str, Any]:
-    """Delete a model that is here and not in use."""
+    """Delete a model that is not in use."""
     name = member(wanted, "name")
     if not isinstance(name, str) or not name:
         raise JsonRpcInvalidParams.of(ValueError("name: a model's name expected"))

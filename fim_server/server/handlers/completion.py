@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from lsprotocol import types
 
+from fim_server.server.items import FallbackKinds, list_items
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import FallbackKinds, list_items
 from fim_server.server.requests.answer import answer
 from fim_server.server.requests.request import IncomingRequest, receive
 

@@ -12,6 +12,9 @@ from fim_server.server.models.indexing import read_project
 from fim_server.server.requests.prompt_prefetch import read_after_change, read_after_opening, read_at_rest
 from fim_server.server.requests.type_through import may_go_on
 
+CURSOR = "fim-server/cursor"
+"""Notification of a resting cursor."""
+
 
 def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
     """Prefetch the prompt at the cursor's last place, if the document was open before."""

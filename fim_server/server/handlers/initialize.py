@@ -7,8 +7,8 @@ from lsprotocol import types
 from fim_server.server.handlers.completion import on_completion
 from fim_server.server.handlers.configuration import ask_for_settings, take_settings
 from fim_server.server.handlers.files import register_watchers
+from fim_server.server.items import FallbackKinds
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import FallbackKinds
 from fim_server.server.models.fetching import stop_and_wait
 from fim_server.server.models.indexing import read_project
 from fim_server.server.models.loading import load, reload

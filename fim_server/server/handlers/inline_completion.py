@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from fim_server.server.items import inline_items
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import inline_items
 from fim_server.server.requests.answer import answer
 from fim_server.server.requests.request import receive
 

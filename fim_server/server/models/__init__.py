@@ -1,1 +1,1 @@
-"""Models and the project index, loaded in the background."""
+"""Models and the project's index: loading, fetching, listing, and lack of memory."""

@@ -33,7 +33,7 @@ class Exhaustion:
         self._server, self._leave = server, leave
 
     def ends(self, error: BaseException) -> bool:
-        """End the process if an error reports a lack of memory or threads; return whether it does, for tests."""
+        """End the process after such an error; return whether it is one, for tests."""
         if not is_exhaustion(error):
             return False
         self.say()
@@ -54,19 +54,19 @@ class Exhaustion:
         """Handle uncaught errors of the event loop and of all threads."""
         loop, in_threads = asyncio.get_running_loop(), threading.excepthook
 
-        def of_the_loop(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        def handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
             error = context.get("exception")
             if not isinstance(error, BaseException) or not self.ends(error):
                 loop.default_exception_handler(context)
 
-        def of_threads(raised: threading.ExceptHookArgs) -> None:
+        def handle_thread_error(raised: threading.ExceptHookArgs) -> None:
             if is_exhaustion(raised.exc_value):
                 self.say()
                 self._leave(EXHAUSTED)
             in_threads(raised)
 
-        loop.set_exception_handler(of_the_loop)
-        threading.excepthook = of_threads
+        loop.set_exception_handler(handle_loop_error)
+        threading.excepthook = handle_thread_error
 
 
 def leave_exhausted() -> NoReturn:

@@ -1,7 +1,7 @@
-"""The command that gets a better model: downloaded and built by a process of its own, then loaded.
+"""Command that gets a better model: another process downloads and builds it, then the server loads it.
 
-A process of its own, because building takes a processor and hundreds of megabytes for a while: completions go on beside
-it, and the memory goes back. Ending it leaves no half a model (see ``fim_server.models.store``).
+Building takes a processor and hundreds of megabytes for a while. In another process it leaves completions alone and
+returns the memory. Ending that process leaves no half-built model (see ``fim_server.models.store``).
 """
 
 from __future__ import annotations
@@ -27,37 +27,39 @@ if TYPE_CHECKING:
     from asyncio import Future
 
 GET = [sys.executable, "-P", "-m", "fim_server", "models", "get", "--json"]
-"""Without -P a file of the folder that the editor has open could be run."""
+"""Without -P, Python could run a file of the editor's folder."""
 
 ENDING_SECONDS = 10.0
-"""How long the process may take to end when it is told to."""
+"""Longest wait for the end of the process."""
 
 LOOK_SECONDS = 0.05
-"""Between two looks whether it has."""
+"""Time between two looks for its end."""
+
+WITHOUT_MESSAGE = "it failed without a message; run `fim-server models get` in a terminal"
 
 DOWNLOADING_SHARE = 0.7
-"""Of the progress that is shown: the rest is for building, whose end is not known beforehand."""
+"""Share of the download in the progress; the rest is for building, of unknown length."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of getting a model.
+    """Outcome of getting a model.
 
     Attributes:
-        problem: Why it is not there, in one line; None where it is.
+        problem: Reason for failing, in one line.
     """
 
     problem: str | None = None
     cancelled: bool = False
 
     def as_json(self, name: str) -> dict[str, Any]:
-        """The command's answer."""
+        """Return the command's answer."""
         done = self.problem is None and not self.cancelled
         return {"name": name, "done": done, "cancelled": self.cancelled, "problem": self.problem}
 
 
 async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
-    """Get a model and have it serve, where no other is chosen; returns the command's answer."""
+    """Get a model, load it unless another one is chosen, and return the command's answer."""
     if ls.model.fetching is not None:
         return Outcome(problem=f"{ls.model.fetching.name} is being fetched already").as_json(entry.name)
     ls.model.fetching = Fetching(entry.name)
@@ -77,17 +79,17 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
     elif outcome.problem is not None:
         ls.log(types.MessageType.Error, f"getting {entry.name}: {outcome.problem}")
     else:
-        ls.log(types.MessageType.Info, f"{entry.name} is here")
+        ls.log(types.MessageType.Info, f"{entry.name} is installed")
         ls.model.better = None
         if ls.settings.model in (None, DEFAULT_NAME):
-            ls.spawn(reload(ls))  # the answer does not wait for it: a cancelled request must not end it half-way
+            ls.spawn(reload(ls))  # not awaited: a cancelled request must not end it half-way
     return outcome.as_json(entry.name)
 
 
 def stop_getting(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
-    """Cancel that, or the download of the model that is being loaded; returns the command's answer.
+    """Cancel the fetching, or the download of the model that is being loaded; return the command's answer.
 
-    pygls does not tell a command that its request is cancelled, and not every editor shows progress.
+    pygls does not pass a command's cancellation on, and not every editor shows progress.
     """
     if ls.model.fetching is None and ls.model.downloading is not None:
         name = ls.model.downloading.name
@@ -100,7 +102,7 @@ def stop_getting(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
 
 
 async def stop_and_wait(ls: FimLanguageServer) -> None:
-    """Cancel what is being fetched, and have its request answered: pygls fails to shut down while a command runs."""
+    """Cancel the fetching and wait for its answer: pygls fails to shut down while a command runs."""
     ls.model.cancelled.set()
     for _ in range(round(ENDING_SECONDS / LOOK_SECONDS)):
         if ls.model.fetching is None:
@@ -109,7 +111,7 @@ async def stop_and_wait(ls: FimLanguageServer) -> None:
 
 
 async def run(ls: FimLanguageServer, entry: Entry, token: str | None) -> Outcome:
-    """Run the process to its end, or to where somebody cancels it."""
+    """Run the process until it ends or is cancelled."""
 
     def report(message: str, share: float) -> None:
         ls.model.fetching = Fetching(entry.name, message, share)
@@ -141,31 +143,31 @@ async def run(ls: FimLanguageServer, entry: Entry, token: str | None) -> Outcome
 
 
 async def follow(process: Process, report: Callable[[str, float], None]) -> Outcome:
-    """Report what the process tells of its progress; returns what came of it."""
+    """Report the progress that the process prints; return its outcome."""
     assert process.stdout is not None
     assert process.stderr is not None
     complaints = asyncio.ensure_future(process.stderr.read())
     share = 0.0
     async for line in process.stdout:
         with contextlib.suppress(ValueError):
-            told = json.loads(line)
-            message = told.get("stage")
+            event = json.loads(line)
+            message = event.get("stage")
             if message is None:
                 continue
-            if told.get("total"):
-                share = DOWNLOADING_SHARE * told["done"] / told["total"]
-                message += f": {amount_in_words(told['done'], told['total'])}"
+            if event.get("total"):
+                share = DOWNLOADING_SHARE * event["done"] / event["total"]
+                message += f": {amount_in_words(event['done'], event['total'])}"
             elif share:
                 share = DOWNLOADING_SHARE
             report(message, share)
     said = (await complaints).decode("utf-8", "replace").strip().splitlines()
     if await process.wait() == 0:
         return Outcome()
-    return Outcome(problem=said[-1].removeprefix("fim-server: ") if said else "it failed and says nothing")
+    return Outcome(problem=said[-1].removeprefix("fim-server: ") if said else WITHOUT_MESSAGE)
 
 
 async def end(process: Process) -> None:
-    """Have the process end, if it has not."""
+    """End the process, if it runs."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Reading of the workspace's files into the project's memory, with checks of the process's memory."""
+"""Reading of the workspace's files into the project's memory, within the memory budget."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.status import tell_status
 from fim_server.workers.budget import MEGABYTE
 
-TOLD_BYTES = 64 * MEGABYTE
-"""Change of the process's memory after which the status is sent again while files are read."""
+REPORTED_BYTES = 64 * MEGABYTE
+"""Change of the process's memory that is worth a new status while files are read."""
 
 
 def read_project(ls: FimLanguageServer) -> None:
-    """Read the workspace's files in the background, those that have changed; forget them where they are not wanted."""
+    """Read changed files of the workspace in the background; without the setting, forget them."""
     if not ls.settings.project_memory:
         if ls.project.is_begun:
             ls.project.clear()
@@ -44,6 +44,6 @@ def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | 
             types.MessageType.Warning,
             f"{had:,} MB of memory, {may:,} MB allowed (setting memoryMb): reading files stops until one changes",
         )
-    if abs(resident - ls.index.reported_bytes) >= TOLD_BYTES:
+    if abs(resident - ls.index.reported_bytes) >= REPORTED_BYTES:
         ls.index.reported_bytes = resident
         tell_status(ls)

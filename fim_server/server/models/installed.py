@@ -1,6 +1,6 @@
-"""The commands that list the models of this machine and remove one of them.
+"""Commands that list the models of this machine and remove one of them.
 
-Both look at disks, which take the time they take: never on the protocol's thread.
+Both read disks, so they run on blocking threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fim_server.models.source import EMBEDDED_NAME, expanded, name_of
 from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import cached_folder
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.messages import MOST_OF_NAME
+from fim_server.server.status import MOST_OF_NAME
 from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.text.hidden import on_one_line
 from fim_server.workers.shared_models import SharedModels
@@ -27,10 +27,10 @@ from fim_server.workers.shared_models import SharedModels
 T = TypeVar("T")
 
 DISK_SECONDS = 20.0
-"""How long is waited for the disk."""
+"""Longest wait for the disk."""
 
 LET_GO_SECONDS, LOOK_SECONDS = 1.0, 0.25
-"""How long a model may still be held after another was chosen, and how long it is between two looks: each collects
+"""Longest wait for a model to be released after another was chosen, and time between two looks, each of which collects
 garbage, for which all threads wait."""
 
 LONGEST_NAME = 4096
@@ -40,7 +40,7 @@ SILENT_DISK = f"the disk has not answered within {DISK_SECONDS:.0f} s"
 
 
 async def list_models(ls: FimLanguageServer) -> list[dict[str, Any]]:
-    """The models that can be named here, the command's answer. Raises ModelError where the disk does not answer."""
+    """Return the models of this machine, the command's answer. Raises ModelError if the disk does not answer."""
     chosen, models = ls.settings.model, ls.worker.models
 
     def look() -> list[dict[str, Any]]:
@@ -50,14 +50,14 @@ async def list_models(ls: FimLanguageServer) -> list[dict[str, Any]]:
         used = {identity(one) for one in (chosen, *models.names())}
         return [{**row, "inUse": identity(row["name"]) in used} for row in rows_of(models_here()).rows]
 
-    return await looked_up(("models", chosen, id(models)), look)
+    return await on_disk(("models", chosen, id(models)), look)
 
 
 async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
-    """Delete a model, unless it is in use or not ours to delete; returns the command's answer."""
+    """Delete a model of ours that is not in use; return the command's answer."""
     chosen, models = ls.settings.model, ls.worker.models
 
-    def take_away() -> int:
+    def delete() -> int:
         from fim_server.models.store.get import remove
 
         if len(name) > LONGEST_NAME:
@@ -68,7 +68,7 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
 
     freed, problem = 0, None
     try:
-        freed = await looked_up(("remove", name, chosen, id(models)), take_away)
+        freed = await on_disk(("remove", name, chosen, id(models)), delete)
     except ModelError as error:
         problem = on_one_line(str(error))
         ls.log(types.MessageType.Error, f"removing {on_one_line(name, MOST_OF_NAME)}: {problem}")
@@ -77,8 +77,8 @@ async def remove_model(ls: FimLanguageServer, name: str) -> dict[str, Any]:
     return {"name": name, "done": problem is None, "freedBytes": freed, "problem": problem}
 
 
-async def looked_up(key: tuple[object, ...], work: Callable[[], T]) -> T:
-    """What a look at the disk comes to. Raises what it raises, and ModelError where the disk does not answer."""
+async def on_disk(key: tuple[object, ...], work: Callable[[], T]) -> T:
+    """Return the result of blocking work. Raises what it raises, and ModelError if the disk does not answer."""
     begun = BLOCKING_POOL.begin(key, work)
     if begun is None:
         raise ModelError(SILENT_DISK)
@@ -89,23 +89,23 @@ async def looked_up(key: tuple[object, ...], work: Callable[[], T]) -> T:
 
 
 def is_in_use(name: str, chosen: str | None, models: SharedModels) -> bool:
-    """Whether a model is the one that is chosen, or a client of the process has it loaded."""
+    """Return whether a model is the chosen one, or a client of the process has it loaded."""
     wanted = identity(name)
     if wanted == identity(chosen):
         return True
     until = time.monotonic() + LET_GO_SECONDS
     while wanted in map(identity, models.names()):
-        gc.collect()  # one that was in use just now may only wait to be collected
+        gc.collect()  # a model that was just released may wait for collection
         if wanted not in map(identity, models.names()):
             return False
         if time.monotonic() >= until:
             return True
-        time.sleep(LOOK_SECONDS)  # or for a thread that ends
+        time.sleep(LOOK_SECONDS)  # or for the end of a thread
     return False
 
 
 def identity(name: str | None) -> str:
-    """What two names of one model have in common: where its files are, or the name where it has none here."""
+    """Return the same text for all names of a model: the place of its files, or its name if it has none here."""
     if name is not None and is_remote(name):
         return name
     name = name_of(name)

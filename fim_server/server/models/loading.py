@@ -1,4 +1,4 @@
-"""Loading the model in the background, and saying how far that is."""
+"""Loading of the model in the background, with its progress."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from lsprotocol import types
 
 from fim_server.errors import AwayError, FimServerError
 from fim_server.models.remote.client import SilentError
-from fim_server.models.store.folders import cached_damage, damaged
+from fim_server.models.store.folders import embedded_instead
 from fim_server.models.store.state import State, to_be_got
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
-from fim_server.server.messages import MOST_OF_NAME
 from fim_server.server.models.indexing import read_project
 from fim_server.server.state import Fetching
-from fim_server.server.status import offer_in_words, tell_status
+from fim_server.server.status import MOST_OF_NAME, better_in_words, tell_status
 from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.system.process import resident_bytes
 from fim_server.text.hidden import on_one_line
@@ -26,59 +25,66 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OFFER_SECONDS = 2.0
-"""How long is waited for the disk to say whether a better model can be had."""
+BETTER_SECONDS = 2.0
+"""Longest wait for the disk when looking for a better model."""
 
 DOWNLOAD_BEGINS, DOWNLOAD_ENDS = 0.4, 0.7
-"""Where in the progress of loading a download is."""
+"""Shares of the loading's progress between which a download is."""
 
 MEGABYTE = 1_000_000
 
 AWAY_SECONDS = (5.0, 10.0, 20.0, 40.0, 60.0)
-"""How long is waited before it is asked again whether an endpoint is there: at last, time after time."""
+"""Delays before an endpoint that is away is tried again; the last one repeats."""
 
-MOST_LOOKS = 24 * 60
-"""How often it is asked: for a day."""
+MOST_TRIES = 24 * 60
+"""Most of these tries: a day of them."""
 
 THERE_SECONDS = 90.0
-"""How long it may take to say so."""
+"""Longest wait for such an endpoint's answer."""
+
+PROGRESS_SECONDS = 2.0
+"""Longest wait for a client to open a progress bar."""
 
 
-async def load(ls: FimLanguageServer, looks: int = 0) -> None:
-    """Load the model; without one the server lives on and says why it offers nothing.
+async def load(ls: FimLanguageServer, tries: int = 0) -> None:
+    """Load the model; without one the server goes on and reports why it has no suggestions.
 
-    An endpoint that does not answer is waited for. ``looks``: how often it was asked for since, so that people know.
+    An endpoint that does not answer is tried again; ``tries``: the number of earlier tries.
     """
     loop = asyncio.get_running_loop()
-    ls.model.newer_load.set()
-    newer = ls.model.newer_load = asyncio.Event()
-    ls.model.failure, ls.model.downloading = None, None
+    state = ls.model
+    state.newer_load.set()
+    newer = state.newer_load = asyncio.Event()
+    state.failure, state.downloading = None, None
     name = ls.settings.model or ""
     progress = await begin_progress(ls, f"{SERVER_NAME}: loading", "loading")
 
     def report(message: str, share: float) -> None:
-        loop.call_soon_threadsafe(told, message, share)
+        loop.call_soon_threadsafe(show, message, share)
 
     def arrive(done: int, total: int) -> None:
-        loop.call_soon_threadsafe(arrived, done, total)
+        loop.call_soon_threadsafe(show_download, done, total)
 
-    def arrived(done: int, total: int) -> None:
+    def show_download(done: int, total: int) -> None:
         if newer.is_set() or future.done():
             return
         share = done / max(1, total)
         words = f"downloading {name}: {amount_in_words(done, total)}"
-        told(words, DOWNLOAD_BEGINS + (DOWNLOAD_ENDS - DOWNLOAD_BEGINS) * share, Fetching(name, words, share))
+        show(words, DOWNLOAD_BEGINS + (DOWNLOAD_ENDS - DOWNLOAD_BEGINS) * share, Fetching(name, words, share))
 
-    def told(message: str, share: float, downloading: Fetching | None = None) -> None:
+    def show(message: str, share: float, downloading: Fetching | None = None) -> None:
         if newer.is_set():
             return
         message = on_one_line(message)
-        ls.model.downloading = downloading
-        ls.model.progress = (message, share)
+        state.downloading = downloading
+        state.progress = (message, share)
         tell_status(ls)
         if progress is not None:
             value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share))
             ls.work_done_progress.report(progress, value)
+
+    def is_wanted() -> bool:
+        return not newer.is_set() and not ls.worker.is_closed
 
     try:
         if newer.is_set():
@@ -88,21 +94,21 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
         tell_status(ls)
         model = await unless(newer, asyncio.wrap_future(future))
     except (AwayError, SilentError) as error:
-        if not newer.is_set() and not ls.worker.is_closed:
-            fail(ls, str(error), quietly=looks > 0)
-            ls.spawn(load_once_there(ls, newer, looks))
+        if is_wanted():
+            fail(ls, str(error), quietly=tries > 0)
+            ls.spawn(load_once_there(ls, newer, tries))
     except FimServerError as error:
-        if not newer.is_set() and not ls.worker.is_closed and not ls.ends_by(error):
+        if is_wanted() and not ls.ends_by(error):
             fail(ls, str(error))
-    except Exception as error:  # noqa: BLE001  # a broken library, too little memory: the server lives on
-        if not newer.is_set() and not ls.worker.is_closed and not ls.ends_by(error):
+    except Exception as error:  # noqa: BLE001  # a broken library, too little memory: the server goes on
+        if is_wanted() and not ls.ends_by(error):
             detail = str(error).strip().split("\n", 1)[0]
             fail(ls, f"the model cannot be loaded ({type(error).__name__}{detail and ': '}{detail})")
     else:
         if model is None:
             return
         if ls.learnt is not None:
-            read_project(ls)  # which languages these are was not known before
+            read_project(ls)  # the languages to read are known only now
         ls.supervisor.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
         name = on_one_line(model.name, MOST_OF_NAME)
         ls.log(
@@ -111,31 +117,28 @@ async def load(ls: FimLanguageServer, looks: int = 0) -> None:
         )
     finally:
         if not newer.is_set():
-            ls.model.progress, ls.model.downloading = None, None
-            await look_for_offer(ls)
+            state.progress, state.downloading = None, None
+            await look_for_better(ls)
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
         tell_status(ls)
 
 
-async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event, looks: int) -> None:
-    """Load the model once its endpoint answers, unless another is loaded before.
-
-    One that answers and cannot be loaded yet is asked for the more rarely the more often it was.
-    """
-    for look in range(looks, MOST_LOOKS):
-        await unless(newer, asyncio.ensure_future(asyncio.sleep(AWAY_SECONDS[min(look, len(AWAY_SECONDS) - 1)])))
+async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event, tries: int) -> None:
+    """Load the model once its endpoint answers, unless a newer loading begins before."""
+    for number in range(tries, MOST_TRIES):
+        await unless(newer, asyncio.ensure_future(asyncio.sleep(AWAY_SECONDS[min(number, len(AWAY_SECONDS) - 1)])))
         if newer.is_set() or ls.worker.is_closed:
             return
         if await is_there_now(ls.settings):
             if not newer.is_set() and not ls.worker.is_closed:
                 ls.worker.reload(ls.settings)
-                await load(ls, look + 1)
+                await load(ls, number + 1)
             return
 
 
 async def is_there_now(settings: ServerSettings) -> bool:
-    """Whether the endpoint of the settings answers; asked aside, for it may take its time."""
+    """Return whether the endpoint of the settings answers."""
     from fim_server.models.remote.load import is_there
 
     name, options = settings.model or "", settings.load_options
@@ -147,7 +150,7 @@ async def is_there_now(settings: ServerSettings) -> bool:
 
 
 async def unless(event: asyncio.Event, found: asyncio.Future[T]) -> T | None:
-    """What a future gives, or None once an event is set before: what never comes is not waited for then."""
+    """Return a future's result, or None if an event is set before."""
     is_set = asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait((found, is_set), return_when=asyncio.FIRST_COMPLETED)
@@ -165,47 +168,46 @@ async def reload(ls: FimLanguageServer) -> None:
 
 
 def fail(ls: FimLanguageServer, message: str, quietly: bool = False) -> None:
-    """Say once that there is no model; ``quietly``: not on the user's screen."""
+    """Report that there is no model; ``quietly``: only in the log and the status."""
     message = ls.model.failure = on_one_line(message)
     ls.log(types.MessageType.Error, message)
-    if quietly:
-        return
-    ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
+    if not quietly:
+        ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
 
 
 def amount_in_words(done: int, total: int) -> str:
-    """How many bytes of how many there are."""
+    """Return an amount of bytes and its total for the user."""
     return f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB"
 
 
-async def look_for_offer(ls: FimLanguageServer) -> None:
-    """Find out whether a better model can be had; nothing is known of it where the disk does not answer."""
+async def look_for_better(ls: FimLanguageServer) -> None:
+    """Look for a better model, and log it; give up on a disk that does not answer."""
     wanted = ls.settings.model
-    begun = BLOCKING_POOL.begin(("offer", wanted), lambda: to_be_got(wanted))
+    begun = BLOCKING_POOL.begin(("better", wanted), lambda: to_be_got(wanted))
     try:
         # Not on a thread of the loop's own, for which its end waits.
-        ls.model.better = None if begun is None else await asyncio.wait_for(asyncio.wrap_future(begun), OFFER_SECONDS)
-    except Exception as error:  # noqa: BLE001  # a cache that cannot be read, a broken library: no offer then
+        ls.model.better = None if begun is None else await asyncio.wait_for(asyncio.wrap_future(begun), BETTER_SECONDS)
+    except Exception as error:  # noqa: BLE001  # a cache that cannot be read, a broken library
         ls.model.better = None
         ls.log_once(types.MessageType.Warning, f"the cache of models cannot be read ({type(error).__name__})")
     if ls.model.better is None:
         return
     entry, state = ls.model.better
-    damage = cached_damage(entry.name) if state is State.DAMAGED else None
+    damage = embedded_instead(entry) if state is State.DAMAGED else None
     if damage is None:
-        ls.log_once(types.MessageType.Info, offer_in_words(entry, state))
+        ls.log_once(types.MessageType.Info, better_in_words(entry, state))
     else:
-        ls.log_once(types.MessageType.Error, f"{damaged(entry, damage)}; the embedded model serves meanwhile")
+        ls.log_once(types.MessageType.Error, damage)
 
 
 async def begin_progress(ls: FimLanguageServer, title: str, of: str, cancellable: bool = False) -> str | None:
-    """Open a progress bar in clients that have one; returns its token, which names what it is of."""
+    """Open a progress bar, if the client has one; return its token, which names the work."""
     window = ls.client_capabilities.window
     if window is None or not window.work_done_progress:
         return None
     token = f"{SERVER_NAME}/{of}/{time.monotonic_ns()}"
     try:
-        await asyncio.wait_for(ls.work_done_progress.create_async(token), 2)
+        await asyncio.wait_for(ls.work_done_progress.create_async(token), PROGRESS_SECONDS)
     except Exception:  # noqa: BLE001  # a client that cannot after all, or does not answer
         return None
     begin = types.WorkDoneProgressBegin(title=title, percentage=0, cancellable=cancellable)

@@ -60,12 +60,12 @@ def likely(found: Answer, request: Request) -> Answer:
     split, least = request.split, request.settings.min_confidence
     if request.invoked or (found.complete and found.moved):
         asked: dict[str, Suggestion] = {}
-        for offer in found.suggestions if request.invoked else found.suggestions[:1]:
-            part = asked_for(offer, split.right[: offer.covered], least)
+        for suggestion in found.suggestions if request.invoked else found.suggestions[:1]:
+            part = asked_for(suggestion, split.right[: suggestion.covered], least)
             asked.setdefault(part.text, part)
         return replace(found, suggestions=tuple(asked.values()))
-    offers = [shown(offer, split.right[: offer.covered], least) for offer in found.suggestions]
-    kept = tuple(offer for offer in offers if offer is not None)
+    suggestions = [shown(suggestion, split.right[: suggestion.covered], least) for suggestion in found.suggestions]
+    kept = tuple(suggestion for suggestion in suggestions if suggestion is not None)
     if kept or not found.suggestions:
         return replace(found, suggestions=kept[:1])
     return replace(found, suggestions=(), reason="the model is not sure enough (setting minConfidence)")

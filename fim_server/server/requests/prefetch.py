@@ -22,8 +22,8 @@ def prefetch_next(ls: FimLanguageServer, request: Request, found: Answer) -> Non
     prefetches = request.settings.prefetch and request.settings.ask_model
     if not prefetches or ls.requests.waiting or ls.requests.prefetch is not None:
         return
-    offer = found.suggestions[0]
-    left, right = offer.document(request.split)
+    suggestion = found.suggestions[0]
+    left, right = suggestion.document(request.split)
     split = Split(left, right, request.split.version, request.split.newline)
     one_line = request.cell is not None and request.cell.one_line
     following = replace(
@@ -33,7 +33,7 @@ def prefetch_next(ls: FimLanguageServer, request: Request, found: Answer) -> Non
         single_line=one_line
         or wants_single_line(Place.of(split), request.settings, owes_block(split, request.language_id)),
         word_ends=False,
-        cell=None if request.cell is None else request.cell.with_text(offer.text, offer.covered),
+        cell=None if request.cell is None else request.cell.with_text(suggestion.text, suggestion.covered),
     )
     if ls.answers.find(following.key, left, right, following.single_line, False) is None:
         ls.spawn(remember_prefetched(ls, begin(ls, following)))
@@ -88,16 +88,17 @@ def confirmed(recalled: Answer, written: Answer, request: Request) -> Answer:
     types something else.
     """
 
-    def seen(offer: Suggestion) -> str:
-        part = shown(offer, request.split.right[: offer.covered], request.settings.min_confidence)
+    def seen(suggestion: Suggestion) -> str:
+        part = shown(suggestion, request.split.right[: suggestion.covered], request.settings.min_confidence)
         return "" if part is None else part.text
 
     first, *rest = recalled.suggestions
-    others = [offer for offer in (*written.suggestions, *rest) if offer.text != first.text]
-    if any(offer.text == first.text and not offer.recalled for offer in written.suggestions):
+    others = [one for one in (*written.suggestions, *rest) if one.text != first.text]
+    if any(one.text == first.text and not one.recalled for one in written.suggestions):
         first = replace(first, recalled=False)  # the model says the same
-    for offer in others:
-        more = offer.text.removeprefix(first.text)
-        if not offer.recalled and more != offer.text and "\n" not in more and seen(offer).startswith(seen(first)):
-            return replace(written, suggestions=(offer, first, *(one for one in others if one is not offer)))
+    for longer in others:
+        more = longer.text.removeprefix(first.text)
+        continues = more != longer.text and "\n" not in more
+        if not longer.recalled and continues and seen(longer).startswith(seen(first)):
+            return replace(written, suggestions=(longer, first, *(one for one in others if one is not longer)))
     return replace(written, suggestions=(first, *others))

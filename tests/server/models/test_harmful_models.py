@@ -58,7 +58,7 @@ async def test_the_embedded_model_serves_while_another_is_damaged(
         assert status["model"]["name"] == "embedded"
         assert status["offer"]["state"] == "damaged"
         assert status["offer"]["how"] in HOW
-        assert status["message"].endswith(f"smollm2 is damaged, the embedded model serves meanwhile: {HOW}")
+        assert status["message"].endswith(f"smollm2 is damaged, the embedded model is used instead: {HOW}")
         assert len([line for line in client.logged if "smollm2 is damaged (" in line and HOW in line]) == 1
         await client.use(alternatives=1, deadlineMs=30_000)
         assert await Editor(client, "a.py", TEXT).ask(HERE)

@@ -19,7 +19,7 @@ from fim_server.models.store.manifest import write_manifest
 from fim_server.models.turn import Turn
 from fim_server.server import ServerSettings
 from fim_server.server.models import installed as module
-from fim_server.server.models.installed import is_in_use, looked_up
+from fim_server.server.models.installed import is_in_use, on_disk
 from fim_server.workers.shared_models import SharedModels
 from support.editors.editor import Client, Editor, serving
 
@@ -138,10 +138,10 @@ async def test_the_loop_goes_on_while_the_disk_is_waited_for(monkeypatch: pytest
         assert answers.wait(60)
         return "found"
 
-    looking = asyncio.ensure_future(looked_up(("a disk",), look))
+    looking = asyncio.ensure_future(on_disk(("a disk",), look))
     await asyncio.sleep(0)  # it has begun, and this goes on
     monkeypatch.setattr(module, "DISK_SECONDS", 0.01)
     with pytest.raises(ModelError, match="the disk has not answered"):
-        await looked_up(("a disk",), look)
+        await on_disk(("a disk",), look)
     answers.set()
     assert await looking == "found"

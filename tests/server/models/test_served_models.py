@@ -57,7 +57,7 @@ async def test_a_failure_is_answered_and_logged_and_the_server_goes_on(cache: Pa
         await client.is_ready()
         assert client.statuses[-1]["model"]["name"] == "embedded"
         assert client.statuses[-1]["offer"] == OFFER
-        assert client.statuses[-1]["message"].endswith(f"; a better model, smollm2, can be had: run `{HOW}`")
+        assert client.statuses[-1]["message"].endswith(f"; a better model, smollm2, is available: run `{HOW}`")
         answer = await client.run("getModel")
         assert answer == {"name": "smollm2", "done": False, "cancelled": False, "problem": "it cannot be fetched"}
         assert "getting smollm2: it cannot be fetched" in client.logged

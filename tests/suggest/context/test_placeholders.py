@@ -13,7 +13,7 @@ import pytest_asyncio
 from lsprotocol import types
 
 from fim_server.language import Language
-from fim_server.server.messages import accepted_command
+from fim_server.server.items import accepted_command
 from fim_server.suggest.answer_cache import moved
 from fim_server.suggest.context import sessions
 from fim_server.suggest.context.placeholders import StandIn, without_blank_breaks
