@@ -1,8 +1,8 @@
-"""What an answer takes with it, and what is done after it.
+"""Messages sent together with an answer, and work done after it.
 
-The first of several messages wakes the editor, which then takes a processor from the server before the last of them is
-written: on two cores that were busy the answer behind a status came 5 ms later. So they are written at once, and what
-nobody waits for comes after them.
+The first of several messages wakes the editor, which may take the processor before the server has written the last one.
+On two busy cores the answer behind a status came 5 ms later. So the server writes them at once, and does other work
+afterwards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fim_server.server.connection.handshake import HandshakeProtocol
 
 
 class Held:
-    """A writer that keeps what it is given."""
+    """Writer that keeps its bytes."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -25,20 +25,20 @@ class Held:
         self.data += data
 
     def close(self) -> None:
-        """Nothing is to be closed."""
+        """Do nothing."""
 
 
 class AnsweringProtocol(HandshakeProtocol):
-    """The protocol with messages that go out together with an answer."""
+    """Protocol with messages that are sent together with an answer."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._with: dict[int | str, list[Callable[[], object]]] = {}
 
     def with_answer(self, tell: Callable[[], object]) -> None:
-        """Have something called that sends messages right before the answer to the request at hand, in one piece.
+        """Call ``tell``, which sends messages, right before the answer to the current request, in one write.
 
-        It is not called where the request is cancelled before its handler returns.
+        It is not called if the request is cancelled before its handler returns.
         """
         number = self.msg_id
         if number is None or number not in self._request_futures:
@@ -47,7 +47,7 @@ class AnsweringProtocol(HandshakeProtocol):
             self._with.setdefault(number, []).append(tell)
 
     def once_answered(self, work: Callable[[], object]) -> None:
-        """Have something called once the answer to the request at hand is sent, or the request cancelled."""
+        """Call ``work`` once the current request is answered or cancelled."""
         number = self.msg_id
         answered = None if number is None else self._request_futures.get(number)
         if answered is None:
@@ -67,5 +67,5 @@ class AnsweringProtocol(HandshakeProtocol):
             super()._send_handler_result(future, msg_id=msg_id)
         finally:
             self.writer = writer
-            with suppress(OSError):  # an editor that has gone is told nothing
+            with suppress(OSError):  # the editor has gone
                 writer.write(bytes(held.data))

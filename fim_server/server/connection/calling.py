@@ -1,4 +1,4 @@
-"""Connecting to a client that listens: on a port of this machine, at a Unix socket, or at a named pipe of Windows.
+"""Connection to a client that listens on a port of this machine, a Unix socket or a named pipe of Windows.
 
 vscode-languageclient starts servers this way with its transports ``socket`` and ``pipe``.
 """

@@ -1,4 +1,4 @@
-"""The process of the editor: the server ends with it, also where another process keeps its pipe open.
+"""Process of the editor: the server ends with it, even if another process keeps its pipe open.
 
 The Language Server Protocol asks for that (3.17, `InitializeParams.processId`).
 """
@@ -30,7 +30,7 @@ class ClientProcesses:
         self._ended, self._leave = ended, leave
         self._watched: set[int] = set()
         self.has_ended = False
-        """Whether one of the processes has ended."""
+        """True once one of the processes has ended."""
 
     def watch(self, number: int | None) -> None:
         """Watch a process. Log a number that is no process of the editor here, and go on without it.

@@ -101,10 +101,7 @@ class Entrance:
 
 
 class Replayed:
-    """Bytes of a connection, beginning with the `initialize` that was read already.
-
-    They end behind it where the client has hung up.
-    """
+    """Bytes of a connection, from the `initialize` that was read already; they end there if the client hangs up."""
 
     def __init__(self, message: bytes, rest: Bytes, has_ended: Callable[[], Awaitable[bool]]) -> None:
         """``has_ended``: called once `initialize` is answered; returns whether the client has hung up."""

@@ -1,4 +1,4 @@
-"""Who may ask what, and when: `initialize` comes first and once, and shows the token where one is wanted."""
+"""Handshake of a client: `initialize` comes first, once, and with the token if one is required."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fim_server.suggest.settings import SECTION
 logger = logging.getLogger(__name__)
 
 TOKEN = "token"
-"""The member of ``initializationOptions`` that has the token."""
+"""Member of ``initializationOptions`` with the token."""
 
 NOT_INITIALIZED = types.ErrorCodes.ServerNotInitialized.value
 PARSE_ERROR = types.ErrorCodes.ParseError.value
@@ -26,24 +26,24 @@ INVALID_REQUEST = types.ErrorCodes.InvalidRequest.value
 
 
 class HandshakeProtocol(LanguageServerProtocol):
-    """The protocol of one client, which has to begin it as the Language Server Protocol says.
+    """Protocol of one client, with the order of messages that the Language Server Protocol asks for.
 
-    pygls answers a second `initialize` as it did the first, and forgets all documents; what comes before the first one
-    fails somewhere in it. Its own way to end a client's messages is to end the process.
+    pygls answers a second `initialize` like the first, and forgets all documents. A message before the first one fails
+    somewhere inside it. It ends a client's messages by ending the process.
     """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.token: str | None = None
-        """What the client has to show; None: nothing."""
+        """Required token, if any."""
         self.initialized = False
-        """Whether the client has sent `initialize`, with the token where one is wanted."""
+        """True once the client has sent an accepted `initialize`."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """Event loop that answers the client's messages."""
         self.ended = threading.Event()
         """Set when no more messages of the client are answered."""
         self.refused = False
-        """Whether that is because of one that was refused."""
+        """True if a refused message has ended them."""
 
     def on_loop(self, work: Callable[[], object]) -> None:
         """Call a function on the event loop's thread, also while another thread reads a large message."""
@@ -56,7 +56,7 @@ class HandshakeProtocol(LanguageServerProtocol):
         work()
 
     def handle_message(self, message: Any) -> None:
-        """Answer a message, or say why it is not answered."""
+        """Answer a message, or refuse it with a reason."""
         if getattr(message, "jsonrpc", None) != self.VERSION:  # pygls fails, or says nothing to a request
             named = message.get("id") if isinstance(message, Mapping) else getattr(message, "id", None)
             number = named if isinstance(named, int | str) else None
@@ -82,30 +82,30 @@ class HandshakeProtocol(LanguageServerProtocol):
         super().handle_message(message)
 
     def refuse(self, problem: str) -> None:
-        """Say that a message cannot be read, and read no more."""
+        """Refuse an unreadable message, and read no more."""
         logger.warning("a client's messages are no longer read: %s", problem)
         self._refuse_unread(INVALID_REQUEST, problem)
         self.end(refused=True)
 
     def pass_over(self, problem: str) -> None:
-        """Log why a message was skipped; the following ones are read."""
+        """Refuse a message, and read the following ones."""
         logger.warning("a message was skipped: %s", problem)
         self._refuse_unread(INVALID_REQUEST, problem)
 
     def refuse_text(self) -> None:
-        """Say that a message is no JSON; those after it are read."""
+        """Refuse a message that is not JSON, and read the following ones."""
         self._refuse_unread(PARSE_ERROR, "not JSON, or nested too deeply")
 
     def end(self, refused: bool = False) -> None:
-        """Answer no more messages after the one at hand."""
+        """Answer no messages after the current one."""
         self.refused = self.refused or refused
         self.ended.set()
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *arguments: Any) -> Generator[Any, Any, None]:
-        """End all requests, and take no more of them.
+        """End all requests, and refuse new ones.
 
-        As pygls does, which fails where one of them is a command's: it ends at once, in the middle of going over them.
+        pygls' own handler fails for a command: that ends at once, while pygls iterates over the requests.
         """
         handler = self.fm.features.get(types.SHUTDOWN)
         if handler is not None:
@@ -116,7 +116,7 @@ class HandshakeProtocol(LanguageServerProtocol):
                 future.cancel()
 
     def once_cancelled(self, told: Callable[[], object]) -> None:
-        """Have something called if the request at hand is cancelled; a command's handler itself goes on then."""
+        """Call ``told`` if the current request is cancelled, which does not stop a command's handler."""
         number = self.msg_id
         asked = None if number is None else self._request_futures.get(number)
         if asked is not None:
@@ -124,12 +124,12 @@ class HandshakeProtocol(LanguageServerProtocol):
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> Generator[Any, Any, None]:
-        """End this client's messages; there may be others, so it does not end the process."""
+        """End this client's messages, but not the process, which may have other clients."""
         self.end()
         yield from ()  # pygls runs its own handlers as generators
 
     def abandon(self) -> None:
-        """Stop what is still under way for the client, and send it nothing more."""
+        """Cancel the client's requests, and send it nothing more."""
         self.end()
         self.writer = None
         for future in list(self._request_futures.values()):
@@ -140,14 +140,14 @@ class HandshakeProtocol(LanguageServerProtocol):
             super()._send_data(data)
 
     def _refuse_unread(self, code: int, problem: str, number: int | str | None = None) -> None:
-        # As it is: lsprotocol leaves out what is None, and the id of a message that was not read has to be null.
+        # Plain JSON: lsprotocol leaves out None, but the id of an unread message has to be null.
         self._send_data({"jsonrpc": self.VERSION, "id": number, "error": {"code": code, "message": problem}})
 
     def _refuse_request(self, number: int | str, code: int, message: str) -> None:
         self._send_response(number, None, types.ResponseError(code, message))
 
     def _shows_token(self, params: types.InitializeParams) -> bool:
-        """Whether the token is right; it is taken out of the options, so that nothing later can log it."""
+        """Return whether the token is right, and remove it from the options, so that nothing logs it later."""
         options = params.initialization_options
         shown: object = None
         if isinstance(options, Mapping):
@@ -163,7 +163,7 @@ def is_token(shown: object, token: str) -> bool:
 
 
 def without_token(options: Mapping[str, Any]) -> tuple[dict[str, Any], object]:
-    """Initialization options without the token, and the token; it may be among the settings in their section."""
+    """Return the options without the token, and the token, which may be inside the settings' section."""
     rest = dict(options)
     shown = rest.pop(TOKEN, None)
     settings = rest.get(SECTION)

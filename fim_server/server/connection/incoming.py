@@ -58,9 +58,9 @@ def mend_notebook(params: Json, next_version: Callable[[str], int]) -> None:
     for content in listed(cells, "textContent"):
         whole = content if isinstance(content, dict) else {}
         mend_version({"textDocument": whole.get("document")}, next_version)
-        told = {"contentChanges": whole.get("changes")}
-        mend_changes(told)
-        whole["changes"] = told["contentChanges"]
+        read = {"contentChanges": whole.get("changes")}
+        mend_changes(read)
+        whole["changes"] = read["contentChanges"]
     array = structure.get("array") or {}
     for name in ("start", "deleteCount"):
         if isinstance(array.get(name), int | float) and not isinstance(array[name], bool):

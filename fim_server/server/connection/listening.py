@@ -1,4 +1,4 @@
-"""Listening on a TCP port: which addresses may be listened on, and a server object for each client that connects."""
+"""Listening on a TCP port: allowed addresses, and a server for each client."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ RELEASE_SECONDS = 2.0
 """Time after a client's end until its memory is given back: its threads need a moment to end."""
 
 LINGER_SECONDS = 1.0
-"""How long what a refused client goes on sending is thrown away: closed before, it might not get to read why."""
+"""Time in which the rest of a refused client's bytes is read, so that the client can read the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server listens, and to whom.
+    """Address to listen on.
 
     Attributes:
         host: A name or an address.
-        token: What a client has to show; None: nothing.
-        is_public: Whether the address may be one that other machines reach. The server then stays when its last client
-            has gone; one on loopback belongs to the editors that started it, and ends with them.
+        token: Required token, if any.
+        is_public: Whether other machines may reach the address. Such a server stays after its last client; one on
+            loopback belongs to the editors that started it, and ends with them.
     """
 
     host: str
@@ -68,9 +68,9 @@ class Endpoint:
         return f"{self.host}:{self.port}"
 
     def addresses(self) -> list[str]:
-        """The addresses to listen on.
+        """Return the IP addresses to listen on.
 
-        Raises OSError where there are none, or others than loopback though the endpoint is not public.
+        Raises OSError if there are none, or if an endpoint that is not public has others than loopback.
         """
         try:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -83,19 +83,19 @@ class Endpoint:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an IP address is of the machine itself and reached from nowhere else."""
+    """Return whether no other machine can reach an IP address."""
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 class Listener:
-    """The clients of one port: each has a server object of its own, and nothing of one reaches another."""
+    """Listener on one port, with a separate server for each client."""
 
     def __init__(self, endpoint: Endpoint, create: Callable[[], FimLanguageServer]) -> None:
-        """``create``: makes the server object of a client."""
+        """``create``: return a new server for a client."""
         self._endpoint = endpoint
         self._create = create
         self.servers: set[FimLanguageServer] = set()
-        """Those of the clients that are connected."""
+        """Servers of the connected clients."""
         self._strangers: dict[asyncio.StreamWriter, None] = {}
         """Connections without an accepted `initialize`, the oldest first."""
         self._places = asyncio.Semaphore(MOST_CLIENTS)
@@ -106,7 +106,7 @@ class Listener:
         self._done = asyncio.Event()
 
     async def run(self, addresses: Sequence[str]) -> None:
-        """Listen until the last client has gone, or for ever where the endpoint is public. Raises OSError."""
+        """Listen until the last client has gone, or for ever on a public endpoint. Raises OSError."""
         port = self._endpoint.port
         listening = await asyncio.start_server(self._connected, addresses, port, limit=MOST_HEADER_BYTES)
         logger.info("listening on %s", ", ".join(str(one.getsockname()) for one in listening.sockets))
@@ -138,10 +138,7 @@ class Listener:
             writer.close()
 
     async def _finds_place(self) -> bool:
-        """Wait for a place among the clients, and return whether there is one.
-
-        Places of clients that have gone become free within milliseconds, those of clients at work may not.
-        """
+        """Wait for a place among the clients; return whether there is one."""
         if self._waiting >= MOST_WAITING:
             return False
         self._waiting += 1
@@ -156,7 +153,7 @@ class Listener:
     async def _let_in(
         self, entrance: Entrance, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bytes | None:
-        """Return the `initialize` of a client that is accepted; None for others, after an error where possible."""
+        """Return the `initialize` of an accepted client; None for others, after an error if possible."""
         if len(self._strangers) >= MOST_STRANGERS:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
@@ -195,7 +192,7 @@ class Listener:
                 self._done.set()
 
     def _release_soon(self) -> None:
-        """Give the memory of clients that have gone back to the system, once for all that go within a moment."""
+        """Release the memory of clients that have gone, once for all that leave within a moment."""
         if self._releasing is None or self._releasing.done():
             self._releasing = asyncio.ensure_future(self._release())
 
@@ -205,23 +202,23 @@ class Listener:
 
 
 def release_memory_of_cycles() -> None:
-    """Give back the memory of objects that refer to each other, as those of a server do.
+    """Collect and release the objects of servers, which refer to each other.
 
-    Most of it is the engine's, so Python's own collector does not see how much there is.
+    Most of their memory is the engine's, which does not count for Python's collector.
     """
     gc.collect()
     release_memory()
 
 
 class BoundedWriter:
-    """Writes to a client; one that does not read what it is sent is cut off before it fills the memory."""
+    """Writer to a client, which cuts off a client that does not read before its messages fill the memory."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._unread_since: float | None = None
 
     def write(self, data: bytes) -> None:
-        """Send, without waiting."""
+        """Send without waiting."""
         transport = self._writer.transport
         if transport.is_closing():
             return
@@ -237,17 +234,17 @@ class BoundedWriter:
             transport.abort()
 
     def close(self) -> None:
-        """Send what is left, and nothing more."""
+        """Send the rest, and nothing more."""
         self._writer.close()
 
 
 def keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Let the system close a connection whose other end has vanished with its machine or its network."""
+    """Have the system close a connection whose client vanished with its machine or network."""
     connection: socket.socket | None = writer.get_extra_info("socket")
     if connection is None:
         return
     options = {"TCP_KEEPIDLE": SILENT_SECONDS, "TCP_KEEPINTVL": PROBE_SECONDS, "TCP_KEEPCNT": PROBES}
-    options["TCP_USER_TIMEOUT"] = 1000 * (SILENT_SECONDS + PROBE_SECONDS * PROBES)  # also where an answer is under way
+    options["TCP_USER_TIMEOUT"] = 1000 * (SILENT_SECONDS + PROBE_SECONDS * PROBES)  # also for unacknowledged answers
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in options.items():
@@ -256,7 +253,7 @@ def keep_alive(writer: asyncio.StreamWriter) -> None:
 
 
 async def linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Throw away what a client goes on sending, for a moment: with bytes unread, closing would reset the connection."""
+    """Discard a client's bytes for a moment: with unread bytes, closing would reset the connection."""
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
             writer.write_eof()

@@ -1,7 +1,7 @@
-"""Messages as they arrive: headers read, and what is larger than allowed refused before it is read.
+"""Reading of messages: headers first, so that too large ones are refused unread.
 
-pygls takes its bytes from a reader of two functions, and knows one spelling of the one header that counts. The readers
-here stand between it and the bytes.
+pygls takes its bytes from a reader with two functions, and knows one spelling of the header `Content-Length`. The
+readers here stand between pygls and the bytes.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 MOST_MESSAGE_BYTES = 64 * 2**20
-"""The largest message that is read; editors send no files of more than about 50 MB to a server."""
+"""Largest message; editors send no files of more than about 50 MB to a server."""
 
 MOST_FIRST_BYTES = 2**20
-"""The same for a connection that has to show a token and has not."""
+"""Largest message of a connection before its required token."""
 
 MOST_HEADER_BYTES = 4096
-"""The longest line of a header."""
+"""Longest line of a header."""
 
 LARGE_BYTES = 1 << 18
-"""Size from which a message is read on a thread of its own."""
+"""Size from which another thread parses a message."""
 
 MOST_OBJECTS = 500_000
 """Most objects of one message: an edit at 100,000 places has four for each of them."""
 
 PIECE_BYTES = 1 << 16
-"""Of standard input that are read at once, at most."""
+"""Most bytes of one read of standard input."""
 
 CONTENT_LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?\n", re.IGNORECASE)
 MOST_DIGITS = 18
 
 HEADER = re.compile(rb"[A-Za-z0-9-]+[ \t]*:.*|\r?\n", re.DOTALL)
-"""A line of a header, or the empty line after it: a request of HTTP's begins with neither."""
+"""Line of a header, or the empty line after it; a request of HTTP begins with neither."""
 
 
 class TooManyObjects(Exception):
@@ -52,22 +52,22 @@ class TooManyObjects(Exception):
 
 
 class Bytes(Protocol):
-    """Where bytes come from."""
+    """Source of bytes."""
 
     async def readline(self) -> bytes:
-        """The next line, or so much of it as is read at once; nothing at the end."""
+        """Return the next line, or the part of it that is there; empty at the end."""
         ...
 
     async def readexactly(self, n: int) -> bytes:
-        """So many bytes, or what there is until the end."""
+        """Return so many bytes; fewer at the end."""
         ...
 
 
 class StandardInput:
-    """Standard input, in whatever pieces it comes: what an editor sends for a key is mostly one.
+    """Standard input, read in the pieces in which it comes.
 
-    The event loop itself waits for a pipe, a socket or a terminal, so that no other thread has to wake first. What it
-    cannot watch (files, and anything on Windows) is read on a thread of the server's, for a read cannot be cancelled.
+    The event loop waits for a pipe, a socket or a terminal, so that no other thread has to wake first. It cannot watch
+    files, nor anything on Windows: a thread of the server reads those, because a read cannot be cancelled.
     """
 
     def __init__(self, stdin: BinaryIO, server: FimLanguageServer) -> None:
@@ -76,14 +76,14 @@ class StandardInput:
         self._is_watched = True
 
     async def readline(self) -> bytes:
-        """As :class:`Bytes` has it."""
+        """See :class:`Bytes`."""
         while (end := self._unread.find(b"\n", 0, MOST_HEADER_BYTES)) < 0:
             if len(self._unread) >= MOST_HEADER_BYTES or not await self._read_on():
                 break
         return self._take(MOST_HEADER_BYTES if end < 0 else end + 1)
 
     async def readexactly(self, n: int) -> bytes:
-        """As :class:`Bytes` has it."""
+        """See :class:`Bytes`."""
         while len(self._unread) < n and await self._read_on():
             pass
         return self._take(n)
@@ -94,7 +94,7 @@ class StandardInput:
         return taken
 
     async def _read_on(self) -> bool:
-        """Wait for the next piece, and whether there is one."""
+        """Wait for the next piece; return whether there is one."""
         if not await self._has_come():
             loop = asyncio.get_running_loop()
             piece = await loop.run_in_executor(self._server.thread_pool, os.read, self._number, PIECE_BYTES)
@@ -104,7 +104,7 @@ class StandardInput:
         return bool(piece)
 
     async def _has_come(self) -> bool:
-        """Have the event loop wait until something can be read at once; False where it cannot."""
+        """Have the event loop wait until bytes can be read; return False if it cannot watch the input."""
         loop = asyncio.get_running_loop()
         come = asyncio.Event()
         try:
@@ -121,13 +121,13 @@ class StandardInput:
 
 
 class Connection:
-    """A connection's bytes; one that broke has ended. Its stream's own limit is :data:`MOST_HEADER_BYTES`."""
+    """Bytes of a connection; a broken one has ended. Its stream's limit is :data:`MOST_HEADER_BYTES`."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
 
     async def readline(self) -> bytes:
-        """As :class:`Bytes` has it."""
+        """See :class:`Bytes`."""
         try:
             return await self._stream.readuntil(b"\n")
         except asyncio.IncompleteReadError as error:
@@ -138,7 +138,7 @@ class Connection:
             return b""
 
     async def readexactly(self, n: int) -> bytes:
-        """As :class:`Bytes` has it."""
+        """See :class:`Bytes`."""
         try:
             return await self._stream.readexactly(n)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -146,13 +146,13 @@ class Connection:
 
 
 class MessageReader:
-    """What pygls reads from: the headers of messages in its own spelling, until one is refused."""
+    """Reader for pygls, with headers in its spelling; it ends at a refused message."""
 
     def __init__(self, source: Bytes, most: Callable[[], int], refuse: Callable[[str], None], strict: bool) -> None:
-        """``most``: how many bytes a message may have; ``refuse``: told why nothing more is read.
+        """``most``: return the largest size of a message; ``refuse``: called with the reason for the end.
 
-        ``strict``: lines that are no header's are refused as well, instead of being passed over. A page in a browser
-        can have an HTTP request sent to any port of the machine, and its body could be a message of ours.
+        ``strict``: refuse lines that are not headers, instead of skipping them. A page in a browser can send an HTTP
+        request to any port of the machine, and its body could be a message.
         """
         self._source = source
         self._most = most
@@ -160,7 +160,7 @@ class MessageReader:
         self._strict = strict
 
     async def readline(self) -> bytes:
-        """The next line of a header; nothing at the end, and after what is refused."""
+        """Return the next line of a header; empty at the end, and after a refusal."""
         line = await self._source.readline()
         found = CONTENT_LENGTH.fullmatch(line)
         if found is not None:
@@ -172,7 +172,7 @@ class MessageReader:
         return line
 
     async def readexactly(self, n: int) -> bytes:
-        """The message itself; pygls asks for as much as its header said."""
+        """Return the body of a message, of the length in its header."""
         return await self._source.readexactly(n)
 
     def _length(self, value: bytes) -> bytes:
@@ -191,7 +191,7 @@ class MessageReader:
 async def answer_messages(
     server: FimLanguageServer, source: Bytes, writer: AsyncWriter | Writer, strict: bool = False
 ) -> None:
-    """Answer all messages of one client, until it ends or one is refused."""
+    """Answer all messages of one client, until their end or a refusal."""
     protocol = server.protocol
     protocol.loop = asyncio.get_running_loop()
     protocol.set_writer(writer)
@@ -214,7 +214,7 @@ async def length_of_next(reader: MessageReader) -> int:
     length = 0
     while line := await reader.readline():
         name, _, value = line.partition(b":")
-        if name == b"Content-Length":  # the reader takes this spelling and a number alone
+        if name == b"Content-Length":  # the reader has checked the number
             length = int(value)
         if length and not line.strip():
             return length
@@ -222,9 +222,9 @@ async def length_of_next(reader: MessageReader) -> int:
 
 
 async def parsed(body: bytes, structure: Callable[[Json], Any]) -> Any:
-    """Read a message. A large one takes seconds, so a thread of its own reads it while other clients are served.
+    """Parse a message, a large one on another thread, since that takes seconds.
 
-    Raises the errors of reading, and TooManyObjects.
+    Raises the errors of parsing, and TooManyObjects.
     """
     left = MOST_OBJECTS
 
@@ -241,6 +241,6 @@ async def parsed(body: bytes, structure: Callable[[Json], Any]) -> Any:
 
 
 def most_bytes(server: FimLanguageServer) -> int:
-    """How many bytes the next message may have."""
+    """Return the largest size of the next message."""
     protocol = server.protocol
     return MOST_FIRST_BYTES if protocol.token is not None and not protocol.initialized else MOST_MESSAGE_BYTES

@@ -161,8 +161,8 @@ class NotebookWorkspace(Workspace):
                 self.remove_text_document(closed.uri)
             for opened in structure.did_open or ():
                 self.put_text_document(opened, notebook_uri=notebook.uri)
-        told = {cell.document: cell for cell in changes.data or ()}
-        notebook.cells = [told.get(cell.document, cell) for cell in notebook.cells]
+        newer = {cell.document: cell for cell in changes.data or ()}
+        notebook.cells = [newer.get(cell.document, cell) for cell in notebook.cells]
         for text in changes.text_content or ():
             if self.key_of(text.document.uri) not in self._text_documents:
                 logger.warning("a change of a cell that is not open was ignored")
@@ -278,7 +278,7 @@ class Cut:
 
 
 def cut_of(document: TextOpened, split: Split) -> Cut | str:
-    """Return the cursor of a request in a document's own text, or the reason for offering nothing."""
+    """Return the cursor of a request in a document's own text, or the reason for having no suggestion."""
     notebook = document.notebook
     reader = None if notebook is None else reader_of(document.language_id or "")
     if notebook is None or reader is None:

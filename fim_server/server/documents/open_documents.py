@@ -1,7 +1,7 @@
-"""The documents that editors have open, kept by the positions of :mod:`fim_server.text.document`.
+"""Documents that are open in the editor, with the positions of :mod:`fim_server.text.document`.
 
-pygls' own documents count lines as ``str.splitlines`` does, so an incremental change below a form feed (the standard
-library has them) would land on the wrong line.
+pygls' own documents count lines like ``str.splitlines``: an incremental change below a form feed (the standard library
+has them) would land on the wrong line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SYNC_KIND = types.TextDocumentSyncKind.Incremental
 
 
 class OpenDocument(TextDocument):
-    """A document with an editor's changes applied to it."""
+    """Open document with the editor's changes."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class OpenDocument(TextDocument):
         notebook_at: Callable[[str], Notebook | None] = lambda uri: None,
         **rest: Any,
     ) -> None:
-        """Take the document; ``notebook_at`` returns the current notebook of a cell."""
+        """``notebook_at``: return the current notebook of a cell."""
         super().__init__(uri, source=source, **rest)
         self._encoding = encoding
         self._notebook_at = notebook_at
@@ -52,7 +52,7 @@ class OpenDocument(TextDocument):
 
     @property
     def document(self) -> Document:
-        """The text as it is now. Immutable, so it stays what it was when a later change arrives."""
+        """Current text; the object is immutable, so a later change leaves it alone."""
         return replace(self._document, version=self.version or 0)
 
     @property
@@ -62,11 +62,11 @@ class OpenDocument(TextDocument):
 
     @property
     def source(self) -> str:
-        """The text with normalised line breaks."""
+        """Text with normalised line breaks."""
         return self._document.text
 
     def frozen(self) -> OpenDocument:
-        """The document as it is now, which later changes leave alone."""
+        """Return a copy that later changes leave alone."""
         notebook = self.notebook
         copy = OpenDocument(
             self.uri,
@@ -80,21 +80,21 @@ class OpenDocument(TextDocument):
         return copy
 
     def offset_of(self, position: types.Position) -> int:
-        """Offset of a position in the client's units."""
+        """Return the offset of a position in the client's units."""
         return self._document.offset_at_position(position.line, position.character, self._encoding)
 
     def offsets_of(self, stretch: types.Range) -> tuple[int, int]:
-        """Offsets of a range in the client's units; of one that ends before it begins, as if it were the other way."""
+        """Return the offsets of a range in the client's units, the smaller one first."""
         start, end = self.offset_of(stretch.start), self.offset_of(stretch.end)
         return min(start, end), max(start, end)
 
     def clamped(self, position: types.Position) -> types.Position:
-        """Return a position inside of the text: past a line's end that end, past the last line the end of the text."""
+        """Return the nearest position inside the text: a line's end, or the end of the text."""
         line, character = self._document.clamped(position.line, position.character, self._encoding)
         return types.Position(line, character)
 
     def clamped_range(self, stretch: types.Range) -> types.Range:
-        """Return a range inside of the text, from its first position to its last."""
+        """Return the nearest range inside the text, the smaller position first."""
         first, last = sorted((self.clamped(stretch.start), self.clamped(stretch.end)))
         return types.Range(first, last)
 
@@ -109,10 +109,10 @@ class OpenDocument(TextDocument):
 
 
 class OpenDocuments(NotebookWorkspace):
-    """A pygls workspace of :class:`OpenDocument`."""
+    """Workspace of pygls with :class:`OpenDocument`."""
 
     def opened(self, uri: str) -> OpenDocument | None:
-        """The document an editor has open under that name, if any. pygls keeps names without percent escapes."""
+        """Return the open document of that name, if any. pygls keeps names without percent escapes."""
         document = self.text_documents.get(unquote(uri))
         return document if isinstance(document, OpenDocument) and document.version is not None else None
 
@@ -137,10 +137,9 @@ class OpenDocuments(NotebookWorkspace):
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The moment a request arrived, and its document as it was then."""
+    """Arrival of a request, with its document at that time by ``time.perf_counter``."""
 
     at: float
-    """Seconds of ``time.perf_counter``."""
     document: OpenDocument | None
     version: int | None
 
@@ -160,11 +159,10 @@ COMPLETIONS = frozenset({types.TEXT_DOCUMENT_INLINE_COMPLETION, types.TEXT_DOCUM
 
 
 class DocumentProtocol(AnsweringProtocol):
-    """The protocol with a workspace of ours, and with requests for completions seen when they arrive.
+    """Protocol with a workspace of ours, which keeps the document of each request for completions as it arrived.
 
-    A handler that is a coroutine begins to run after all messages of one packet were taken in; the change that a client
-    sent right after its request would be in the document by then. One thread handles all messages, and changes all
-    documents.
+    The coroutine of a handler starts only after all messages of its packet. By then a change that the client sent right
+    after its request would be in the document. One thread handles all messages and changes all documents.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -176,7 +174,7 @@ class DocumentProtocol(AnsweringProtocol):
         """Spellings of the open documents' names."""
 
     def opened(self, uri: str) -> OpenDocument | None:
-        """The document an editor has open under that name, if any, however it spells it."""
+        """Return the open document of that name in any spelling, if there is one."""
         return self._workspace.opened(self.spellings.of(uri)) if isinstance(self._workspace, OpenDocuments) else None
 
     def owner_of(self, uri: str) -> str:
@@ -190,17 +188,17 @@ class DocumentProtocol(AnsweringProtocol):
         return [uri, *(self._workspace.left_empty(uri) if isinstance(self._workspace, OpenDocuments) else ())]
 
     def arrival_of(self, params: Any) -> Arrival:
-        """When a request for completions arrived; to be asked once, by its handler."""
+        """Return and forget the arrival of a request for completions."""
         arrival = self._arrivals.pop(id(params), None)
         return self._arrive(params) if arrival is None else arrival
 
     def typing_pause_ms(self, uri: str) -> float | None:
-        """Milliseconds between the last two changes of a document; None if there were not two."""
+        """Return the milliseconds between the last two changes of a document; None if there were not two."""
         last, before = self._changes.get(uri, (0.0, 0.0))
         return 1000 * (last - before) if before else None
 
     def since_change_ms(self, uri: str) -> float | None:
-        """Milliseconds since the last change of a document; None if there was none."""
+        """Return the milliseconds since the last change of a document; None if there was none."""
         changes = self._changes.get(uri)
         return None if changes is None else 1000 * (time.perf_counter() - changes[0])
 
@@ -215,12 +213,12 @@ class DocumentProtocol(AnsweringProtocol):
         self.spellings.respell(getattr(params, "text_document", None))
         if method_name in COMPLETIONS and self._workspace is not None:
             self._arrivals[id(params)] = self._arrive(params)
-            while len(self._arrivals) > MOST_ARRIVALS:  # a handler that was cancelled before it began asks for none
+            while len(self._arrivals) > MOST_ARRIVALS:  # a handler that is cancelled before it starts takes none
                 del self._arrivals[next(iter(self._arrivals))]
         super()._handle_request(msg_id, method_name, params)
 
     def _execute_handler(self, msg_id: Any, handler: Any, callback: Any, args: Any = None, kwargs: Any = None) -> None:
-        """Run a handler, and forget what became of it: pygls keeps that of each notification for ever."""
+        """Run a handler and forget its future: pygls keeps those of notifications for ever."""
         super()._execute_handler(msg_id, handler, callback, args, kwargs)
         future = self._request_futures.get(msg_id)
         if future is not None:
@@ -231,7 +229,7 @@ class DocumentProtocol(AnsweringProtocol):
             self._request_futures.pop(msg_id, None)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message in the protocol's types; a request that is none of them is answered, which pygls leaves out."""
+        """Return a message in the protocol's types; answer an invalid request, which pygls does not."""
         try:
             if "jsonrpc" in data:
                 mend(data, self._next_version)
@@ -247,7 +245,7 @@ class DocumentProtocol(AnsweringProtocol):
         return 0 if opened is None else (opened.version or 0) + 1
 
     def _send_data(self, data: Any) -> None:
-        """Send; an editor that has gone is told nothing, and the end of its messages ends what is done for it."""
+        """Send, and ignore that the editor has gone: the end of its messages ends its work."""
         with contextlib.suppress(OSError):
             super()._send_data(data)
 
@@ -260,9 +258,7 @@ class DocumentProtocol(AnsweringProtocol):
             respell(self.spellings, params)
         if method_name == types.TEXT_DOCUMENT_DID_CHANGE:
             uri = params.text_document.uri
-            if (
-                self.opened(uri) is None
-            ):  # vscode-languageclient sends the undoing of changes after it has closed a file
+            if self.opened(uri) is None:  # vscode-languageclient undoes changes after it has closed a file
                 logger.warning("a change of a document that is not open was ignored")
                 return
             self._note_changes(uri)
@@ -286,12 +282,12 @@ class DocumentProtocol(AnsweringProtocol):
         return isinstance(self._workspace, OpenDocuments) and self._workspace.has_notebook(uri)
 
     def _note_changes(self, *uris: str) -> None:
-        """Note when documents, and the notebooks that they are cells of, were changed."""
+        """Note the time of a change of documents and of their notebooks."""
         for uri in {*uris, *map(self.owner_of, uris)}:
             self._changes[uri] = (time.perf_counter(), self._changes.get(uri, (0.0, 0.0))[0])
 
     def replace_workspace(self) -> None:
-        """Put :class:`OpenDocuments` in the place of the workspace pygls has made; no document may be open yet."""
+        """Replace pygls' workspace by :class:`OpenDocuments`, before any document is opened."""
         theirs = self.workspace
         self._workspace = OpenDocuments(
             theirs.root_uri, SYNC_KIND, list(theirs.folders.values()), theirs.position_encoding

@@ -1,4 +1,4 @@
-"""One document, several spellings of its URI: ``file:///C:/a.py`` and ``file:///c%3A/a.py`` are the same.
+"""Spellings of a document's URI: ``file:///C:/a.py`` and ``file:///c%3A/a.py`` name the same document.
 
 An editor may open a document by one spelling and send requests by another (RFC 3986, section 6.2.2; drive letters and
 `localhost` are those of RFC 8089). The server keeps the spelling by which a document was opened.
