@@ -17,7 +17,7 @@ from fim_server.server.items import FallbackKinds, inline_items, list_items
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.logs import FORMAT, Escaping
 from fim_server.server.models.loading import fail
-from fim_server.server.state import ModelState
+from fim_server.server.state import ModelState, RequestState, SentStatus
 from fim_server.server.status import model_json, tell_status
 from fim_server.text.document import LINE_BREAK, Document, PositionEncoding, Split
 from fim_server.text.hidden import HIDDEN
@@ -99,16 +99,10 @@ def test_a_hostile_name_of_a_model_is_shown_in_part_and_escaped() -> None:
     server: Any = SimpleNamespace(
         worker=SimpleNamespace(model=model, unfinished=SimpleNamespace(documents=[])),
         settings=SimpleNamespace(enabled=True, memory_mb="auto"),
-        failure=None,
-        at_work=False,
-        loading=None,
-        suggestion=None,
-        fetching=None,
-        downloading=None,
-        set_aside={},
-        overdue=None,
-        last={"uri": "file:///a\u202e.py", "reason": HOSTILE},
-        budget=SimpleNamespace(bytes_for=lambda wanted: None, last=None),
+        model=ModelState(),
+        requests=RequestState(),
+        sent=SentStatus(last={"uri": "file:///a\u202e.py", "reason": HOSTILE}),
+        supervisor=SimpleNamespace(allowed=None, budget=SimpleNamespace(last=None)),
         project=SimpleNamespace(size=0),
         protocol=SimpleNamespace(notify=lambda method, status: told.append(status)),
     )
@@ -156,7 +150,7 @@ def test_a_failure_is_told_escaped_and_in_part() -> None:
     )
     server.log = lambda kind, message: FimLanguageServer.log(server, kind, message)
     fail(server, f"{HOSTILE}: no such model")
-    told.append(server.failure)
+    told.append(server.model.failure)
     server.log(types.MessageType.Error, HOSTILE)
     assert len(told) == 4
     for message in told:

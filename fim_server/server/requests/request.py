@@ -92,9 +92,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
     if incoming.owner in ls.requests.suspended:
         return ls.requests.suspended[incoming.owner]
     if size_of(document) > ls.settings.max_file_characters:
-        size = f"more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
-        ls.log_once(types.MessageType.Info, f"{incoming.uri}: {size}: no completions")
-        return f"the document has {size}"
+        return f"the document has more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
     text, selected = document.document, incoming.selected
     try:
         name, language = language_of(document)
