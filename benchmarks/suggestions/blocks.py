@@ -17,8 +17,8 @@ from typing import NamedTuple
 from benchmarks.suggestions.lines import Project as Sources
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.suggest.context.cursor import indentation
-from fim_server.suggest.job import Request
 from fim_server.suggest.postprocess.blocks import FIRST_WORD, likelihood_of_block, owes_block
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker

@@ -24,11 +24,10 @@ from benchmarks.suggestions.judge import Judgement, Truth, judge
 from benchmarks.suggestions.lines import Project as Sources
 from benchmarks.suggestions.lines import Task
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
-from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.context.cursor import Place, wants_single_line
-from fim_server.suggest.job import Request
-from fim_server.suggest.ranking.display import likelihood
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.suggestion import Suggestion, likelihood
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker
 
@@ -69,14 +68,14 @@ def examples_of(offer: Suggestion, editor: Editor, truth: Truth) -> Iterator[tup
         return judge(editor, truth, Item(offer.text[:end], offer.covered, None))
 
     def example(end: int, right: bool) -> Example:
-        share = min(max(likelihood(offer.written, end), LEAST), 1 - LEAST)
-        return math.log(share / (1 - share)), any(name <= end for name in offer.unknown), right
+        share = min(max(likelihood(offer.tokens, end), LEAST), 1 - LEAST)
+        return math.log(share / (1 - share)), any(name <= end for name in offer.likelihoods.unknown), right
 
-    first_line = [cut for cut in offer.cuts if "\n" not in offer.text[:cut]]
-    for cut in sorted({*first_line[:1], *first_line[-1:], *offer.cuts[-1:]}):
+    first_line = [cut for cut in offer.ends.cuts if "\n" not in offer.text[:cut]]
+    for cut in sorted({*first_line[:1], *first_line[-1:], *offer.ends.cuts[-1:]}):
         yield TEXTS, example(cut, judged(cut).agrees)
-    if offer.lexemes:
-        yield FIRST, example(offer.lexemes[0], judged(len(offer.text)).lexeme)
+    if offer.ends.lexemes:
+        yield FIRST, example(offer.ends.lexemes[0], judged(len(offer.text)).lexeme)
 
 
 def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> Iterator[tuple[str, Example]]:
@@ -100,7 +99,7 @@ def examples(sources: Sources, cursors: int, seed: int, model: str | None) -> It
                 work = worker.submit(request).future.result()
                 asked += 1
                 for offer in work.answer.suggestions if work is not None else ():
-                    if not offer.calibrated:
+                    if not offer.likelihoods.is_calibrated:
                         yield from examples_of(offer, editor, truth)
             if asked >= cursors:
                 break

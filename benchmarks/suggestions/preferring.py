@@ -24,7 +24,7 @@ from benchmarks.suggestions.recipes import command_line, drawn_of, end_with, rem
 from fim_server.decoding.bias.name_bias import LOOKED_AT, text_of
 from fim_server.language import Language
 from fim_server.models.load import load_model
-from fim_server.suggest.job import Request
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.suggest.sources.scope_cache import Preferences

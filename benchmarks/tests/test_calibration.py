@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from benchmarks.suggestions.calibration import FIRST, TEXTS, examples_of, fit, p
 from benchmarks.suggestions.judge import Truth
 from benchmarks.suggestions.lines import Task
 from fim_server.decoding.results import Completion, StopReason, Written
-from fim_server.suggest.answer_cache import Suggestion
+from fim_server.suggest.suggestion import Ends, Likelihoods, Origin, Suggestion
 
 BEFORE, WANTED, AFTER = "def f(a):\n    ", "return g(a, [1])", "\n\n\nf(1)\n"
 TASK = Task("project", "a.py", 2, BEFORE, WANTED, AFTER)
@@ -33,8 +32,8 @@ def test_an_offer_teaches_its_first_cut_its_whole_and_its_first_lexeme() -> None
     text = "g(a, [2])"
     tokens = (Written(1, 0.9), Written(9, 0.5))
     completion = Completion(text, "exact", StopReason.END_TOKEN, None)
-    offer = Suggestion("1", text, 0, "exact", completion, cuts=(1, 4, 9), lexemes=(1, 2, 4, 5, 7, 8, 9), written=tokens)
-    offer = replace(offer, unknown=(7,))
+    ends, likelihoods = Ends((1, 4, 9), (1, 2, 4, 5, 7, 8, 9)), Likelihoods(tokens, (7,))
+    offer = Suggestion("1", text, 0, Origin(completion, "exact"), ends=ends, likelihoods=likelihoods)
     editor = Editor(BEFORE + "return " + AFTER, len(BEFORE) + 7)
     found = list(examples_of(offer, editor, Truth(BEFORE + WANTED + AFTER, len(BEFORE + WANTED))))
     assert [(what, unknown, right) for what, (_, unknown, right) in found] == [

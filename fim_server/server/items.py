@@ -11,8 +11,9 @@ from fim_server.text.document import PositionEncoding
 from fim_server.text.hidden import hidden_in, known_at
 
 if TYPE_CHECKING:
-    from fim_server.suggest.answer_cache import Answer, Suggestion
+    from fim_server.suggest.answer_cache import Answer
     from fim_server.suggest.context.placeholders import StandIn
+    from fim_server.suggest.suggestion import Suggestion
     from fim_server.text.document import Split
 
 ACCEPTED = "fim-server.accepted"
@@ -56,11 +57,11 @@ def visible_suggestions(answer: Answer, split: Split) -> list[Suggestion]:
 
 def accepted_command(suggestion: Suggestion, split: Split) -> types.Command:
     """Return the command that an editor runs when a suggestion is accepted."""
-    argument: dict[str, Any] = {"id": suggestion.identity, "guarantee": suggestion.guarantee}
-    if suggestion.guarantee == "partial":
-        argument["coveredLines"] = lines_json(suggestion.covered_lines)
-    if suggestion.stand_in is not None:
-        argument["standIn"] = stand_in_json(suggestion.stand_in, split.left)
+    argument: dict[str, Any] = {"id": suggestion.identity, "guarantee": suggestion.origin.guarantee}
+    if suggestion.origin.guarantee == "partial":
+        argument["coveredLines"] = lines_json(suggestion.origin.covered_lines)
+    if suggestion.origin.stand_in is not None:
+        argument["standIn"] = stand_in_json(suggestion.origin.stand_in, split.left)
     return types.Command(title="Completion accepted", command=ACCEPTED, arguments=[argument])
 
 
@@ -94,7 +95,7 @@ def list_items(
             types.CompletionItem(
                 label=(word + first)[:LABEL_CHARACTERS] + ("…" if first.strip() != suggestion.text.strip() else ""),
                 kind=types.CompletionItemKind.Snippet if "\n" in suggestion.text else types.CompletionItemKind.Text,
-                detail=f"fim-server, guarantee {suggestion.guarantee}",
+                detail=f"fim-server, guarantee {suggestion.origin.guarantee}",
                 documentation=split.restore(suggestion.text) if "\n" in suggestion.text else None,
                 sort_text=f" {rank}",
                 # Clients drop an entry whose filter text does not begin with the word at the cursor.

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from fim_server.models.store.catalogue import Entry
     from fim_server.models.store.state import State
     from fim_server.server.items import FallbackKinds
-    from fim_server.suggest.job import Job, Request
+    from fim_server.suggest.job import Handle
+    from fim_server.suggest.request import Request
     from fim_server.suggest.settings import ServerSettings
 
 
@@ -93,7 +94,7 @@ class UnderWay:
     """Request that the worker works on, and its job."""
 
     request: Request
-    job: Job
+    job: Handle
 
 
 @dataclass(slots=True)

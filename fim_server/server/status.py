@@ -209,18 +209,18 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
     """Return the status's field `last`."""
     suggestions = answer.suggestions if answer is not None else ()
     first = suggestions[0] if suggestions else None
-    completion = None if first is None else first.completion
+    completion = None if first is None else first.origin.completion
     statistics = None if completion is None else completion.statistics
     return {
         "uri": uri,
         "items": len(suggestions),
-        "guarantee": "none" if first is None else first.guarantee,
-        "coveredLines": [] if first is None else lines_json(first.covered_lines),
+        "guarantee": "none" if first is None else first.origin.guarantee,
+        "coveredLines": [] if first is None else lines_json(first.origin.covered_lines),
         "origin": origin,
         "stopReason": None if completion is None else str(completion.stop_reason),
         "reason": reason,
         "tokens": statistics.tokens if statistics is not None else 0,
-        "confidence": None if first is None or first.confidence is None else round(first.confidence, 3),
+        "confidence": None if first is None or first.display.confidence is None else round(first.display.confidence, 3),
         "refused": statistics.refused_tokens if statistics is not None else 0,
         "passes": statistics.passes if statistics is not None else 0,
         "drafted": statistics.drafted_tokens if statistics is not None else 0,

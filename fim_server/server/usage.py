@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.suggest.answer_cache import Suggestion
     from fim_server.suggest.job import Costs
+    from fim_server.suggest.suggestion import Suggestion
 
 RECENT = 200
 """Latest latencies that are kept."""

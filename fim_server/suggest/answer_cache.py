@@ -13,105 +13,60 @@ from typing import TYPE_CHECKING
 
 from fim_server.language.texts import is_word
 from fim_server.suggest.context.cursor import MOST_CLOSERS, contains_in_order
-from fim_server.suggest.context.placeholders import StandIn
-from fim_server.suggest.ranking.red_flags import NO_DOUBT, Doubt
 from fim_server.system.one_thread import OneThread
 
 if TYPE_CHECKING:
-    from fim_server.decoding.results import Completion, Written
-    from fim_server.text.document import Split
+    from fim_server.suggest.ranking.reasons import Suppression
+    from fim_server.suggest.suggestion import Suggestion
 
 CAPACITY = 64
-"""Suggestions that are remembered, all documents together."""
+"""Answers that are kept, for all documents."""
 
 NEAR = 64
-"""Characters before a cursor that are compared before all of the text is, which may be long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A text to be inserted, with the closers right of the cursor that it stands for."""
-
-    identity: str
-    """Names it towards the editor; what is left of a text that was typed in part keeps its name."""
-    text: str
-    covered: int
-    """Characters right of the cursor, on its line, that the text replaces and contains."""
-    guarantee: str
-    completion: Completion
-    """Where it comes from."""
-    closers: frozenset[str] = frozenset()
-    """The characters that editors put right of the cursor in its language."""
-    covered_lines: tuple[range, ...] = ()
-    """The document's lines, from 0, that the guarantee covers as they stand, if it is `partial`."""
-    stand_in: StandIn | None = None
-    """Text that has to follow for the lines from the cursor's on to parse, where it is missing."""
-    cuts: tuple[int, ...] = ()
-    """The lengths at which it may end, in characters; the whole is the last."""
-    lexemes: tuple[int, ...] = ()
-    """The lengths at which lexemes of it end."""
-    going_on: tuple[int, ...] = ()
-    """Those of the cuts at which an expression goes on: with a call, an index, an attribute."""
-    written: tuple[Written, ...] = ()
-    """The tokens of the text."""
-    unknown: tuple[int, ...] = ()
-    """The ends of names in it that it loads and nobody knows, in characters."""
-    doubt: Doubt = NO_DOUBT
-    """From where on it is hardly meant."""
-    fresh: bool = False
-    """Whether the cursor is in a pair of brackets with nothing in it."""
-    recalled: bool = False
-    """Whether it is the project's memory's, and no model's."""
-    header: bool = False
-    """Whether the cursor's line is one that a block belongs to."""
-    owes_block: bool = False
-    """Whether the cursor's line needs a block, of which there is nothing yet."""
-    calibrated: bool = False
-    """Whether the probabilities of its tokens are shares of such texts that were right, and need no map to be."""
-    confidence: float | None = None
-    """How likely its first lexeme is right, where that was asked for."""
-    seen: int = 0
-    """How many characters of it somebody has before their eyes."""
-    alone: tuple[Written, ...] = ()
-    """The tokens as the memory has them, where a model has written, too; empty where :attr:`written` are those."""
-
-    def document(self, split: Split) -> tuple[str, str]:
-        """The document after acceptance, cut behind the text."""
-        return split.left + self.text, split.right[self.covered :]
+"""Characters before the cursor that are compared before the whole text, which may be long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The suggestions for one cursor."""
+    """Suggestions for one cursor.
+
+    Attributes:
+        key: Document and language. Answers hold for no other ones.
+        left: The text before the cursor.
+        right: The text after it.
+        single_line: Whether one line was wanted.
+        suggestions: The suggestions, the best first.
+        complete: Whether the request was explicit, so that the answer has alternatives.
+        prefetched: Whether the answer was prepared before a request.
+        moved: Whether the answer was given at an earlier cursor, and the user typed along.
+        reason: Reason for the absence of suggestions, in words.
+        word_ends: Whether the word before the cursor was whole, so that no suggestion extends it.
+        above: Number of lines before the cursor that are other cells of a notebook.
+        lasting: Whether the same request gets the same answer. False after a deadline and without a model.
+        suppressed: Suggestions that are not shown, and why.
+    """
 
     key: tuple[str, str]
-    """Document and language: suggestions for one are none for another."""
     left: str
     right: str
     single_line: bool
     suggestions: tuple[Suggestion, ...]
     complete: bool
-    """Whether somebody asked, so that alternatives were looked for."""
     prefetched: bool = False
-    """Whether nobody had asked yet."""
     moved: bool = False
-    """Whether it was given at another cursor, and what was typed since is what it offered."""
     reason: str | None = None
-    """Why there is no suggestion, in words."""
     word_ends: bool = False
-    """Whether the word left of the cursor was whole, so that none of the suggestions makes it longer."""
     above: int = 0
-    """Number of lines of the left side that are other cells of a notebook."""
     lasting: bool = True
-    """Whether the same question would be answered the same; not after a deadline, or without a model."""
+    suppressed: tuple[Suppression, ...] = ()
 
     def as_prefetched(self) -> Answer:
-        """This answer, marked as prepared before anybody asked."""
+        """Return this answer, marked as prepared before a request."""
         return replace(self, prefetched=True)
 
 
 class AnswerCache:
-    """The last answers. Used by one thread: the protocol's."""
+    """The most recent answers. Used by the protocol's thread alone."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._thread = OneThread()
@@ -119,7 +74,7 @@ class AnswerCache:
         self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool, bool], Answer] = OrderedDict()
 
     def add(self, answer: Answer) -> None:
-        """Remember an answer; the least recently used one is forgotten beyond the capacity."""
+        """Keep an answer; beyond the capacity, drop the least recently used one."""
         assert self._thread.is_current()
         place = (answer.key, answer.left, answer.right, answer.single_line, answer.word_ends)
         known = self._answers.pop(place, None)
@@ -165,46 +120,49 @@ class AnswerCache:
                 found: Answer | None = answer
             else:
                 found = moved(answer, left, right, single_line)
-            if found is None or (word_ends and any(is_word(suggestion.text[:1]) for suggestion in found.suggestions)):
+            if found is None or (word_ends and any(is_word(one.text[:1]) for one in found.suggestions)):
                 continue
             if asked and (found.moved or not found.complete):
-                if all(suggestion.recalled for suggestion in found.suggestions):
+                if all(one.is_recalled for one in found.suggestions):
                     continue
-                found = replace(found, suggestions=tuple(sorted(found.suggestions, key=lambda one: one.recalled)))
+                found = replace(found, suggestions=tuple(sorted(found.suggestions, key=lambda one: one.is_recalled)))
             self._answers.move_to_end(place)
             return found if alternatives else replace(found, suggestions=found.suggestions[:1])
         return None
 
     def saw(self, suggestion: Suggestion, left: str) -> None:
-        """Note how much of a suggestion is shown at a cursor."""
+        """Note how much of a suggestion is on the screen at a cursor."""
         assert self._thread.is_current()
         end = len(left) + len(suggestion.text)
         for place, answer in self._answers.items():
             if any(known.identity == suggestion.identity for known in answer.suggestions):
+                seen = end - len(answer.left)
                 suggestions = (
-                    replace(known, seen=end - len(answer.left)) if known.identity == suggestion.identity else known
+                    replace(known, display=replace(known.display, seen=seen))
+                    if known.identity == suggestion.identity
+                    else known
                     for known in answer.suggestions
                 )
                 self._answers[place] = replace(answer, suggestions=tuple(suggestions))
 
     def forget(self, uri: str) -> None:
-        """Forget what belongs to a document."""
+        """Drop the answers of a document."""
         assert self._thread.is_current()
         for place in [place for place in self._answers if place[0][0] == uri]:
             del self._answers[place]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all answers."""
         assert self._thread.is_current()
         self._answers.clear()
 
 
 def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | None:
-    """What an answer says at another cursor, or None if that leads elsewhere.
+    """Return an answer at another cursor; None if the edit leads elsewhere.
 
-    Where one line is wanted (within a word, before a bracket that the editor has closed), several lines are cut to the
-    first, unless somebody asked for them, the first needs a block, or somebody sees them and they are the project's
-    memory's: what is asked for, and what is mostly right, does not shrink while it is typed.
+    Where one line is wanted (inside a word, before a bracket of the editor), several lines are cut to the first.
+    Exceptions are explicit requests, a first line that needs a block, and recalled lines on the screen: what is
+    mostly right does not shrink while the user types along.
     """
     near = max(0, len(answer.left) - NEAR)
     if not left.startswith(answer.left[near:], near) or not left.startswith(answer.left):
@@ -213,25 +171,30 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     suggestions = []
     for suggestion in answer.suggestions:
         rest = rest_of(suggestion, answer.right, typed, right)
-        owes = rest is not None and rest.owes_block and "\n" not in typed
+        owes = rest is not None and rest.display.owes_block and "\n" not in typed
         if rest is not None and single_line and not (answer.complete or owes or is_seen_with_lines(rest)):
             rest = first_line(rest)
         if rest is not None:
-            lines = moved_down(rest.covered_lines, answer.left.count("\n") - answer.above, typed.count("\n"))
-            suggestions.append(replace(rest, covered_lines=lines))
+            lines = moved_down(rest.origin.covered_lines, answer.left.count("\n") - answer.above, typed.count("\n"))
+            suggestions.append(replace(rest, origin=replace(rest.origin, covered_lines=lines)))
     if not suggestions:
         return None
-    if all(suggestion.recalled for suggestion in suggestions):
-        # What the model has written is not what is typed, so that it says nothing against the others any more.
-        suggestions = [
-            replace(suggestion, written=suggestion.alone, alone=()) if suggestion.alone else suggestion
-            for suggestion in suggestions
-        ]
+    if all(suggestion.is_recalled for suggestion in suggestions):
+        # The user types something else than the model wrote, so its text says nothing about the others.
+        suggestions = [without_model(one) for one in suggestions]
     return replace(answer, left=left, right=right, single_line=single_line, suggestions=tuple(suggestions), moved=True)
 
 
+def without_model(suggestion: Suggestion) -> Suggestion:
+    """Return a recalled suggestion with the likelihoods of the project's memory alone."""
+    likelihoods = suggestion.likelihoods
+    if not likelihoods.recalled:
+        return suggestion
+    return replace(suggestion, likelihoods=replace(likelihoods, tokens=likelihoods.recalled, recalled=()))
+
+
 def moved_down(stretches: tuple[range, ...], at: int, count: int) -> tuple[range, ...]:
-    """Return stretches of a document's lines as they are once the line ``at`` has become ``count`` more.
+    """Return stretches of a document's lines after ``count`` lines were inserted at line ``at``.
 
     >>> moved_down((range(2), range(3, 5)), 2, 1), moved_down((range(5),), 2, 1)
     ((range(0, 2), range(4, 6)), (range(0, 6),))
@@ -245,21 +208,21 @@ def moved_down(stretches: tuple[range, ...], at: int, count: int) -> tuple[range
 
 
 def is_seen_with_lines(suggestion: Suggestion) -> bool:
-    """Whether somebody has lines of a suggestion before their eyes that the project's memory has."""
-    return suggestion.recalled and 0 <= suggestion.text.find("\n") < suggestion.seen
+    """Return whether several lines of a recalled suggestion are on the screen."""
+    return suggestion.is_recalled and 0 <= suggestion.text.find("\n") < suggestion.display.seen
 
 
 def first_line(suggestion: Suggestion) -> Suggestion | None:
-    """The first line of a suggestion, as far as it may end there; None where it may not."""
+    """Return the first line of a suggestion up to its last cut; None if it has none."""
     end = suggestion.text.find("\n")
     if end < 0:
         return suggestion
-    cut = max((cut for cut in suggestion.cuts if cut <= end), default=0)
+    cut = max((cut for cut in suggestion.ends.cuts if cut <= end), default=0)
     return replace(suggestion, text=suggestion.text[:cut]) if suggestion.text[:cut].strip() else None
 
 
 def rest_of(suggestion: Suggestion, was_right: str, typed: str, right: str) -> Suggestion | None:
-    """What is left of a suggestion after a part of it was typed."""
+    """Return the rest of a suggestion after a part of it was typed; None if something else was typed."""
     if not suggestion.text.startswith(typed):
         return None
     text = suggestion.text[len(typed) :]
@@ -270,31 +233,4 @@ def rest_of(suggestion: Suggestion, was_right: str, typed: str, right: str) -> S
     closers = right[:covered]
     if not suggestion.closers.issuperset(closers) or not contains_in_order(text, closers):
         return None
-    return replace(
-        suggestion,
-        text=text,
-        covered=covered,
-        cuts=tuple(cut - len(typed) for cut in suggestion.cuts if cut > len(typed)),
-        going_on=tuple(end - len(typed) for end in suggestion.going_on if end > len(typed)),
-        lexemes=tuple(end - len(typed) for end in suggestion.lexemes if end > len(typed)),
-        written=without_typed(suggestion.written, len(typed)),
-        alone=without_typed(suggestion.alone, len(typed)),
-        fresh=False,
-        unknown=tuple(end - len(typed) for end in suggestion.unknown if end > len(typed)),
-        doubt=suggestion.doubt.after(len(typed)),
-        seen=max(0, suggestion.seen - len(typed)),
-    )
-
-
-def without_typed(written: tuple[Written, ...], typed: int) -> tuple[Written, ...]:
-    """The tokens of what is left of a text after its first ``typed`` characters.
-
-    Of a token that was typed in part, the rest is likelier than the whole: by as much as it is shorter.
-    """
-    rest, at = [], 0
-    for token in written:
-        if token.end > typed:
-            share = min(1.0, (token.end - typed) / max(1, token.end - at))
-            rest.append(replace(token, end=token.end - typed, probability=token.probability**share))
-        at = token.end
-    return tuple(rest)
+    return suggestion.after(len(typed), covered)

@@ -1,88 +1,35 @@
-"""What the worker is asked, and what it answers: requests, what they cost, and what came of them."""
+"""Record that the stages of the pipeline extend for one request, and its outcome."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from fim_server.language import Language, Stop
-from fim_server.suggest.answer_cache import Answer, Suggestion
-from fim_server.suggest.context.sessions import Opened
-from fim_server.text.document import Split
-from fim_server.text.notebook import CellContexts, healable
+from fim_server.suggest.answer_cache import Answer
 
 if TYPE_CHECKING:
+    from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
+    from fim_server.decoding.loop.healing import Healing
+    from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion, Statistics
-    from fim_server.suggest.settings import ServerSettings
-
-LANGUAGES = frozenset(Language.names())
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What one request is about, taken before anything else could change it."""
-
-    uri: str
-    split: Split
-    language_id: str
-    """The editor's name of the language."""
-    path: str
-    """Names the language where the editor's name is unknown."""
-    invoked: bool
-    single_line: bool
-    settings: ServerSettings
-    word_ends: bool = False
-    """Whether the word left of the cursor is whole: chosen from a list, not typed."""
-    cell: CellContexts | None = None
-    """The contexts of the cursor's cell, where it is in one; the split is then the notebook's program."""
-
-    @property
-    def contexts(self) -> Split:
-        """Texts around the cursor that have to parse."""
-        return self.split if self.cell is None else replace(self.split, left=self.cell.left, right=self.cell.right)
-
-    @property
-    def named(self) -> Split:
-        """Texts around the cursor in which names are looked up."""
-        return self.split if self.cell is None else replace(self.split, left=self.cell.given + self.split.left)
-
-    @property
-    def offset(self) -> int:
-        """Offset of the cursor in its document."""
-        return len(self.own.left)
-
-    @property
-    def own(self) -> Split:
-        """Texts of the document itself around the cursor."""
-        return self.split if self.cell is None else replace(self.split, left=self.cell.before, right=self.cell.after)
-
-    @property
-    def above(self) -> int:
-        """Number of lines before the cursor that are other cells of a notebook."""
-        return self.split.left.count("\n") - self.own.left.count("\n")
-
-    @property
-    def healable(self) -> int | None:
-        """Number of characters before the cursor that may be written again; None for any number."""
-        return None if self.cell is None else healable(self.split.left, self.cell.left)
-
-    def language(self) -> Language:
-        """The document's language. Raises LanguageError if it is not one of ours."""
-        name = self.language_id if self.language_id in LANGUAGES else None
-        return Language.for_path(self.path, name, self.settings.versions)
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What answers to other cursors must share with this one to hold here."""
-        return self.uri, self.language_id if self.cell is None else f"{self.language_id} {self.cell.key}"
+    from fim_server.models.model import FimModel
+    from fim_server.models.pace import Pace
+    from fim_server.models.reading import Lent
+    from fim_server.suggest.context.prompts import KeptReadings
+    from fim_server.suggest.context.sessions import Opened
+    from fim_server.suggest.ranking.reasons import Suppression
+    from fim_server.suggest.request import Request
+    from fim_server.suggest.suggestion import Suggestion
 
 
 @dataclass(slots=True)
 class Costs:
-    """Where the time of a request went, in milliseconds."""
+    """Time that a request took, in milliseconds."""
 
     total_ms: float = 0.0
     debounce_ms: float = 0.0
@@ -94,19 +41,19 @@ class Costs:
 
     @property
     def server_ms(self) -> float:
-        """What is left when everything named is taken from the total."""
+        """Return the rest of the total."""
         named = self.debounce_ms + self.queue_ms + self.open_ms + self.prefill_ms + self.decode_ms + self.engine_ms
         return max(0.0, self.total_ms - named)
 
 
 @dataclass(slots=True)
 class PromptTokens:
-    """Tokens of prompts, of all requests together, those that came to nothing among them.
+    """Tokens of prompts, for all requests. Safe to use from several threads.
 
     Attributes:
-        read: Read while somebody waited.
-        ahead: Read before anybody asked.
-        reused: Not read, because they had been.
+        read: Tokens that the model read during a request.
+        ahead: Tokens that it read before one.
+        reused: Tokens that it had read already.
     """
 
     read: int = 0
@@ -115,35 +62,41 @@ class PromptTokens:
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def count(self, statistics: Statistics) -> None:
-        """Take a completion into account. From any thread."""
+        """Count the tokens of a completion."""
         with self._lock:
             self.read += statistics.prefilled_tokens
             self.reused += statistics.reused_tokens
 
     def count_ahead(self, tokens: int) -> None:
-        """Take into account what was read before anybody asked. From any thread."""
+        """Count tokens that the model read before a request."""
         with self._lock:
             self.ahead += tokens
 
     def as_json(self) -> dict[str, int]:
-        """The field `promptTokens` of the statistics."""
+        """Return the field `promptTokens` of the statistics."""
         return {"read": self.read, "ahead": self.ahead, "reused": self.reused}
 
 
 @dataclass(slots=True)
 class Work:
-    """What came of a request."""
+    """Outcome of a request.
+
+    Attributes:
+        answer: The answer.
+        costs: The time it took.
+        completions: The decoded texts.
+        origin: `model` or `memory`, the project's.
+    """
 
     answer: Answer
     costs: Costs = field(default_factory=Costs)
     completions: list[Completion] = field(default_factory=list)
     origin: str = "model"
-    """Where it comes from: `model`, or `memory`, the project's."""
 
     def count_decoding(self, hidden_ms: float = 0.0) -> None:
-        """Take the time of the completions into the costs; ``hidden_ms``: of reading, while the session was opened.
+        """Add the times of the completions to the costs.
 
-        What is done while the model reads costs nothing besides.
+        ``hidden_ms``: time in which the model read while the session was opened. It costs nothing besides.
         """
         statistics = [completion.statistics for completion in self.completions]
         self.costs.prefill_ms = sum(entry.prefill_ms for entry in statistics)
@@ -153,42 +106,101 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """The model, and the parts of it that the threads of a worker share."""
+
+    model: FimModel
+    pace: Pace
+    readings: KeptReadings
+
+
+@dataclass(slots=True)
 class Job:
-    """A request under way."""
+    """Record of one request, which each stage of the pipeline extends.
+
+    Attributes:
+        request: The request.
+        loaded: The model.
+        cancelled: Stops the work.
+        began: Start of the work, by ``time.perf_counter``.
+        language: Context: the language.
+        healing: Context: the end of the left text that the model writes again.
+        options: Context: options of decoding; the sources add their biases.
+        readings: Context: prompts that the model has read.
+        prefill: Context: the prefill, which runs while the session is opened.
+        opened: Context: the session at the cursor.
+        work: The outcome.
+        suggestions: Postprocess: suggestions from the model's texts, then from all sources.
+        loops: Postprocess: suggestions that repeat themselves.
+        repeats: Postprocess: completions that stand near the cursor already.
+        suppressed: All stages: texts that are no suggestions, and why.
+    """
+
+    request: Request
+    loaded: Loaded
+    cancelled: Stop
+    began: float
+    language: Language
+    healing: Healing
+    options: DecodeOptions
+    readings: Lent
+    prefill: ConcurrentPrefill
+    opened: Opened
+    work: Work
+    suggestions: list[Suggestion] = field(default_factory=list)
+    loops: list[Suggestion] = field(default_factory=list)
+    repeats: list[Completion] = field(default_factory=list)
+    suppressed: list[Suppression] = field(default_factory=list)
+
+    @property
+    def model(self) -> FimModel:
+        """Return the model."""
+        return self.loaded.model
+
+    @property
+    def inside(self) -> str | None:
+        """Return the kind of text around the cursor: `comment`, `string` or None."""
+        return self.opened.session.inside
+
+    @property
+    def closers(self) -> str:
+        """Return the closers right of the cursor that suggestions replace."""
+        return self.request.split.right[: self.opened.covered]
+
+    def left_ms(self) -> float | None:
+        """Return the time until the deadline, in milliseconds; None without one."""
+        deadline_ms = self.options.deadline_ms
+        return None if deadline_ms is None else max(0.0, deadline_ms - 1000 * (time.perf_counter() - self.began))
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A request under way, for the thread that waits for it.
+
+    Attributes:
+        future: The outcome; None if the request was cancelled.
+        cancelled: Stops the work within milliseconds, or on torch within one forward pass.
+        written: Returns the text that the model has written so far.
+        end_line: Ends the model's text with the line that contains the given number of typed characters, if it
+            continues after that line.
+    """
 
     future: Future[Work | None]
     cancelled: Stop
-    """Stops the work when it is set: within some milliseconds, or, on torch, within one forward pass of the model."""
     written: Callable[[], str] = lambda: ""
-    """What the model has written for it so far, where it is being worked at."""
     end_line: Callable[[int], None] = lambda typed: None
-    """Has the model end with the line in which the first so many characters of what it writes end, if it goes on at all
-    after that: who has typed these wants no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What there is to say about a cursor."""
+    """Explanation of a cursor.
+
+    Attributes:
+        language: The language.
+        opened: The session.
+        candidates: The model's likeliest tokens: text, probability, whether it is allowed, and why not.
+    """
 
     language: Language
     opened: Opened
     candidates: list[tuple[str, float, bool, str | None]]
-    """Text, probability, whether it is allowed, and why not."""
-
-
-def answer_of(
-    request: Request, suggestions: tuple[Suggestion, ...], reason: str | None = None, lasting: bool = True
-) -> Answer:
-    """The answer to a request."""
-    return Answer(
-        key=request.key,
-        left=request.split.left,
-        right=request.split.right,
-        single_line=request.single_line,
-        suggestions=suggestions,
-        complete=request.invoked,
-        word_ends=request.word_ends,
-        reason=reason,
-        above=request.above,
-        lasting=lasting,
-    )

@@ -16,8 +16,9 @@ from fim_server.language.stop import heed
 from fim_server.suggest.context.background_open import Unfinished
 from fim_server.suggest.context.prompts import KeptReadings
 from fim_server.suggest.context.sessions import Contexts
-from fim_server.suggest.job import Explained, Job, PromptTokens, Request
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Explained, Handle, Loaded, PromptTokens
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.request import Request
 from fim_server.suggest.sources.project import Project
 from fim_server.system.process import release_memory
 from fim_server.system.watched_threads import SILENT_LOOKS, Step, WatchedThread, settle
@@ -231,7 +232,7 @@ class CompletionWorker:
         self.reload(self._settings, afresh=False)
         self.was_lost = True
 
-    def submit(self, request: Request, recalls: bool = False) -> Job:
+    def submit(self, request: Request, recalls: bool = False) -> Handle:
         """Queue a request, and stop the document's previous one: only its latest cursor matters.
 
         ``recalls``: a sure suggestion of the project's memory is an answer too, see :meth:`recall`. The job's future
@@ -250,14 +251,14 @@ class CompletionWorker:
         )
         if request.settings.prefetch:
             self._read(thread, afterwards, lambda stop: completer.read_on(loading, request, cancelled, stop))
-        return Job(
+        return Handle(
             future,
             cancelled,
             lambda: completer.written_for(cancelled),
             lambda typed: completer.end_line_for(cancelled, typed),
         )
 
-    def recall(self, request: Request) -> Job | None:
+    def recall(self, request: Request) -> Handle | None:
         """Queue a request to the project's memory alone, like :meth:`submit`; None if no memory is in use.
 
         A prefetch for another document goes on; one for this document pauses.
@@ -276,7 +277,7 @@ class CompletionWorker:
         if goes_on and prefetch is not None:
             self._prefetch_stop = Stop()
             self._read(thread, self._prefetch_stop, prefetch.read)
-        return Job(future, cancelled)
+        return Handle(future, cancelled)
 
     def prefetch_prompt(self, request: Request, may_be_pair: bool = False) -> None:
         """Have the model read the prompt of a likely request, after all requests.

@@ -17,7 +17,7 @@ from fim_server import Language, LanguageError
 from fim_server.language import compile as grammar
 from fim_server.language.versions import Versions
 from fim_server.server import ServerSettings
-from fim_server.suggest.job import Request
+from fim_server.suggest.request import Request
 from fim_server.text.document import Document
 from support.command_line import run_command
 from support.engine.odd_files import odd, posix, put

@@ -10,9 +10,10 @@ from fim_server.language_support.python.around import names_around
 from fim_server.language_support.python.lacking import MOST_NAMES, bound_at, lacking_of
 from fim_server.language_support.python.preferring import Preference
 from fim_server.language_support.python.support import PythonSupport
-from fim_server.suggest.job import Request
+from fim_server.suggest.constants import SOURCES
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
-from fim_server.suggest.sources.missing_names import LACKING_SHARE, LineAdvice, with_imports
+from fim_server.suggest.sources.missing_names import LineBias, with_imports
 from fim_server.text.document import Split
 
 
@@ -209,9 +210,9 @@ class Others:
         return weight / 2
 
 
-def advice(others: Others | None, left: str = LEFT, right: str = RIGHT) -> LineAdvice:
+def advice(others: Others | None, left: str = LEFT, right: str = RIGHT) -> LineBias:
     found = with_imports(others, "python", request(left, right), None, scope=PythonSupport().scope_at(left, right))
-    assert isinstance(found, LineAdvice)
+    assert isinstance(found, LineBias)
     return found
 
 
@@ -228,8 +229,8 @@ def test_a_line_is_told_what_it_may_bind() -> None:
 def test_the_surer_the_model_the_less_is_told() -> None:
     told = advice(None)
     assert told("")
-    assert told.share(1.0, 1.0, 0.0, 0.0) == LACKING_SHARE
-    assert told.share(0.5, 1.0, 0.5, 0.0) == pytest.approx(0.5 * LACKING_SHARE * 0.75)
+    assert told.share(1.0, 1.0, 0.0, 0.0) == SOURCES.lacking_share
+    assert told.share(0.5, 1.0, 0.5, 0.0) == pytest.approx(0.5 * SOURCES.lacking_share * 0.75)
     assert told.share(1.0, 1.0, 1.0, 0.0) == 0
 
 

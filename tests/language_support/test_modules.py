@@ -12,7 +12,7 @@ from fim_server.language_support.python.around import names_around
 from fim_server.language_support.python.imports import importable
 from fim_server.language_support.python.modules import MOST_BYTES, Modules
 from fim_server.language_support.python.preferring import Preference, fitted_weights
-from fim_server.suggest.job import Request
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.suggest.sources.scope_cache import Preferences

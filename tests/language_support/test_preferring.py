@@ -24,7 +24,7 @@ from fim_server.language_support.python.model import Model, parameters_of
 from fim_server.language_support.python.preferring import Preference, callee, fitted_weights
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
-from fim_server.suggest.job import Request
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.suggest.sources.scope_cache import Preferences

@@ -19,8 +19,8 @@ from fim_server.language import Language
 from fim_server.language_support.python.around import WORD, indentation
 from fim_server.language_support.python.support import PythonSupport
 from fim_server.language_support.python.unbound import MOST_CHARACTERS, unbound_load
-from fim_server.suggest.ranking.red_flags import LOADS_UNKNOWN, NO_DOUBT, Doubt
-from fim_server.suggest.sources.missing_names import doubt_of
+from fim_server.suggest.ranking.reasons import Reason
+from fim_server.suggest.ranking.red_flags import LOADS_UNKNOWN, NO_FLAG, RedFlag, flag_of
 from fim_server.text.document import Split
 from support import tree_names
 
@@ -150,8 +150,8 @@ def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
 def test_such_a_suggestion_is_doubted() -> None:
     spelling = Language.load("python").open(LEFT, RIGHT).spelling
     split, scope = Split(LEFT, RIGHT), PythonSupport().scope_at(LEFT, RIGHT)
-    assert doubt_of("python", spelling, split, "local = elsewhere + 1", (), scope) == Doubt(
-        17, LOADS_UNKNOWN, of_name=True
+    assert flag_of("python", spelling, split, "local = elsewhere + 1", (), scope) == RedFlag(
+        17, LOADS_UNKNOWN, reason=Reason.UNDEFINED_NAME
     )
-    assert doubt_of("python", spelling, split, "local = given + 1", (), scope) == NO_DOUBT
-    assert doubt_of("python", spelling, split, "local = elsewhere + 1") == NO_DOUBT
+    assert flag_of("python", spelling, split, "local = given + 1", (), scope) == NO_FLAG
+    assert flag_of("python", spelling, split, "local = elsewhere + 1") == NO_FLAG

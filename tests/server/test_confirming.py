@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
-from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -12,11 +11,12 @@ import pytest_asyncio
 from fim_server.decoding.results import Written
 from fim_server.language import Stop
 from fim_server.server.requests.prefetch import confirmed
-from fim_server.suggest.answer_cache import Suggestion
-from fim_server.suggest.job import Request, Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Loaded, Work
+from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.ranking.rank import others_of, together
-from support.editors.answers import answered, suggestion
+from fim_server.suggest.request import Request
+from fim_server.suggest.suggestion import Suggestion
+from support.editors.answers import answered, changed, suggestion
 from support.editors.connected import URI, Connected
 from support.editors.watched import SETTINGS, Blocked, request
 
@@ -37,7 +37,7 @@ class Model:
             if cancelled.is_set():
                 return None
         suggestions = tuple(suggestion(text, identity=text) for text in self.texts)
-        return None if cancelled.is_set() else Work(answer_of(request, suggestions))
+        return None if cancelled.is_set() else Work(request.answered(suggestions))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     def recall(self: Completer, request: Request, cancelled: Stop, submitted: float) -> Work | None:
         if request.uri != URI or request.split.left != "x = ":
             return None
-        return Work(answer_of(request, (replace(suggestion(LINE), recalled=True),)), origin="memory")
+        return Work(request.answered((changed(suggestion(LINE), is_recalled=True),)), origin="memory")
 
     def answer(
         self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float, recalls: bool
@@ -155,26 +155,26 @@ def test_what_the_model_says_stands_behind_what_is_seen() -> None:
     asked = request(URI)
 
     def texts(*written: Suggestion) -> list[tuple[str, bool]]:
-        first = replace(
-            suggestion(LINE), recalled=True, calibrated=True, written=(Written(len(LINE), 0.9),), cuts=(len(LINE),)
+        first = changed(
+            suggestion(LINE), is_recalled=True, is_calibrated=True, tokens=(Written(len(LINE), 0.9),), cuts=(len(LINE),)
         )
         found = confirmed(answered("x = ", "\n", first), answered("x = ", "\n", *written), asked)
-        return [(one.text, one.recalled) for one in found.suggestions]
+        return [(one.text, one.is_recalled) for one in found.suggestions]
 
-    recalled = replace(suggestion("cost"), recalled=True)
+    recalled = changed(suggestion("cost"), is_recalled=True)
     assert texts() == [(LINE, True)]
     assert texts(suggestion(LINE), recalled) == [(LINE, False), ("cost", True)]
     assert texts(suggestion("cost")) == [(LINE, True), ("cost", False)]
     assert texts(suggestion(LINE + ".x")) == [(LINE + ".x", False), (LINE, True)]
     assert texts(suggestion(LINE + "\ny")) == [(LINE, True), (LINE + "\ny", False)]
-    unsure = replace(suggestion(LINE + ".x"), written=(Written(len(LINE) + 2, 0.01),), cuts=(len(LINE) + 2,))
+    unsure = changed(suggestion(LINE + ".x"), tokens=(Written(len(LINE) + 2, 0.01),), cuts=(len(LINE) + 2,))
     assert texts(unsure) == [(LINE, True), (LINE + ".x", False)]
 
 
 def test_texts_are_offered_once() -> None:
     first, again, other, known = (
         suggestion("a"),
-        replace(suggestion("a"), identity="2"),
+        changed(suggestion("a"), identity="2"),
         suggestion("b"),
         suggestion("c"),
     )
@@ -183,7 +183,7 @@ def test_texts_are_offered_once() -> None:
 
 def test_alternatives_are_the_models_and_the_memorys_together() -> None:
     def one(text: str, share: float) -> Suggestion:
-        return replace(suggestion(text), written=(Written(len(text), share),), cuts=(len(text),), calibrated=True)
+        return changed(suggestion(text), tokens=(Written(len(text), share),), cuts=(len(text),), is_calibrated=True)
 
     best, second, third = one("best", 0.2), one("second", 0.4), one("third", 0.6)
     sure, unsure = one("recalled", 0.9), one("other", 0.1)

@@ -22,12 +22,14 @@ from fim_server.server.documents.spellings import Spellings
 from fim_server.server.requests import prompt_prefetch
 from fim_server.server.state import RequestState
 from fim_server.server.usage import Usage
-from fim_server.suggest import pipeline
 from fim_server.suggest.answer_cache import Answer, AnswerCache
+from fim_server.suggest.context import stage
 from fim_server.suggest.context.cursor import MOST_PLACES, Places
 from fim_server.suggest.context.prompts import LEAST_AHEAD
-from fim_server.suggest.job import Request
-from fim_server.suggest.pipeline import Completer, between_pair
+from fim_server.suggest.context.stage import ContextStage
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.read_ahead import between_pair
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.text.document import PositionEncoding, Split
@@ -303,7 +305,7 @@ def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytes
     worker.close()
 
 
-def test_a_question_to_the_projects_memory_goes_first_and_what_was_read_goes_on(
+def test_a_question_to_the_projects_memory_goes_first_and_what_was_read_continued_cuts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker, stops, recalled = ready(), list[Stop](), threading.Event()
@@ -381,8 +383,8 @@ def test_nothing_is_read_ahead_while_somebody_waits_for_another_document(monkeyp
         raise StoppedError
 
     monkeypatch.setattr(Completer, "answer", work)
-    monkeypatch.setattr(Completer, "_prompts_of", note)
-    monkeypatch.setattr(pipeline, "prepared", lambda request, loaded: request.language())
+    monkeypatch.setattr(ContextStage, "prompts", note)
+    monkeypatch.setattr(stage, "prepared", lambda request, loaded: request.language())
 
     def request(uri: str) -> Request:
         return Request(uri, Split("", ""), "python", "", False, False, ServerSettings(prefetch=False))

@@ -18,9 +18,11 @@ from fim_server.server import supervision
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models import loading
 from fim_server.server.models.loading import look_for_better
-from fim_server.suggest.answer_cache import Answer, Suggestion
-from fim_server.suggest.job import Request, Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.answer_cache import Answer
+from fim_server.suggest.job import Loaded, Work
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.request import Request
+from fim_server.suggest.suggestion import Origin, Suggestion
 from fim_server.system import blocking_pool
 from fim_server.workers import supervisor
 from fim_server.workers.worker import CompletionWorker
@@ -38,7 +40,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         todo.get("request", lambda stop: None)(cancelled)
-        return None if cancelled.is_set() else Work(answer_of(request, (offer("1"),), lasting=False))
+        return None if cancelled.is_set() else Work(request.answered((offer("1"),), lasting=False))
 
     def explain(self: Completer, loading: object, request: Request, cancelled: Stop) -> Any:
         todo["question"](cancelled)
@@ -50,7 +52,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def offer(text: str) -> Suggestion:
     completion: Any = None
-    return Suggestion(text, text, 0, "exact", completion)
+    return Suggestion(text, text, 0, Origin(completion, "exact"))
 
 
 def engine(stop: Stop) -> None:

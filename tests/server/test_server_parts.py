@@ -16,16 +16,14 @@ from fim_server.models.pace import Pace
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.items import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, MOST_SENT, Usage, percentile
-from fim_server.suggest.context.cursor import Place, contains_in_order, quiet, silent, wants_single_line
+from fim_server.suggest.context.brackets import before_unopened, unmatched
+from fim_server.suggest.context.cursor import Place, contains_in_order, wants_single_line
 from fim_server.suggest.context.prompts import options_of
-from fim_server.suggest.context.sessions import (
-    Contexts,
-    before_unopened,
-    fits,
-    unmatched,
-)
-from fim_server.suggest.job import Costs, Request
+from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.job import Costs
 from fim_server.suggest.postprocess.blocks import is_header
+from fim_server.suggest.ranking.display import missing_closer, quiet, silent
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
@@ -66,7 +64,9 @@ def test_when_it_is_quiet() -> None:
     settings = ServerSettings(inside_strings=False)
     code, word = place("x = |"), place("na|me")
     assert quiet(code, None, False, settings) is None
-    assert quiet(word, None, False, settings) == "inside a word"
+    found = quiet(word, None, False, settings)
+    assert found is not None
+    assert found.message == "inside a word"
     assert quiet(word, "string", True, settings) is None
     for inside, name in [("comment", "inside_comments"), ("string", "inside_strings")]:
         assert quiet(code, inside, False, settings) is not None
@@ -112,7 +112,8 @@ def test_what_a_model_has_not_learnt_is_completed_when_somebody_asks(
     assert (silent(language, True, made, learnt) is None) == (made.languages.get(language) != "off")
     assert made.remembers(language, learnt) == remembered
     reason = silent("go", False, ServerSettings(), learnt)
-    assert reason == "only when asked: the model has not learnt go (setting languages)"
+    assert reason is not None
+    assert reason.message == "only when asked: the model has not learnt go (setting languages)"
 
 
 def test_where_one_line_is_wanted() -> None:
@@ -356,7 +357,7 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
     opened = contexts.open("file:///a.py", python, split, stands_in=True)
     assert opened.session.check(middle).complete
     ast.parse(opened.left + middle + opened.right)  # what is promised: with the stand-in it is a program
-    assert fits(middle, split, opened) is None
+    assert missing_closer(middle, split, opened.covered) is None
     whole = contexts.open("file:///a.py", python, split)
     assert (whole.guarantee, opened.guarantee) in (("exact", "partial"), ("exact", "exact"))
     if opened.guarantee == "partial":

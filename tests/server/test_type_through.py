@@ -15,8 +15,9 @@ from fim_server.language import Stop
 from fim_server.server.requests import type_through
 from fim_server.server.requests.type_through import typed_since
 from fim_server.server.usage import Usage
-from fim_server.suggest.job import Costs, Request, Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Costs, Loaded, Work
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.request import Request
 from fim_server.text.document import Split
 from support.editors.answers import suggestion
 from support.editors.connected import URI, Connected
@@ -35,13 +36,13 @@ class Model:
     def answer(self, completer: Completer, request: Request, cancelled: Stop) -> Work | None:
         self.asked.append((request.split.left, cancelled))
         while not self.gate.gate.wait(0.001):
-            completer._writing = cancelled, self.written
+            completer.decoder._writing = cancelled, self.written
             if cancelled.is_set():
                 return None
-            if completer._is_enough(cancelled, self.written):
+            if completer.decoder.is_enough(cancelled):
                 break
         text = self.text.removeprefix(request.split.left.removeprefix("x = "))
-        return None if cancelled.is_set() else Work(answer_of(request, (suggestion(text),)))
+        return None if cancelled.is_set() else Work(request.answered((suggestion(text),)))
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fim_server.suggest.answer_cache import moved
 from fim_server.text.document import Split
-from support.editors.answers import KEY, answered, find, remembering, suggestion
+from support.editors.answers import KEY, answered, changed, find, remembering, suggestion
 
 
 def test_an_answer_is_found_where_it_was_given_and_while_it_is_typed() -> None:
@@ -85,26 +83,26 @@ def test_lines_are_told_apart() -> None:
 
 
 def test_a_header_keeps_its_block_until_it_is_typed() -> None:
-    header = replace(suggestion("or a in b:\n    c(d)\n    e(f)"), cuts=(19, 28), owes_block=True)
+    header = changed(suggestion("or a in b:\n    c(d)\n    e(f)"), cuts=(19, 28), owes_block=True)
     memory = remembering(answered("f", "\n", header))
     assert find(memory, "fo", "\n", single_line=True) == [("r a in b:\n    c(d)\n    e(f)", 0)]
     assert find(memory, "for a in b:\n    c(", ")\n", single_line=True) == [("d)", 1)]
 
 
 def test_of_several_lines_the_first_is_left_within_a_word() -> None:
-    several = replace(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
+    several = changed(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
     memory = remembering(answered("x = ", "\n", several, single_line=False))
     assert find(memory, "x = c", "\n", single_line=True) == [("all(a)", 0)]
     assert find(memory, "x = c", "\n", single_line=False) == [("all(a)\ny = 1", 0)]
     assert find(memory, "x = call(", ")\n", single_line=True) == [("a)", 1)]
-    unbroken = replace(suggestion("(a,\n  b)"), cuts=(9,))
+    unbroken = changed(suggestion("(a,\n  b)"), cuts=(9,))
     assert find(remembering(answered("x = f", "\n", unbroken)), "x = f(", "\n", single_line=True) is None
 
 
 def test_lines_of_the_project_that_are_seen_stay_while_they_are_typed() -> None:
-    several = replace(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
-    whole, line = replace(several, recalled=True, seen=13), replace(several, recalled=True, seen=7)
-    for known, rest in ((whole, "all(a)\ny = 1"), (line, "all(a)"), (replace(whole, recalled=False), "all(a)")):
+    several = changed(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
+    whole, line = changed(several, is_recalled=True, seen=13), changed(several, is_recalled=True, seen=7)
+    for known, rest in ((whole, "all(a)\ny = 1"), (line, "all(a)"), (changed(whole, is_recalled=False), "all(a)")):
         memory = remembering(answered("x = ", "\n", known, single_line=False))
         assert find(memory, "x = c", "\n", single_line=True) == [(rest, 0)]
 
@@ -174,7 +172,7 @@ def test_after_an_entry_of_a_list_no_answer_to_other_questions_is_given() -> Non
 
 
 def test_what_the_project_says_is_no_answer_to_somebody_who_asks() -> None:
-    recalled = replace(suggestion("call(a)", identity="2"), recalled=True)
+    recalled = changed(suggestion("call(a)", identity="2"), is_recalled=True)
     memory = remembering(answered("x = ", "\n", recalled))
     assert find(memory, "x = ", "\n") == [("call(a)", 0)]
     assert find(memory, "x = ", "\n", asked=True) is None

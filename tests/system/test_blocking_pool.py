@@ -11,8 +11,8 @@ import pytest
 
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
-from fim_server.suggest import pipeline
-from fim_server.suggest.job import Request
+from fim_server.suggest.context import stage
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.system import blocking_pool
 from fim_server.system.blocking_pool import BlockingPool, wait_for
@@ -112,7 +112,7 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
         return Language.load("python")
 
     monkeypatch.setattr(Request, "language", language)
-    monkeypatch.setattr(pipeline, "BLOCKING_POOL", BlockingPool())
+    monkeypatch.setattr(stage, "BLOCKING_POOL", BlockingPool())
     worker = CompletionWorker(ServerSettings(prefetch=False))
     give_model(worker)
     before, last = threading.active_count(), None
@@ -130,5 +130,5 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
 
 
 def test_the_process_has_as_few_of_them_for_all_its_clients() -> None:
-    assert vars(pipeline)["BLOCKING_POOL"] is blocking_pool.BLOCKING_POOL
+    assert vars(stage)["BLOCKING_POOL"] is blocking_pool.BLOCKING_POOL
     assert blocking_pool.BLOCKING_POOL._most == blocking_pool.MOST_THREADS

@@ -20,8 +20,8 @@ from fim_server.server.models.loading import load, reload
 from fim_server.server.status import STATUS, tell_status
 from fim_server.suggest.context import background_open
 from fim_server.suggest.context.background_open import Finisher, Unfinished
-from fim_server.suggest.job import Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Loaded, Work
+from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.settings import ServerSettings
 from fim_server.system.watched_threads import SILENT_LOOKS, WatchedThread
 from fim_server.text.reuse import Sessions
@@ -81,7 +81,7 @@ def test_closing_a_thread_stops_what_it_is_at_and_what_waits_for_it() -> None:
 # --- texts that are finished in the background ----------------------------------------------------------------------
 
 
-def test_a_thread_that_is_stuck_at_a_text_is_given_up_and_another_one_goes_on(stuck: Stuck) -> None:
+def test_a_thread_that_is_stuck_at_a_text_is_given_up_and_another_one_continued_cuts(stuck: Stuck) -> None:
     watched = CompletionWorker(SETTINGS)
     finisher = Finisher(stuck, 10**9, watched.unfinished)
     blocked = begun(stuck, finisher, "\none\n")
@@ -202,7 +202,7 @@ async def test_the_status_says_which_documents_are_read_in_part(
 
     def answer(self: Completer, loading: Any, request: Any, *rest: Any) -> Work:
         begun(stuck, finisher, "\none\n")
-        return Work(answer_of(request, ()))
+        return Work(request.answered(()))
 
     monkeypatch.setattr(Completer, "_answer", answer)
     monkeypatch.setattr(server, "open_document", lambda uri: None)

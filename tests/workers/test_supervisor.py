@@ -30,8 +30,9 @@ from fim_server.server.requests.request import IncomingRequest
 from fim_server.server.requests.work import run
 from fim_server.server.status import STATUS, tell_status
 from fim_server.suggest.context.sessions import Contexts
-from fim_server.suggest.job import Request, Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Loaded, Work
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.system import process
 from fim_server.system.watched_threads import SILENT_LOOKS
@@ -51,7 +52,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         todo.get(request.uri, lambda: None)()
-        return None if cancelled.is_set() else Work(answer_of(request, ()))
+        return None if cancelled.is_set() else Work(request.answered(()))
 
     monkeypatch.setattr(Completer, "_answer", answer)
     return todo
@@ -600,7 +601,7 @@ def test_a_large_sessions_memory_goes_back_when_its_document_is_closed(monkeypat
 
     def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, *rest: object) -> Any:
         self.contexts.open(request.uri, Language.load("python"), Split("x = [", large))
-        return Work(answer_of(request, ()))
+        return Work(request.answered(()))
 
     monkeypatch.setattr(Completer, "_answer", answer)
     Language.load("python").open("x = ", "\n")
@@ -624,7 +625,7 @@ def test_memory_stays_flat_over_two_hundred_documents(monkeypatch: pytest.Monkey
 
     def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, *rest: object) -> Any:
         self.contexts.open(request.uri, Language.load("python"), request.split)
-        return Work(answer_of(request, ()))
+        return Work(request.answered(()))
 
     monkeypatch.setattr(Completer, "_answer", answer)
     resident = []

@@ -18,11 +18,13 @@ from fim_server.models.load import load_model
 from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
 from fim_server.recovery.budget import Budget
-from fim_server.suggest import pipeline
+from fim_server.suggest import limits
 from fim_server.suggest.context.sessions import Contexts
-from fim_server.suggest.job import Request, Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
-from fim_server.suggest.ranking.red_flags import NO_DOUBT
+from fim_server.suggest.job import Loaded, Work
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.postprocess import stage
+from fim_server.suggest.ranking.red_flags import NO_FLAG
+from fim_server.suggest.request import Request
 from fim_server.system.watched_threads import Step
 from fim_server.workers import worker as workers
 from fim_server.workers.document_thread import DocumentThread
@@ -46,10 +48,10 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
 
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         opened = None
-        with Stop(pipeline.ENGINE_SECONDS):
-            opened = self.contexts.open(request.uri, self._language(request, None), request.split)
+        with Stop(limits.ENGINE_SECONDS):
+            opened = self.contexts.open(request.uri, self.context.language(request, None), request.split)
         assert opened is not None
-        return None if cancelled.is_set() else Work(answer_of(request, ()))
+        return None if cancelled.is_set() else Work(request.answered(()))
 
     monkeypatch.setattr(Completer, "_answer", answer)
     worker = ready()
@@ -225,12 +227,12 @@ def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(work
 
 
 def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "ENGINE_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "ENGINE_SECONDS", 0.05)
     work = worker.submit(request("slow", "x = [", LONG)).future.result(PATIENCE)
     assert work is not None
     assert work.answer.suggestions == ()
     assert work.answer.reason == "the file takes more than 0.05 s to read"
-    monkeypatch.setattr(pipeline, "ENGINE_SECONDS", PATIENCE)
+    monkeypatch.setattr(limits, "ENGINE_SECONDS", PATIENCE)
     after = worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE)
     assert after is not None
     assert after.answer.reason is None
@@ -238,11 +240,11 @@ def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monke
 
 def test_a_question_that_takes_too_long_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     worker._loading = None
-    monkeypatch.setattr(pipeline, "ENGINE_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "ENGINE_SECONDS", 0.05)
     asked, _ = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
     with pytest.raises(StoppedError, match=r"the file takes more than 0\.05 s to read"):
         asked.result(PATIENCE)
-    monkeypatch.setattr(pipeline, "ENGINE_SECONDS", PATIENCE)
+    monkeypatch.setattr(limits, "ENGINE_SECONDS", PATIENCE)
     told, _ = worker.explain(request("other", "x = ", "\n"), lambda explained: explained.opened.guarantee)
     assert told.result(PATIENCE) == "exact"
 
@@ -299,7 +301,7 @@ LINES = [
 def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(
     left: str, right: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "doubt_of", lambda *about: NO_DOUBT)  # else it writes another text
+    monkeypatch.setattr(stage, "flag_of", lambda *about: NO_FLAG)  # else it writes another text
     worker = ready(load_model(None, "cpu"))
     asked = replace(
         request("a", left, right, SETTINGS.having("deadline_ms", None).having("min_confidence", 0.0)), single_line=False

@@ -22,7 +22,7 @@ from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
 from fim_server.server.status import tell_status
-from fim_server.suggest.job import LANGUAGES, Request
+from fim_server.suggest.request import LANGUAGES, Request
 from fim_server.text.hidden import on_one_line
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.requests.known_answers import as_shown, look_up, remember
+from fim_server.server.requests.known_answers import look_up, remember
 from fim_server.server.requests.prefetch import confirm, prefetch_next
 from fim_server.server.requests.request import IncomingRequest, build_request
 from fim_server.server.requests.type_through import follow, leader_of
@@ -19,7 +19,9 @@ from fim_server.server.requests.work import recall, run
 from fim_server.server.state import UnderWay
 from fim_server.server.status import tell_answered, tell_declined
 from fim_server.suggest.answer_cache import Answer
-from fim_server.suggest.job import Costs, Request, Work, answer_of
+from fim_server.suggest.job import Costs, Work
+from fim_server.suggest.ranking.display import display, log_suppressed
+from fim_server.suggest.request import Request
 from fim_server.text.document import Split
 
 
@@ -105,7 +107,7 @@ async def find_answer(
         return conclude(ls, incoming, request, recalled, from_model=False)
     if not request.settings.ask_model:
         reason = "the project's memory has no suggestion, and no model is asked (setting askModel)"
-        nothing = Work(answer_of(request, (), reason, lasting=False), origin="memory")
+        nothing = Work(request.answered((), reason, lasting=False), origin="memory")
         return conclude(ls, incoming, request, nothing, from_model=False)
     waited_ms = await debounce(pause_ms, superseded)
     require_current()
@@ -141,7 +143,8 @@ def conclude(
     """Return the shown part of an answer, count and report it, and prefetch what follows. Raises SupersededError."""
     if not incoming.is_current(ls):
         raise SupersededError
-    found = as_shown(work.answer, request)
+    found = display(work.answer, request)
+    log_suppressed(request.uri, found)
     work.costs.total_ms = 1000 * (time.perf_counter() - incoming.arrived)
     ls.usage.count_answer(work.costs, from_model)
     is_recalled = work.origin == "memory"

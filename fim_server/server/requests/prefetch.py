@@ -9,11 +9,13 @@ from fim_server.errors import MissingLibrary, ModelError, StoppedError
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import remember
 from fim_server.server.state import UnderWay
-from fim_server.suggest.answer_cache import Answer, Suggestion
+from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.context.cursor import Place, wants_single_line
-from fim_server.suggest.job import Request, Work
+from fim_server.suggest.job import Work
 from fim_server.suggest.postprocess.blocks import owes_block
 from fim_server.suggest.ranking.display import shown
+from fim_server.suggest.request import Request
+from fim_server.suggest.suggestion import Suggestion
 from fim_server.text.document import Split
 
 
@@ -94,11 +96,11 @@ def confirmed(recalled: Answer, written: Answer, request: Request) -> Answer:
 
     first, *rest = recalled.suggestions
     others = [one for one in (*written.suggestions, *rest) if one.text != first.text]
-    if any(one.text == first.text and not one.recalled for one in written.suggestions):
-        first = replace(first, recalled=False)  # the model says the same
+    if any(one.text == first.text and not one.is_recalled for one in written.suggestions):
+        first = replace(first, origin=replace(first.origin, is_recalled=False))  # the model says the same
     for longer in others:
         more = longer.text.removeprefix(first.text)
         continues = more != longer.text and "\n" not in more
-        if not longer.recalled and continues and seen(longer).startswith(seen(first)):
+        if not longer.is_recalled and continues and seen(longer).startswith(seen(first)):
             return replace(written, suggestions=(longer, first, *(one for one in others if one is not longer)))
     return replace(written, suggestions=(first, *others))

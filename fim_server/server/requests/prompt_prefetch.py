@@ -19,8 +19,8 @@ from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import is_prefetched, look_up
 from fim_server.server.requests.request import is_single_line, language_of, size_of
-from fim_server.suggest.context.cursor import silent
-from fim_server.suggest.job import Request
+from fim_server.suggest.ranking.display import silent
+from fim_server.suggest.request import Request
 from fim_server.text.document import LINE_BREAK
 
 MOST_CHARACTERS = 200_000

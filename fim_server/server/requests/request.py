@@ -12,9 +12,10 @@ from fim_server.language.texts import is_word
 from fim_server.server.documents.notebooks import Cut, cut_of
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.suggest.context.cursor import Place, silent, wants_single_line
-from fim_server.suggest.job import LANGUAGES, Request
+from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.postprocess.blocks import owes_block
+from fim_server.suggest.ranking.display import silent
+from fim_server.suggest.request import LANGUAGES, Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import LINE_BREAK
 from fim_server.text.notebook import Notebook
@@ -98,7 +99,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         name, language = language_of(document)
         problem = silent(language, incoming.invoked, ls.settings, ls.learnt)
         if problem is not None:
-            return problem
+            return problem.message
         if selected is None:
             offset = document.offset_of(incoming.position)
         else:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from fim_server.server.language_server import FimLanguageServer
-    from fim_server.suggest.job import Request, Work
+    from fim_server.suggest.job import Work
+    from fim_server.suggest.request import Request
 
 KEPT_SECONDS = 0.5
 """Time that unclaimed work goes on: the next request comes a moment after the key that ended the last."""

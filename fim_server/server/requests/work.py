@@ -19,7 +19,8 @@ from fim_server.server.requests.known_answers import is_prefetched
 from fim_server.server.requests.type_through import leave
 from fim_server.server.state import UnderWay
 from fim_server.server.status import tell_state_soon
-from fim_server.suggest.job import Costs, Request, Work, answer_of
+from fim_server.suggest.job import Costs, Work
+from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
 
 GRACE_SECONDS = 1.0
@@ -58,7 +59,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
     prefetch, is_joined = ls.requests.prefetch, not request.invoked and is_prefetched(ls, request)
     if ls.worker.model is None and ls.model.failure is not None:
         ls.requests.prefetch = None
-        return Work(answer_of(request, (), ls.model.failure, lasting=False))
+        return Work(request.answered((), ls.model.failure, lasting=False))
     if not is_joined:
         ls.requests.stop_prefetch()
     ls.requests.prefetch = None
@@ -95,7 +96,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
         forget_running(ls, request.uri, running)
         if not ls.requests.waiting:
             tell_state_soon(ls)
-    return Work(answer_of(request, (), reason, lasting=False))
+    return Work(request.answered((), reason, lasting=False))
 
 
 def forget_running(ls: FimLanguageServer, uri: str, running: UnderWay) -> None:

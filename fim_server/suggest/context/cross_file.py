@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.language import Language
 from fim_server.models.project_context import ProjectContext
+from fim_server.suggest.constants import CONTEXT
 from fim_server.suggest.postprocess.identifiers import WORD, OwnNames, own_names
 from fim_server.suggest.sources.project import Project, key_of
 
@@ -20,28 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fim_server.memory.excerpts import Excerpt
-    from fim_server.suggest.job import Request
+    from fim_server.suggest.request import Request
 
-PLACE_LINES = 8
-"""Lines around the cursor that are one place."""
+PLACE_LINES = CONTEXT.place_lines
 
 LOOK_AGAIN_SECONDS = 2.0
 """After which it is looked again where nothing was found: the project's files may not have been read."""
 
-LIKENED_LINES, NAMED_LINES, NAMED_BELOW = 8, 10, 5
-"""Lines before the cursor's that others are likened to, those whose names are looked up, and those after it."""
-
-FEWEST_WORDS = 3
-"""With fewer, anything is like them."""
 
 SEEN_BEFORE, SEEN_AFTER = 5_000, 1_500
 """Characters before and after the cursor that a prompt holds anyway, mostly."""
 
 MOST_EXCERPTS, MOST_SIGNATURE = 6, 240
 """Excerpts that are chosen among, of either kind; characters of a definition's header that is shown."""
-
-FIRST_DEFINITIONS = 2
-"""Files of definitions that come before what is alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +75,11 @@ def choose(project: Project, request: Request, language: Language) -> ProjectCon
     *above, here = left[-SEEN_BEFORE:].split("\n")
     before = [line for line in above if line.strip()]
     here = re.sub(r"\w+\Z", "", here)  # a word that is being typed is none yet
-    below = right[:SEEN_AFTER].split("\n")[:NAMED_BELOW]
-    words = set(WORD.findall("\n".join(before[-LIKENED_LINES:]))) - own.known
-    near = reversed(WORD.findall("\n".join((*before[-NAMED_LINES:], here))))
+    below = right[:SEEN_AFTER].split("\n")[: CONTEXT.named_below]
+    words = set(WORD.findall("\n".join(before[-CONTEXT.similar_lines :]))) - own.known
+    near = reversed(WORD.findall("\n".join((*before[-CONTEXT.named_above :], here))))
     names = [name for name in dict.fromkeys((*near, *WORD.findall("\n".join(below)))) if name not in own.known]
-    if len(words) < FEWEST_WORDS:
+    if len(words) < CONTEXT.similar_words:
         words = set()
     key = key_of(request.uri)
     seen = range(left[:-SEEN_BEFORE].count("\n"), (left + right[:SEEN_AFTER]).count("\n") + 1)
@@ -115,7 +107,7 @@ def in_order(
             defined.setdefault(one.key, []).append(signature)
     definitions = [(key, "\n".join(signatures)) for key, signatures in defined.items()]
     alike = [(one.key, dedented(one.text)) for one in found if one.name is None]
-    return [*definitions[:FIRST_DEFINITIONS], *alike, *definitions[FIRST_DEFINITIONS:]]
+    return [*definitions[: CONTEXT.first_definitions], *alike, *definitions[CONTEXT.first_definitions :]]
 
 
 def joined(header: str, brackets: Sequence[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""Where in a text a cursor is: whether to speak there, how much, and which brackets an editor closed by itself."""
+"""Surroundings of a cursor: its line, and the closers that an editor inserted."""
 
 from __future__ import annotations
 
@@ -9,47 +9,48 @@ from typing import TYPE_CHECKING
 from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from fim_server.language import Language
     from fim_server.language.spelling import Spelling
     from fim_server.suggest.settings import ServerSettings
     from fim_server.text.document import Split
 
 MOST_CLOSERS = 16
-"""Characters right of the cursor that an editor may have put there."""
+"""Most characters right of the cursor that an editor may have inserted."""
 
 MOST_PLACES = 64
-"""Documents of which it is known where the cursor was last."""
+"""Most documents whose last cursor is kept."""
 
 
 PROSE = ("comment", "string")
-"""What a cursor may be inside of that is no code."""
+"""Kinds of text that are no code."""
 
 BLANKS = " \t"
 
 MOST_BLANK = 8
-"""Lines below the cursor's in which the next one that is not blank is looked for."""
+"""Lines below the cursor's among which the next one that is not blank is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A cursor's surroundings in its line."""
+    """Line of a cursor.
+
+    Attributes:
+        before: Its text left of the cursor.
+        after: Its text right of it, without the line break.
+    """
 
     before: str
-    """The line left of the cursor."""
     after: str
-    """The line right of it, without its break."""
 
     @classmethod
     def of(cls, split: Split) -> Place:
-        """The place of a cut."""
+        """Return the line of a cursor."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
         return cls(split.left[start:], split.right if end < 0 else split.right[:end])
 
     def closers(self, language: Language) -> str:
-        """Return the closing brackets and quotes right of the cursor that an editor may have put there.
+        """Return the closing brackets and quotes right of the cursor that an editor may have inserted.
 
         Blanks may stand before each of them, as in `{ ‸ })`.
         """
@@ -64,85 +65,55 @@ class Place:
 
     @property
     def is_at_line_end(self) -> bool:
-        """Whether nothing but blanks stands right of the cursor."""
+        """Return whether only blanks stand right of the cursor."""
         return not self.after.strip()
 
     @property
     def is_inside_a_word(self) -> bool:
-        """Whether the cursor cuts a name or a number."""
+        """Return whether the cursor cuts a name or a number."""
         return is_word(self.before[-1:]) and is_word(self.after[:1])
 
 
 class Places:
-    """Where in each document somebody was last, by offset; of documents that were closed, too."""
+    """Offsets of the last cursor in each document, closed ones included."""
 
     def __init__(self) -> None:
         self._offsets: OrderedDict[str, int] = OrderedDict()
 
     def note(self, uri: str, offset: int) -> None:
-        """Somebody was there."""
+        """Note the cursor of a document."""
         self._offsets[uri] = offset
         self._offsets.move_to_end(uri)
         while len(self._offsets) > MOST_PLACES:
             self._offsets.popitem(last=False)
 
     def of(self, uri: str) -> int | None:
-        """Where somebody was last, if anywhere."""
+        """Return the last cursor of a document; None if there was none."""
         return self._offsets.get(uri)
 
 
-def silent(language: str, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None = None) -> str | None:
-    """Why nothing is offered in a language at all, in words, or None.
-
-    ``invoked``: somebody asked; ``learnt``: the languages that the model has learnt, None for all.
-    """
-    match settings.trigger_of(language, learnt):
-        case "off":
-            return f"switched off for {language}" if settings.enabled else "switched off"
-        case "manual" if not invoked:
-            if settings.trigger_of(language) != "manual":
-                return f"only when asked: the model has not learnt {language} (setting languages)"
-            return "only when asked (setting trigger)"
-        case _:
-            return None
-
-
-def quiet(place: Place, inside: str | None, invoked: bool, settings: ServerSettings) -> str | None:
-    """Why nothing is offered at a place, in words, or None.
-
-    ``inside``: `comment`, `string` or None, what the cursor is inside of.
-    """
-    if invoked:
-        return None
-    if inside == "comment" and not settings.inside_comments:
-        return "inside a comment (setting insideComments)"
-    if inside == "string" and not settings.inside_strings:
-        return "inside a string (setting insideStrings)"
-    return "inside a word" if place.is_inside_a_word else None
-
-
 def is_fresh(split: Split, spelling: Spelling) -> bool:
-    """Whether a cursor is in a pair of brackets with nothing in it."""
+    """Return whether a cursor is between empty brackets."""
     return any(split.left.endswith(one) and split.right.startswith(other) for one, other in spelling.brackets)
 
 
 def wants_single_line(place: Place, settings: ServerSettings, owes_block: bool = False) -> bool:
-    """Whether one line is wanted at a place, or as many as the model writes.
+    """Return whether one line is wanted at a cursor, or as many as the model writes.
 
-    ``owes_block``: no program is complete before a block was begun on the next line.
+    ``owes_block``: no program is complete before a block begins on the next line.
     """
     if settings.multiline != "auto":
         return settings.multiline == "never"
     if owes_block:
         return False
-    # After a letter the word may go on, and nobody has come to the line's end yet.
+    # After a letter the word may continue, so the line does not end yet.
     return not place.is_at_line_end or is_word(place.before[-1:])
 
 
 def contains_in_order(text: str, part: str) -> bool:
-    """Whether a text holds the characters of another in their order.
+    """Return whether a text contains the characters of another one in their order.
 
-    VS Code shows an item only if it holds what its range covers, and hides it without a word otherwise.
+    VS Code silently hides an item that does not contain the text of its range.
 
     >>> contains_in_order("left, right)", ")"), contains_in_order("left", ")")
     (True, False)
@@ -151,6 +122,18 @@ def contains_in_order(text: str, part: str) -> bool:
     return all(character in rest for character in part)
 
 
+def line_with(split: Split, text: str) -> str:
+    """Return the cursor's line up to the cursor, and the first line of a text after it."""
+    return split.left[split.left.rfind("\n") + 1 :] + text.partition("\n")[0]
+
+
+def around(split: Split) -> tuple[int, str, int]:
+    """Return the offset of the cursor's line, the document without it, and the number of lines above it."""
+    start, end = split.left.rfind("\n") + 1, split.right.find("\n")
+    source = split.left[:start] + ("" if end < 0 else split.right[end:])
+    return start, source, split.left.count("\n", 0, start)
+
+
 def indentation(line: str) -> int:
-    """Blanks that a line begins with."""
+    """Return the number of blanks that a line begins with."""
     return len(line) - len(line.lstrip())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fim_server.models.backend import LEAST_PROMPT_TOKENS, PacedBackend
 from fim_server.models.pace import Pace
 from fim_server.models.reading import Lent, Readings
+from fim_server.suggest.constants import CONTEXT
 from fim_server.suggest.context.cursor import Place
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
@@ -21,18 +22,10 @@ if TYPE_CHECKING:
     from fim_server.decoding.protocols import CancelFlag
     from fim_server.models.model import FimModel
     from fim_server.models.project_context import ProjectContext
-    from fim_server.suggest.job import Request
+    from fim_server.suggest.request import Request
     from fim_server.text.document import Split
 
-PROMPT_STEPS, LARGEST_GRID = 12, 64
-"""A prompt's far ends move by one part in so many of it while somebody types, but by no more tokens than this: see
-``DecodeOptions.prompt_grid``. Each time they move, all of it is read again."""
-
-LEAST_AHEAD = 16
-"""Tokens of a prompt for which it is worth while to read it before anybody asks; a keystroke brings two or three."""
-
-EXTRA_MS = 100.0
-"""The long prompt is taken where reading what is left of it takes at most this much longer than of the short one."""
+LEAST_AHEAD, EXTRA_MS = CONTEXT.ahead_tokens, CONTEXT.extra_ms
 
 
 class KeptReadings:
@@ -185,4 +178,4 @@ def in_window(tokens: int, model: FimModel, request: Request) -> int:
 
 def grid_of(prompt: int) -> int:
     """``DecodeOptions.prompt_grid`` for a prompt of so many tokens."""
-    return max(1, min(LARGEST_GRID, prompt // PROMPT_STEPS))
+    return max(1, min(CONTEXT.prompt_grid, prompt // CONTEXT.prompt_steps))

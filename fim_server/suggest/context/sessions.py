@@ -5,7 +5,6 @@ Where one is too large to be opened while somebody waits, it is opened in part, 
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +18,8 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
 from fim_server.suggest.context.background_open import Finisher, Unfinished
-from fim_server.suggest.context.cursor import Place, contains_in_order
+from fim_server.suggest.context.brackets import unmatched
+from fim_server.suggest.context.cursor import Place
 from fim_server.suggest.context.placeholders import (
     StandIn,
     block_stand_ins,
@@ -33,8 +33,6 @@ from fim_server.system.one_thread import OneThread
 from fim_server.text.reuse import SessionMemory, Sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fim_server.language import Language
     from fim_server.text.document import Split
 
@@ -370,25 +368,6 @@ def leaves_string(session: Session, text: str) -> bool:
     return outside and state.inside in ("string", "comment")
 
 
-def unmatched(text: str, brackets: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    """How many brackets a text closes that it has not opened, and opens that it does not close.
-
-    >>> unmatched("a) + (b", [("(", ")")])
-    (1, 1)
-    """
-    closed, expected = 0, list[str]()
-    closed_by = dict(brackets)
-    texts = {one for pair in brackets for one in pair}
-    for found in re.finditer("|".join(map(re.escape, texts)), text) if texts else ():
-        if found[0] in closed_by:
-            expected.append(closed_by[found[0]])
-        elif expected and expected[-1] == found[0]:
-            expected.pop()
-        else:
-            closed += 1
-    return closed, len(expected)
-
-
 def opened(found: Session | Recovered, left: str, right: str, covered: int = 0) -> Opened:
     """What was found on two contexts, the right one without the closers that the middle has to bring."""
     if isinstance(found, Session):
@@ -404,40 +383,3 @@ def opened(found: Session | Recovered, left: str, right: str, covered: int = 0) 
         left.count("\n"),
         found.covered,
     )
-
-
-def fits(text: str, split: Split, opened: Opened) -> str | None:
-    """Why an editor could not show a text, or None: it has to bring the closers that it stands for."""
-    closers = split.right[: opened.covered]
-    return None if contains_in_order(text, closers) else f"it lacks the {closers} right of the cursor"
-
-
-def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
-    """A text up to the first bracket that closes what it has not opened.
-
-    For where no grammar watches: what it closes is mostly closed right of the cursor, and would be twice. ``brackets``:
-    opening and closing ones, pairwise.
-    """
-    texts = sorted({text for pair in brackets for text in pair}, key=len, reverse=True)
-    if not texts:
-        return text
-    closed_by = dict(brackets)
-    expected: list[str] = []
-    for found in re.finditer("|".join(map(re.escape, texts)), text):
-        if found[0] in closed_by:
-            expected.append(closed_by[found[0]])
-        elif not expected or expected.pop() != found[0]:
-            return text[: found.start()]
-    return text
-
-
-def refusal(opened: Opened, text: str) -> str:
-    """Why a token is refused, in words; the empty text is an end token."""
-    if opened.guarantee == "none":
-        return "nothing is known of what may come here"
-    if text == "":
-        return "the text cannot end here"
-    explanation = opened.session.start().explain(text)
-    rest = text[len(explanation.accepted) :]
-    place = f"after {explanation.accepted!r}" if explanation.accepted else "here"
-    return f"{rest[:1]!r} cannot come {place}" if rest else "it holds a part of a character"

@@ -1,4 +1,4 @@
-"""Lines with which a block begins, where there is none yet: what is offered there has to begin it."""
+"""Headers without a block yet: a suggestion there must begin the block, because no program is complete before."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.results import StopReason, Won, Written
+from fim_server.decoding.results import StopReason
 from fim_server.language.texts import is_word
+from fim_server.suggest.constants import POSTPROCESS
 from fim_server.suggest.context.cursor import MOST_BLANK, Place, indentation
 from fim_server.suggest.context.placeholders import empty_block
 from fim_server.suggest.postprocess.identifiers import own_names
-from fim_server.suggest.ranking.display import likelihood
+from fim_server.suggest.postprocess.shorten import tokens_within, with_text
+from fim_server.suggest.suggestion import likelihood
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -19,28 +21,21 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 FIRST_WORD = re.compile(r"\s*(\w+)\W")
-"""A line's, once it is typed."""
+"""First word of a line, once it is typed."""
 
 NAMED = re.compile(r"\s*(?:[=,]|\.(?![.\d]))")
-"""What comes after a name and after no word that begins a block, which `...` or `.5` may."""
-
-EMPTY_BLOCK_LIKELIHOOD = 0.1
-"""So that nothing is offered any more of what stands only for a block once the line above it is typed."""
-
-LEAST_OF_FIRST_LINE = 0.3
-"""How likely the first line of a block has to be once its header is written. In the packages for tuning 15 of 241 that
-were less likely were right, and 6 of 21 others (`benchmarks/suggestions/blocks.py`)."""
+"""Text after a name, and after no word that begins a block. `...` or `.5` may follow such a word."""
 
 
 def once_typed(split: Split, text: str) -> Split:
-    """The cursor behind the first line of a text: what it begins with may be written by that."""
+    """Return the cursor behind the first line of a text."""
     return replace(split, left=split.left + text.split("\n", 1)[0])
 
 
 def is_header(split: Split, language: str) -> bool:
-    """Whether the cursor's line begins like one with a block, so that it is complete at its end at the earliest.
+    """Return whether the cursor's line begins like a header, so that it is complete at its end at the earliest.
 
-    The cursor stands there, but for closers that an editor has put there.
+    The cursor stands at that end, except for closers of the editor.
     """
     own = own_names(language)
     place = Place.of(split)
@@ -48,15 +43,12 @@ def is_header(split: Split, language: str) -> bool:
     if own is None or first is None or first[1] not in own.block_words or any(map(is_word, place.after)):
         return False
     if own.header_end and own.header_end in place.after:
-        return False  # complete before the block
+        return False  # the header is complete before the block
     return NAMED.match(place.before, first.end(1)) is None  # `match` may be a name as well
 
 
 def owes_block(split: Split, language: str) -> bool:
-    """Whether the cursor's line begins like one with a block, and no block follows it.
-
-    Such a line can only be completed together with a first line of the block: no program is complete before.
-    """
+    """Return whether the cursor's line begins like a header, and no block follows it."""
     if not is_header(split, language):
         return False
     place = Place.of(split)
@@ -65,7 +57,7 @@ def owes_block(split: Split, language: str) -> bool:
 
 
 def likelihood_of_block(completion: Completion) -> float | None:
-    """How likely a block's first line was once the header above it was written; None where there is no block."""
+    """Return the probability of a block's first line after its header; None without a block."""
     header, newline, block = (completion.text or "").partition("\n")
     if not newline or not block.strip():
         return None
@@ -75,14 +67,13 @@ def likelihood_of_block(completion: Completion) -> float | None:
 
 
 def without_unsure_block(completion: Completion, session: Session, split: Split) -> Completion:
-    """A header with a block that does nothing, where the block's first line is too unlikely to be worth reading.
+    """Return a completion with a block that does nothing if the block's first line is too unlikely.
 
-    Nobody has asked for that line: it is there because no program is complete before it. Nor is the beginning of a line
-    worth reading that the model went on with until it became unlikely.
+    The first line is there only because no program is complete before it. A second one that became unlikely goes, too.
     """
     likely = likelihood_of_block(completion)
     unlikely = completion.stop_reason is StopReason.UNLIKELY and (completion.text or "").count("\n") == 1
-    if likely is None or (likely >= LEAST_OF_FIRST_LINE and not unlikely):
+    if likely is None or (likely >= POSTPROCESS.block_likelihood and not unlikely):
         return completion
     header = (completion.text or "").split("\n", 1)[0]
     without = replace(completion, text=None, begun=header)
@@ -91,20 +82,19 @@ def without_unsure_block(completion: Completion, session: Session, split: Split)
 
 
 def with_empty_block(completion: Completion, session: Session, split: Split) -> Completion:
-    """A completion that has no text because the block's first line became unlikely, with a block that does nothing.
+    """Return the header of a completion without a text, with a block that does nothing.
 
-    The line above it may be sure all the same. The completion as it is where there is no such line, or the two are not
-    complete together.
+    The header may be likely although the block's first line is not. Return the completion as it is if it has no header,
+    or if the two are not complete together.
     """
     nothing = session.spelling.stand_ins[:1]
     if not nothing or completion.text is not None:
         return completion
     header = completion.begun.split("\n", 1)[0].rstrip()
-    kept = [token for token in completion.written if token.end <= len(header)]
     if not header:
         return completion
     text = f"{header}\n{empty_block(split, session.spelling)}"
     if not session.check(text).complete:
         return completion
-    written = (*kept, Written(len(text), EMPTY_BLOCK_LIKELIHOOD))
-    return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+    kept = tokens_within(completion.written, len(header))
+    return with_text(completion, text, kept, POSTPROCESS.empty_block_likelihood)

@@ -1,7 +1,7 @@
-"""Lines that begin surely and become unlikely before they are complete: the sure beginning, ended as shortly as can be.
+"""Shortest endings of lines that became unlikely before they were complete.
 
-After `if ` above a block nothing is complete before the colon, so that what is written of the condition, however sure
-its first word is, could not be offered without one.
+After `if ` above a block, nothing is complete before the colon. So the likely beginning of the condition needs an
+ending to be a suggestion.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.ending.trimming.trimmed import with_ending
-from fim_server.decoding.results import StopReason, Won, Written
+from fim_server.decoding.results import StopReason
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop
 from fim_server.language.shapes import Shape
 from fim_server.language.texts import is_word
+from fim_server.suggest.constants import POSTPROCESS
+from fim_server.suggest.context.brackets import unmatched
 from fim_server.suggest.context.cursor import PROSE
-from fim_server.suggest.context.sessions import unmatched
 from fim_server.suggest.postprocess.blocks import with_empty_block
-from fim_server.suggest.ranking.display import boundaries, likelihood
+from fim_server.suggest.postprocess.ends import boundaries
+from fim_server.suggest.postprocess.shorten import tokens_within, with_text
+from fim_server.suggest.suggestion import likelihood
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
@@ -26,29 +29,26 @@ if TYPE_CHECKING:
     from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
 
-ENDING_LIKELIHOOD = 0.1
-"""So that nothing is offered any more of what only ends a line once the rest is typed."""
-
 ENDING_SECONDS = 0.05
-"""How long an ending may be looked for."""
+"""Time for the search of an ending."""
 
 LAST_RESORT = 4
-"""Factor of that time for a whole text of the engine's, where nothing else is left."""
+"""Factor of that time for a whole text by the engine, if nothing else is left."""
 
 MOST_BEGINNINGS = 3
-"""Beginnings of a line that an ending is looked for."""
+"""Most beginnings of a line whose endings are searched."""
 
 MOST_COVERED = 8
-"""Most closers right of the cursor that the engine looks for a text with."""
+"""Most closers right of the cursor with which the engine searches a text."""
 
 
 def with_shortest_ending(completion: Completion, session: Session, split: Split, owes_block: bool) -> Completion:
-    """A completion that has no text because it became unlikely, as what of its first line is worth most with an ending.
+    """Return the best beginning of an incomplete completion's first line with an ending.
 
-    An ending has neither words nor operators: closing brackets, what a header ends with, a comma above another line of
-    the same list; and no comment, which would hide what stands right of it. It comes after a word or a bracket, not
-    after a comma or an operator. The completion as it is where there is none.
-    ``owes_block``: the line needs a block, of which there is nothing yet, see :mod:`.blocks`.
+    An ending has closing brackets, the end of a header, or a comma above another line of the same list. It has no
+    words, operators or comments, and follows a word or a bracket. Return the completion as it is if there is none.
+
+    ``owes_block``: the line needs a block that is missing.
     """
     if completion.text is not None or not completion.begun:
         return completion
@@ -60,38 +60,39 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
         ending = ending_after(line[:end], session, session.spelling.block_opener if owes_block else "")
         if ending is None:
             continue
-        text = line[:end] + ending
         starts = (0, *(token.end for token in completion.written))
         kept = [
             replace(token, end=min(token.end, end))
             for start, token in zip(starts, completion.written, strict=False)
             if start < end
         ]
-        written = (*kept, Written(len(text), ENDING_LIKELIHOOD))
+        ended = with_text(completion, line[:end] + ending, kept, POSTPROCESS.ending_likelihood)
         if owes_block:
-            return with_empty_block(replace(completion, begun=text, written=written), session, split)
-        return replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+            header = replace(completion, begun=line[:end] + ending, written=ended.written)
+            return with_empty_block(header, session, split)
+        return ended
     return with_ending(completion, session) if completion.stop_reason is StopReason.REPETITION else completion
 
 
 def with_any_ending(completion: Completion, session: Session, covered: str = "") -> Completion:
-    """Return the surest lexemes of a completion's first line, with the shortest text that ends them.
+    """Return the likeliest lexemes of a completion's first line, with the shortest text that ends them.
 
-    If none of them can be ended so, return the shortest completion with a word, then one that makes a comment of what
-    stands right of it, or else the completion as it is.
-    ``covered``: the closers right of the cursor that the text replaces, and has to bring in their order.
+    If none of them has one, return the shortest completion with a word, then one that makes a comment of the text right
+    of it, or else the completion as it is.
+
+    ``covered``: the closers right of the cursor that the text replaces, and must contain in their order.
     """
     if len(covered) > MOST_COVERED:
         return completion
     line = completion.begun.split("\n", 1)[0]
     ends = sorted(boundaries(line), key=lambda end: -end * likelihood(completion.written, end))
-    needed = line_with(covered, session.spelling) if covered else None
-    a_word = needed or line_with("", session.spelling, "[0-9A-Za-z]")
+    needed = line_shape(covered, session.spelling) if covered else None
+    a_word = needed or line_shape("", session.spelling, "[0-9A-Za-z]")
     comment = completion
     for end, shape in (*((end, needed) for end in ends[:MOST_BEGINNINGS]), (0, needed), (0, a_word)):
         beginning = line[:end]
         if is_word(beginning[-1:]) and line[end:].startswith(" "):
-            beginning += " "  # so that no word lengthens its last one
+            beginning += " "  # so that no word extends its last one
         try:
             with Stop(ENDING_SECONDS if end else ENDING_SECONDS * LAST_RESORT):
                 state = session.start(shape)
@@ -103,19 +104,17 @@ def with_any_ending(completion: Completion, session: Session, covered: str = "")
             beginning = beginning.rstrip(" ")
         text = beginning + (ending or "")
         if ending is None or not text.strip() or not session.check(text).complete:
-            continue  # the blank that was left out may be needed, as in `1 .x`
+            continue  # the text may need the blank that was left out, as in `1 .x`
         state = session.start()
         state.advance(text)
-        kept = tuple(token for token in completion.written if token.end <= end)
-        written = (*kept, Written(len(text), ENDING_LIKELIHOOD))
-        found = replace(completion, text=text, reason=None, truncated=True, won=Won.POINT, written=written, begun="")
+        found = with_text(completion, text, tokens_within(completion.written, end), POSTPROCESS.ending_likelihood)
         if state.inside not in PROSE or session.inside == state.inside:
             return found
         comment = found if comment is completion else comment  # it absorbs the text right of it
     return comment
 
 
-def line_with(characters: str, spelling: Spelling, pattern: str = "") -> Shape:
+def line_shape(characters: str, spelling: Spelling, pattern: str = "") -> Shape:
     """Return the shape of a line with some characters in their order, or with a pattern, and without comments."""
     never = "".join(map(escaped, sorted({"\r", "\n", *(prefix[0] for prefix in spelling.comments)})))
     return Shape.regex(f"[^{never}]*".join(("", *map(escaped, characters), *filter(None, [pattern]), "")))
@@ -127,9 +126,9 @@ def escaped(character: str) -> str:
 
 
 def ending_after(beginning: str, session: Session, block_opener: str) -> str | None:
-    """The shortest text that completes a beginning, if it is an ending; else None.
+    """Return the shortest text that completes a beginning, if it is an ending; else None.
 
-    ``block_opener``: where it is not empty, what the ending ends with, for a block is still to come.
+    ``block_opener``: the end of the ending, if a block has to follow.
     """
     state = session.start()
     if state.advance(beginning) < len(beginning.encode()) or state.inside is not None:
@@ -144,14 +143,14 @@ def ending_after(beginning: str, session: Session, block_opener: str) -> str | N
         ending = ending[: found + len(block_opener)] if found >= 0 else None
     if not ending or not is_ending(ending, session.spelling):
         return None
-    leaves_string = state.advance(ending) > 0 and state.inside == "string"  # that the quote on the right would end
-    return None if leaves_string else ending
+    opens_string = state.advance(ending) > 0 and state.inside == "string"  # the quote right of it would end it
+    return None if opens_string else ending
 
 
 def is_ending(text: str, spelling: Spelling) -> bool:
-    """Whether a text only ends what is before it, with nothing that wants more.
+    """Return whether a text only ends the text before it.
 
-    So it has no word, no operator, which wants an operand, no comment, and no bracket that something else closes.
+    It has no word, no operator that needs an operand, no comment, and no bracket that other text closes.
     """
     if any(prefix in text for prefix in spelling.comments) or unmatched(text, spelling.brackets)[1]:
         return False

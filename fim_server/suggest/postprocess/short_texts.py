@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import StoppedError
 from fim_server.language.shapes import SINGLE_LINE
+from fim_server.suggest.constants import POSTPROCESS
 from fim_server.suggest.context.sessions import PATIENCE, shortest
 
 if TYPE_CHECKING:
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
     from fim_server.decoding.options import DecodeOptions
     from fim_server.decoding.results import Completion
     from fim_server.language import Session
-    from fim_server.suggest.answer_cache import Suggestion
+    from fim_server.suggest.suggestion import Suggestion
     from fim_server.tokens.vocabulary import Vocabulary
 
-FIRST_END_SHARE, WRITING_SHARE = 0.6, 0.85
-"""Shares of an explicit request's deadline: the text has to be complete somewhere by then; the model stops then."""
+FIRST_END_SHARE, WRITING_SHARE = POSTPROCESS.first_end_share, POSTPROCESS.writing_share
 
 ENGINE_MS = 250.0
 """Time that the engine may take at the end of a deadline to end a text without the model."""
@@ -78,6 +78,6 @@ def beginning_of(completions: Sequence[Completion], loops: Sequence[Suggestion])
         if completion.begun:
             return completion
     for suggestion in loops:
-        beginning = suggestion.text[: suggestion.doubt.end - 1]
-        return replace(suggestion.completion, text=None, begun=beginning, written=suggestion.written)
+        beginning = suggestion.text[: suggestion.flag.end - 1]
+        return replace(suggestion.origin.completion, text=None, begun=beginning, written=suggestion.tokens)
     return completions[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fim_server.language.texts import is_word
+from fim_server.suggest.constants import POSTPROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 COMMA = ","
-
-LEAST_LISTS, LEAST_SHARE = 2, 0.9
-"""How many lists of a document have to end so for it to be its habit, and what share of all of them."""
 
 LOOKED_AT = 1 << 16
 """Characters on either side of the cursor in which they are counted."""
@@ -40,7 +38,9 @@ def with_last_comma(text: str, split: Split, spelling: Spelling, is_complete: Ca
     if not is_list([*before, after[0]], len(before), opening, closing):
         return text
     ends = [*ends_of_lists(before[:-1], opening, closing), *ends_of_lists(after[1:], opening, closing)]
-    if ends.count(COMMA) < max(LEAST_LISTS, LEAST_SHARE * len(ends)) or not is_complete(text + COMMA):
+    if ends.count(COMMA) < max(POSTPROCESS.comma_lists, POSTPROCESS.comma_share * len(ends)) or not is_complete(
+        text + COMMA
+    ):
         return text
     return text + COMMA
 

@@ -1,204 +1,175 @@
-"""Decide whether a suggestion is shown, and how much of it.
+"""Decide whether a suggestion is shown, how much of it, and why not.
 
-A suggestion is kept whole. The displayed part ends at one of its *cuts*: the program is complete there, and no word is
-cut. The confidence of a beginning comes from the probabilities of its tokens, before the grammar refused any, and from
-the names that it loads. A logistic map turns them into the share of such texts that were right in held-out files.
+All suppression of suggestions ends here: :func:`silent` and :func:`quiet` for a language or a place,
+:func:`refusal_of_text` for a text, :func:`verdict` for a suggestion, :func:`display` for an answer.
+:func:`log_suppressed` logs the reasons.
 
-The user can accept the first word alone. So a suggestion is shown if its first lexeme is confident enough, up to the
-cut with the highest value: characters times the probability that they are right.
+A suggestion is kept whole. The displayed part ends at one of its cuts. The user can accept the first word alone, so
+a suggestion is shown if its first lexeme is confident enough, up to the cut with the highest value: characters times
+the probability that they are right.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from itertools import islice
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.ending.trimming.below import without_line_below
-from fim_server.language.texts import is_word
-from fim_server.suggest.context.cursor import PROSE, contains_in_order
+from fim_server.suggest.constants import RANKING
+from fim_server.suggest.context.cursor import contains_in_order
+from fim_server.suggest.ranking.confidence import confidence, first_confidence, first_lexeme
+from fim_server.suggest.ranking.reasons import Reason, Suppression
+from fim_server.text.hidden import hidden_in, known_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection
 
-    from fim_server.decoding.results import Written
-    from fim_server.language import Session
-    from fim_server.suggest.answer_cache import Suggestion
-    from fim_server.suggest.job import Request
+    from fim_server.suggest.answer_cache import Answer
+    from fim_server.suggest.context.cursor import Place
+    from fim_server.suggest.request import Request
+    from fim_server.suggest.settings import ServerSettings
+    from fim_server.suggest.suggestion import Suggestion
     from fim_server.text.document import Split
+    from fim_server.text.notebook import CellContexts
 
-LINES_CONFIDENCE = 0.6
-"""How sure a suggestion of several lines has to be."""
+logger = logging.getLogger(__name__)
 
-FRESH_SHARE, FRESH_WHOLE_SHARE = 0.6, 0.02
-"""How sure the first lexeme has to be in a pair of brackets with nothing in it, and all that is shown, as shares of
-elsewhere: something belongs there more often than not, and whoever stops there to look wants to be told what may. Of
-the suggestions in the packages for tuning none was right whose first lexeme was less sure than that."""
-
-LEAST_LIKELIHOOD, LEAST_IN_FRESH, LEAST_OF_BLOCK = 0.02, 0.002, 0.0002
-"""Where all that is written is less likely, nothing more is written: none of it would be shown. In such a pair, and
-where a line cannot end before a block has begun."""
-
-LEAST_ASKED = 1e-4
-"""The same for somebody who has asked, and wants to see something: only where a part of the text is a whole already."""
-
-NEAR = 1000
-"""Characters on either side of the cursor that cuts are compared with."""
-
-MOST_CUTS = 64
-"""Places at which a text may end that are asked about."""
-
-INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME = 0.55, 0.73, -0.72
-FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0.48, 1.02, -1.76
-"""The logistic maps, of texts and of first lexemes: from the logarithm of the odds, and whether a name is loaded that
-nobody knows. Fitted to texts in the packages for tuning, as `benchmarks/suggestions/calibration.py` fits them
-with 150 cursors in each."""
-
-LEAST_LIKELY = 1e-6
-"""The least probability of what may be said, and that of the contrary of what is said to be certain."""
-
-SEEN_SHARE = 0.5
-"""Share of the threshold for a suggestion that is on the screen already: the user reads it while typing along."""
-
-GOING_ON_SHARE = 0.5
-"""What a text is worth that ends where its expression goes on with a call, an index or an attribute, as a share: a
-function that is not called is another text than its call."""
-
-HEADER_SHARE = 0.1
-"""How sure a line with a block has to be as a whole, as a share of others: it is complete at its colon, not before, and
-its first word is worth seeing."""
-
-LEAST_WHOLE, LEAST_BEGUN = 0.05, 0.0005
-"""How likely all that is shown has to be right; a line with the first of the block that it needs. Nothing can be left
-out of that, although its first word is worth seeing."""
+NOT_SURE = "the model is not sure enough (setting minConfidence)"
+NO_NAME = "it would load a name that nothing binds"
+CHANGES_COMMANDS = "it would change which lines of the cell are commands"
+"""Messages for the user."""
 
 
-def least_likelihood(request: Request, fresh: bool, owes_block: bool = False, header: bool = False) -> float:
-    """``DecodeOptions.least_likelihood`` of a request.
+def silent(
+    language: str, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None = None
+) -> Suppression | None:
+    """Return the reason for which a language gets no suggestions, or None.
 
-    ``fresh``: in a pair of brackets with nothing in it; ``header``: in a line that begins one with a block;
-    ``owes_block``: of which there is nothing yet, see :mod:`.blocks`.
+    ``invoked``: whether the request is explicit. ``learnt``: the languages that the model has learnt; None for all.
     """
-    if not request.settings.min_confidence:
-        return 0.0
-    if request.invoked:
-        return LEAST_ASKED
-    if owes_block:
-        return LEAST_OF_BLOCK
-    return LEAST_IN_FRESH if fresh or header else LEAST_LIKELIHOOD
+    match settings.trigger_of(language, learnt):
+        case "off":
+            message = f"switched off for {language}" if settings.enabled else "switched off"
+            return Suppression(Reason.SWITCHED_OFF, message)
+        case "manual" if not invoked:
+            message = "only when asked (setting trigger)"
+            if settings.trigger_of(language) != "manual":
+                message = f"only when asked: the model has not learnt {language} (setting languages)"
+            return Suppression(Reason.ONLY_ON_REQUEST, message)
+        case _:
+            return None
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Lengths of beginnings of a text, in characters.
+def quiet(place: Place, inside: str | None, invoked: bool, settings: ServerSettings) -> Suppression | None:
+    """Return the reason for which a place gets no suggestions, or None.
 
-    Attributes:
-        cuts: Where it may end: the program is complete, no word or string is cut.
-        lexemes: Where no word or string is cut.
+    ``inside``: `comment`, `string` or None, the kind of text around the cursor.
     """
+    if invoked:
+        return None
+    if inside == "comment" and not settings.inside_comments:
+        return Suppression(Reason.IN_COMMENT, "inside a comment (setting insideComments)")
+    if inside == "string" and not settings.inside_strings:
+        return Suppression(Reason.IN_STRING, "inside a string (setting insideStrings)")
+    return Suppression(Reason.IN_WORD, "inside a word") if place.is_inside_a_word else None
 
-    cuts: tuple[int, ...]
-    lexemes: tuple[int, ...]
 
+def refusal_of_text(text: str, split: Split, covered: int) -> Suppression | None:
+    """Return the reason for which a finished text is no suggestion, or None.
 
-def ends_of(text: str, session: Session, no_comments: bool = False, right: str = "") -> Ends:
-    """Where a text may end.
-
-    Of a text that a model has written the whole is the last cut. Where nothing is guaranteed, completeness is not asked
-    for. ``no_comments``: no cut in a comment, which would take in the rest of the cursor's line. ``right``: the text
-    right of the cursor, whose first word no cut lengthens.
+    ``covered``: characters right of the cursor that the text replaces.
     """
-    state = session.start() if session.guarantee != "none" else None
-    found: list[int] = []
-    lexemes: list[int] = []
-    at = 0
-    for end in (*islice(boundaries(text), MOST_CUTS), len(text)):
-        if state is not None:
-            piece = text[at:end]
-            if state.advance(piece) < len(piece.encode()):
-                break  # what stood elsewhere does not fit here any further
-            at = end
-            if state.inside != "string":
-                lexemes.append(end)
-            # Within prose words are no units that anybody would take one by one.
-            if not state.is_complete() or (state.inside in PROSE and end < len(text)):
-                continue
-            if no_comments and state.inside == "comment":
-                continue
-            if end < len(text) and is_word(text[end - 1]) and is_word(right[:1]):
-                continue
-        else:
-            lexemes.append(end)
-        found.append(end)
-    return Ends(tuple(found), tuple(lexemes))
+    if not text.strip():
+        return Suppression(Reason.NO_TEXT, "the model inserts nothing here")
+    if hidden_in(text, known_at(split.left, split.right)) is not None:
+        return Suppression(Reason.HIDDEN_CHARACTER, "it has a hidden character")
+    return missing_closer(text, split, covered)
 
 
-def without_lines_below(ends: Ends, text: str, split: Split) -> Ends:
-    """Return the ends of a text without the cuts at which its beginning repeats the line below the cursor."""
-    near = replace(split, left=split.left[-NEAR:], right=split.right[:NEAR])
-
-    def repeats(end: int) -> bool:
-        return end < len(text) and without_line_below(text[:end], near, bool) != text[:end]
-
-    return Ends(tuple(end for end in ends.cuts if not repeats(end)), ends.lexemes)
+def missing_closer(text: str, split: Split, covered: int) -> Suppression | None:
+    """Return the refusal of a text without the closers that it replaces: an editor could not show it."""
+    closers = split.right[:covered]
+    if contains_in_order(text, closers):
+        return None
+    return Suppression(Reason.MISSING_CLOSER, f"it lacks the {closers} right of the cursor")
 
 
-def boundaries(text: str) -> Iterator[int]:
-    """Where a text may be cut: after something that is no blank, not within a word; not at its end."""
-    for end in range(1, len(text)):
-        before, after = text[end - 1], text[end]
-        if not before.isspace() and not (is_word(before) and is_word(after)):
-            yield end
+def least_first(least: float, is_fresh: bool, is_seen: bool = False) -> float:
+    """Return the threshold for the first lexeme of an unrequested suggestion, which is ``least`` elsewhere."""
+    return least * (RANKING.fresh_share if is_fresh else 1) * (RANKING.seen_share if is_seen else 1)
 
 
-def likelihood(written: tuple[Written, ...], end: int) -> float:
-    """Probability of the first ``end`` characters of a text: of the tokens that they are in."""
-    found, at = 1.0, 0
-    for token in written:
-        if at >= end:
-            break
-        found *= token.probability
-        at = token.end
-    return found
+def value(suggestion: Suggestion, end: int) -> float:
+    """Return the expected number of right characters of a suggestion up to a cut."""
+    continued = RANKING.continued_share if end in suggestion.ends.continued else 1
+    return confidence(suggestion, end) * len(suggestion.text[:end].strip()) * continued
 
 
-def confidence(suggestion: Suggestion, end: int) -> float:
-    """How likely the first ``end`` characters of a suggestion are right; 1 where nothing is known of it."""
-    return mapped(suggestion, end, INTERCEPT, PER_LOG_ODDS, PER_UNKNOWN_NAME)
+def end_of_begun_block(suggestion: Suggestion) -> int:
+    """Return the last cut on the first line that has one: the first line of a missing block, or 0."""
+    if not suggestion.display.owes_block:
+        return 0
+    text, cuts = suggestion.text, suggestion.ends.cuts
+    first = text[: next(iter(cuts), 0)].count("\n")
+    return max((end for end in cuts if text[:end].count("\n") == first), default=0)
 
 
-def first_confidence(suggestion: Suggestion) -> float:
-    """How likely the first lexeme of a suggestion is right; 1 where nothing is known of it."""
-    return mapped(suggestion, first_lexeme(suggestion), FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME)
+def verdict(suggestion: Suggestion, closers: str, least: float) -> Suggestion | Suppression:
+    """Return the displayed part of an unrequested suggestion, or the reason for hiding it.
+
+    Args:
+        suggestion: The suggestion.
+        closers: The closers right of the cursor that it replaces.
+        least: The threshold of its first lexeme; 0 shows everything.
+    """
+    if not suggestion.tokens or least <= 0:
+        return suggestion
+    flag, display = suggestion.flag, suggestion.display
+    first = first_confidence(suggestion)
+    if first < least_first(least, display.is_fresh, bool(display.seen)):
+        return hidden(suggestion, first, 0 < flag.end <= first_lexeme(suggestion))
+    begun = end_of_begun_block(suggestion)
+    best = None
+    for end in suggestion.ends.cuts or (len(suggestion.text),):
+        text = suggestion.text[:end]
+        if confidence(suggestion, end) < needed_at(suggestion, end, begun):
+            continue
+        if not text.strip() or not contains_in_order(text, closers) or (flag.hides and end >= flag.whole):
+            continue
+        found = value(suggestion, end)
+        if best is None or found >= best[0]:
+            best = found, text
+    if best is None:
+        return hidden(suggestion, first, flag.end > 0)
+    return replace(suggestion, text=best[1], display=replace(display, confidence=first))
 
 
-def first_lexeme(suggestion: Suggestion) -> int:
-    """Where the first lexeme of a suggestion ends, in characters."""
-    return suggestion.lexemes[0] if suggestion.lexemes else len(suggestion.text)
+def needed_at(suggestion: Suggestion, end: int, begun: int) -> float:
+    """Return the threshold of a displayed text that ends at a cut. ``begun``: end of the first line of its block."""
+    if end == begun:
+        return RANKING.begun_block_confidence
+    if "\n" in suggestion.text[:end]:
+        return RANKING.lines_confidence
+    if suggestion.display.is_fresh:
+        return RANKING.whole_confidence * RANKING.fresh_whole_share
+    is_header = suggestion.display.is_header and end == suggestion.ends.cuts[0]
+    return RANKING.whole_confidence * (RANKING.header_share if is_header else 1)
 
 
-def possible(probability: float) -> float:
-    """A probability between those of which nothing can be told: nothing that may be said is impossible, or certain."""
-    return min(max(probability, LEAST_LIKELY), 1 - LEAST_LIKELY)
+def hidden(suggestion: Suggestion, first: float, is_flagged: bool) -> Suppression:
+    """Return the reason for hiding a suggestion: its red flag, or the confidence of its ``first`` lexeme."""
+    reason = (is_flagged and suggestion.flag.reason) or Reason.LOW_CONFIDENCE
+    return Suppression(reason, NOT_SURE if reason is Reason.LOW_CONFIDENCE else f"it {reason}", first)
 
 
-def mapped(suggestion: Suggestion, end: int, intercept: float, per_log_odds: float, per_unknown_name: float) -> float:
-    """The probability of a suggestion's first ``end`` characters, as a share of such texts that were right."""
-    if not suggestion.written:
-        return 1.0
-    if 0 < suggestion.doubt.end <= end:
-        return suggestion.doubt.confidence
-    share = possible(likelihood(suggestion.written, end))
-    if suggestion.calibrated:
-        return share
-    unknown = any(name <= end for name in suggestion.unknown)
-    odds = intercept + per_log_odds * math.log(share / (1 - share)) + per_unknown_name * unknown
-    return 1 / (1 + math.exp(-odds))
+def shown(suggestion: Suggestion, closers: str, least: float) -> Suggestion | None:
+    """Return the displayed part of an unrequested suggestion; None if it is hidden. Arguments as of :func:`verdict`."""
+    found = verdict(suggestion, closers, least)
+    return None if isinstance(found, Suppression) else found
 
 
 def worth(suggestion: Suggestion, closers: str, least: float) -> float:
-    """What is shown of a suggestion, in characters that are right; -1 where nothing is."""
+    """Return the expected number of right characters that are shown of a suggestion; -1 if it is hidden."""
     found = shown(suggestion, closers, least)
     if found is None:
         return -1.0
@@ -206,77 +177,76 @@ def worth(suggestion: Suggestion, closers: str, least: float) -> float:
 
 
 def asked_for(suggestion: Suggestion, closers: str, least: float) -> Suggestion:
-    """What of a suggestion is shown to somebody who has asked: something in any case, as far as it is worth most.
+    """Return the displayed part of a suggestion for an explicit request, which always gets one.
 
-    What is seen already stays.
-
-    ``closers``: those right of the cursor that it stands for. ``least``: the threshold for an unrequested suggestion;
-    0 shows all.
+    Text on the screen stays there. Arguments as of :func:`verdict`.
     """
-    if not suggestion.written or least <= 0:
+    if not suggestion.tokens or least <= 0:
         return suggestion
-    begun = end_of_begun(suggestion) if suggestion.owes_block else 0
+    text, begun = suggestion.text, end_of_begun_block(suggestion)
     cuts = (
         end
-        for end in suggestion.cuts
-        if end >= max(begun, suggestion.seen)
-        and (
-            "\n" not in suggestion.text[:end] or suggestion.text[end : end + 1] in ("\n", "")
-        )  # no part of a further line
-        and suggestion.text[:end].strip()
-        and contains_in_order(suggestion.text[:end], closers)
+        for end in suggestion.ends.cuts
+        if end >= max(begun, suggestion.display.seen)
+        and ("\n" not in text[:end] or text[end : end + 1] in ("\n", ""))  # whole lines
+        and text[:end].strip()
+        and contains_in_order(text[:end], closers)
     )
-    end = max(cuts, key=lambda end: value(suggestion, end), default=len(suggestion.text))
-    return replace(suggestion, text=suggestion.text[:end])
+    end = max(cuts, key=lambda end: value(suggestion, end), default=len(text))
+    return replace(suggestion, text=text[:end])
 
 
-def value(suggestion: Suggestion, end: int) -> float:
-    """Characters of a suggestion up to one of its cuts, as many as are likely to be right."""
-    going_on = GOING_ON_SHARE if end in suggestion.going_on else 1
-    return confidence(suggestion, end) * len(suggestion.text[:end].strip()) * going_on
+def display(answer: Answer, request: Request) -> Answer:
+    """Return the displayed part of an answer, with the suppressed suggestions and the reason if none is shown."""
+    return kept_in_cell(confident(answer, request), request.cell)
 
 
-def end_of_begun(suggestion: Suggestion) -> int:
-    """Where the first line ends after which a suggestion may end: of a line that needs a block, the block's first."""
-    first = suggestion.text[: next(iter(suggestion.cuts), 0)].count("\n")
-    return max((end for end in suggestion.cuts if suggestion.text[:end].count("\n") == first), default=0)
+def confident(answer: Answer, request: Request) -> Answer:
+    """Return the confident part of an answer.
 
-
-def least_first(least: float, fresh: bool, seen: bool = False) -> float:
-    """Return the threshold for the first lexeme of an unrequested suggestion, which is ``least`` elsewhere."""
-    return least * (FRESH_SHARE if fresh else 1) * (SEEN_SHARE if seen else 1)
-
-
-def shown(suggestion: Suggestion, closers: str, least: float) -> Suggestion | None:
-    """Return what of a suggestion is shown unasked, or None: nothing that loads an unbound name or defines one again.
-
-    ``closers``: those right of the cursor that it stands for. ``least``: how sure its first lexeme has to be, 0 to 1.
+    An explicit request gets a part of each suggestion. While the user types along, the first of its alternatives that
+    still fits stays; any other request gets at most one suggestion.
     """
-    if not suggestion.written or least <= 0:
-        return suggestion
-    first = first_confidence(suggestion)
-    if first < least_first(least, suggestion.fresh, bool(suggestion.seen)):
-        return None
-    begun = end_of_begun(suggestion) if suggestion.owes_block else 0
-    best = None
-    for end in suggestion.cuts or (len(suggestion.text),):
-        text = suggestion.text[:end]
-        sure = confidence(suggestion, end)
-        relief = (
-            FRESH_WHOLE_SHARE
-            if suggestion.fresh
-            else HEADER_SHARE
-            if suggestion.header and end == suggestion.cuts[0]
-            else 1
-        )
-        needed = LINES_CONFIDENCE if "\n" in text else LEAST_WHOLE * relief
-        if end == begun:
-            needed = LEAST_BEGUN
-        if sure < needed or not text.strip() or not contains_in_order(text, closers):
-            continue
-        if suggestion.doubt.hides and end >= suggestion.doubt.whole:
-            continue
-        found = value(suggestion, end)
-        if best is None or found >= best[0]:
-            best = found, text
-    return None if best is None else replace(suggestion, text=best[1], confidence=first)
+    closers = [request.split.right[: one.covered] for one in answer.suggestions]
+    least = request.settings.min_confidence
+    if request.invoked or (answer.complete and answer.moved):
+        parts: dict[str, Suggestion] = {}
+        for suggestion, text in zip(answer.suggestions[: None if request.invoked else 1], closers, strict=False):
+            part = asked_for(suggestion, text, least)
+            parts.setdefault(part.text, part)
+        return replace(answer, suggestions=tuple(parts.values()))
+    found = [verdict(one, text, least) for one, text in zip(answer.suggestions, closers, strict=True)]
+    kept = tuple(one for one in found if not isinstance(one, Suppression))
+    suppressed = (*answer.suppressed, *(one for one in found if isinstance(one, Suppression)))
+    if kept or not answer.suggestions:
+        return replace(answer, suggestions=kept[:1], suppressed=suppressed)
+    return replace(answer, suggestions=(), suppressed=suppressed, reason=suppressed[-len(found)].message)
+
+
+def kept_in_cell(answer: Answer, cell: CellContexts | None) -> Answer:
+    """Return an answer without the suggestions that change which lines of a notebook cell are commands.
+
+    The grammar reads a cell with substitutes for its commands. A string or a bracket in a suggestion may make IPython
+    read a line otherwise; then the verdict does not hold.
+    """
+    if cell is None:
+        return answer
+    kept = tuple(
+        one for one in answer.suggestions if one.origin.guarantee == "none" or cell.keeps(one.text, one.covered)
+    )
+    if len(kept) == len(answer.suggestions):
+        return answer
+    suppressed = (*answer.suppressed, Suppression(Reason.CHANGES_COMMANDS, CHANGES_COMMANDS))
+    reason = answer.reason if kept else CHANGES_COMMANDS
+    return replace(answer, suggestions=kept, reason=reason, suppressed=suppressed)
+
+
+def log_suppressed(uri: str, answer: Answer) -> None:
+    """Log the reasons for which an answer shows nothing. They quote no code."""
+    if answer.suggestions:
+        return
+    reasons = [
+        str(one.reason) if one.confidence is None else f"{one.reason} ({one.confidence:.3f})"
+        for one in answer.suppressed
+    ]
+    logger.info("%s: nothing is shown: %s", uri, "; ".join(reasons) or answer.reason)

@@ -1,9 +1,6 @@
-"""From where on a suggestion is hardly meant: it says once more what is there, or loads a name that stands nowhere.
+"""Red flags: parts of a suggestion that repeat near text or load an undefined name.
 
-The first is a definition of the same name, and a line that stands a few lines above or below. In the packages for
-tuning 0.3 % of the lines of three words and more have another like them that near in their block (of 51,500; in Go's
-library 0.1 %), and of 21 suggestions of such a line none was right. Of headers that end with a colon it is 0.4 % (of
-10,600; of those with ``elif`` none of 467). Those that end with a brace are of languages that often say one again.
+Such a suggestion is rarely right, whatever the model thinks of it. The confidences are in ``constants.toml``.
 """
 
 from __future__ import annotations
@@ -15,96 +12,143 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.ending.trimming.defined import names_in_block
 from fim_server.decoding.ending.trimming.indentation import blanks_of, width_of
-from fim_server.suggest.context.cursor import contains_in_order
-from fim_server.suggest.postprocess.identifiers import word_start
+from fim_server.language_support.registry import support_of
+from fim_server.suggest.constants import RANKING
+from fim_server.suggest.context.cursor import around, contains_in_order, line_with
+from fim_server.suggest.postprocess.identifiers import own_names, word_start
+from fim_server.suggest.ranking.reasons import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fim_server.language.defining import Defining
     from fim_server.language.spelling import Spelling
+    from fim_server.language_support.protocol import NameScope
     from fim_server.suggest.postprocess.identifiers import OwnNames
     from fim_server.text.document import Split
 
-REPEATS_ITSELF = "the text repeats itself"
-"""Reason for hiding a suggestion."""
+DEFINED_AGAIN = RANKING.redefinition_confidence
+REPEATED_LINE = RANKING.repeated_line_confidence
+LOADS_UNKNOWN = RANKING.unknown_name_confidence
 
-DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN = 0.001, 0.05, 0.05
-"""How sure is what defines, declares or imports something once more: nobody sees it who has not asked. And what says a
-line once more or begins to, or loads a name, not behind a dot, that is nowhere (none of six suggestions was right): it
-may begin right, so that a part of it is shown that fits, else all of it where its first lexeme is sure by itself."""
+CONFIDENCES = DEFINED_AGAIN, REPEATED_LINE, LOADS_UNKNOWN
+"""Confidences of all red flags."""
 
-DOUBTS = DEFINED_AGAIN, SAID_AGAIN, LOADS_UNKNOWN
-"""All of these."""
-
-NEAR, LEAST_WORDS = 8, 3
-"""How many lines above and below count as near, and how many words a line has to have: fewer say little."""
+NEAR, LEAST_WORDS = RANKING.near_lines, RANKING.repeated_words
 
 BEGUN_TARGETS = re.compile(r"(?:^|;)[\s(\[]*(?:[\w.*]+[ \t]*,[ \t]*)*\Z")
-"""What stands in a line before a target, with others before it."""
+"""Start of a line before an assignment target, with other targets before it."""
 
 CHAIN = re.compile(r"[\w.]+")
-"""Words, those that dots join as one."""
+"""Words; words that dots join count as one."""
 
 LOOKED_AT = 1 << 16
-"""Characters on either side of the cursor in which a definition is looked for."""
+"""Characters on each side of the cursor that are searched for a definition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """From where on a suggestion is hardly meant.
+class RedFlag:
+    """The suspicious part of a suggestion.
 
     Attributes:
-        end: The shortest beginning that is doubted, in characters; 0 where none is.
-        confidence: How likely a text is right that goes so far.
-        reason: The beginning that makes it so, in characters, where that is longer.
-        of_name: Whether that loads a name that nothing binds.
-        is_repeat: Whether it repeats text that is there already.
-        is_loop: Whether it repeats itself from there on, and can end nowhere before.
+        end: Length of the shortest suspicious beginning, in characters; 0 if there is none.
+        confidence: Confidence of each text that includes it.
+        cause: Length of the beginning that makes it suspicious, if that is longer.
+        reason: The reason.
     """
 
     end: int = 0
     confidence: float = 1.0
-    reason: int = 0
-    of_name: bool = False
-    is_repeat: bool = False
-    is_loop: bool = False
+    cause: int = 0
+    reason: Reason | None = None
 
     @property
     def hides(self) -> bool:
-        """Return whether no doubted text is shown unasked, however likely its first word is."""
-        return self.end > 0 and (self.of_name or self.confidence <= DEFINED_AGAIN)
+        """Return whether a text with the suspicious part stays hidden, however likely its first word is."""
+        return self.end > 0 and (self.reason is Reason.UNDEFINED_NAME or self.confidence <= DEFINED_AGAIN)
+
+    @property
+    def is_repeat(self) -> bool:
+        """Return whether the suspicious part repeats other text."""
+        return self.reason in (Reason.DEFINED_AGAIN, Reason.REPEATED_LINE, Reason.LOOP)
+
+    @property
+    def is_loop(self) -> bool:
+        """Return whether the text repeats itself and can end nowhere before."""
+        return self.reason is Reason.LOOP
 
     @property
     def whole(self) -> int:
-        """Where what makes it so ends, in characters."""
-        return max(self.end, self.reason)
+        """Return the length of the beginning that makes the text suspicious, in characters."""
+        return max(self.end, self.cause)
 
-    def after(self, typed: int) -> Doubt:
-        """What is doubted of the rest once so many characters were typed, which may be within what makes it so."""
+    def after(self, typed: int) -> RedFlag:
+        """Return the flag of the rest after ``typed`` characters, which may end inside the suspicious part."""
         left = self.whole - typed
-        return replace(self, end=max(1, self.end - typed), reason=left) if self.end and left > 0 else NO_DOUBT
+        return replace(self, end=max(1, self.end - typed), cause=left) if self.end and left > 0 else NO_FLAG
 
 
-NO_DOUBT = Doubt()
+NO_FLAG = RedFlag()
 
 
-def of_loop(start: int, other: Doubt) -> Doubt:
-    """Doubt a suggestion from the offset of its first repetition.
+def flag_of(
+    language: str,
+    spelling: Spelling,
+    split: Split,
+    text: str,
+    unknown: Sequence[int] = (),
+    scope: NameScope | None = None,
+) -> RedFlag:
+    """Return the part of a suggestion that repeats text of the file or loads an undefined name.
 
-    ``start``: that offset, or 0. ``other``: the doubt of a suggestion that does not repeat itself.
+    Args:
+        language: The language's name.
+        spelling: The language's spelling.
+        split: The document, cut at the cursor.
+        text: The suggestion.
+        unknown: The ends of its unknown names.
+        scope: The names around the cursor.
     """
-    return Doubt(start + 1, DEFINED_AGAIN, is_repeat=True, is_loop=True) if start else other
+    own, support = own_names(language), support_of(language)
+    end = defined_again(own, spelling.defining, split, text)
+    if end is not None:
+        return RedFlag(end, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN)
+    line, end = line_with(split, text), len(text.partition("\n")[0])
+    imports = support is not None and support.is_import(line)
+    if imports and support is not None and support.imports_again(line, around(split)[1]):
+        return RedFlag(end, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN)
+    loaded = 0 if own is None else loads_unknown(own, spelling, line[: len(line) - end], text, unknown)
+    if loaded:
+        return RedFlag(loaded, LOADS_UNKNOWN, reason=Reason.UNDEFINED_NAME)
+    unbound = None if scope is None else scope.unbound_load(split.left, split.right, text)
+    if unbound is not None:
+        return RedFlag(unbound, LOADS_UNKNOWN, reason=Reason.UNDEFINED_NAME)
+    member = None if support is None else support.unknown_member(split.left, split.right, text)
+    if member is not None:
+        return RedFlag(member[0] + 1, LOADS_UNKNOWN, member[1], Reason.UNKNOWN_MEMBER)
+    if not text.partition("\n")[0].strip():
+        return NO_FLAG  # the user wrote the line
+    is_whole = stands_near(spelling, split, text)
+    again = is_whole or (not imports and begins_near(spelling, split, text))
+    return repeated_line(split, text, is_whole) if again else NO_FLAG
+
+
+def flag_of_loop(start: int, other: RedFlag) -> RedFlag:
+    """Return the flag of a suggestion that repeats itself from an offset.
+
+    ``start``: that offset, or 0. ``other``: the flag of a suggestion that does not repeat itself.
+    """
+    return RedFlag(start + 1, DEFINED_AGAIN, reason=Reason.LOOP) if start else other
 
 
 def defined_again(own: OwnNames | None, defining: Defining, split: Split, text: str) -> int | None:
-    """Return the end, in characters of a ``text``, of a name that its first line defines or declares again.
+    """Return the end of a name that the first line of a text defines or declares again, in characters of the text.
 
-    None where it does neither, or no other line of the block does, or a mark above says that there may be several: what
-    overloads a function, or adds to a property.
+    None if the line defines or declares nothing, or if no other line of the block defines the name. None, too, below a
+    mark that allows several definitions, as of an overload or a property.
     """
     start = split.left.rfind("\n") + 1
-    line = split.left[start:] + text.partition("\n")[0]
+    line = line_with(split, text)
     found = defining.search(line)
     name, wanted, end = None if found is None else found.groups(""), None, 0 if found is None else found.end(3)
     if found is None and own is not None:
@@ -126,7 +170,7 @@ def defined_again(own: OwnNames | None, defining: Defining, split: Split, text: 
 
 
 def outside_of_texts(lines: Iterable[str], marks: Sequence[str]) -> Iterator[str]:
-    """Those of some lines, beside one of code, that are in no text of several lines, which may speak of names."""
+    """Yield the lines that are in no string of several lines. The lines continue from a line of code."""
     within = False
     for line in lines:
         if not within:
@@ -135,90 +179,91 @@ def outside_of_texts(lines: Iterable[str], marks: Sequence[str]) -> Iterator[str
 
 
 def declared_by(own: OwnNames, line: str) -> tuple[re.Pattern[str], int] | None:
-    """Return what lines begin with that declare the same name as a line, and the end of the name; None of others."""
+    """Return the pattern of lines that declare the same name as a line, and the name's end; None for other lines."""
     if not own.declaring_texts:
         return None
-    after = rf"[ \t]*(?:{one_of(own.declaring_texts)})(?!=)"
+    after = rf"[ \t]*(?:{'|'.join(map(re.escape, sorted(own.declaring_texts)))})(?!=)"
     found = re.match(rf"([ \t]*)(\w+){after}", line)
     if found is None or found[2] in own.known:
         return None
     return re.compile(rf"{found[1]}{found[2]}{after}"), found.end(2)
 
 
-def one_of(texts: Iterable[str]) -> str:
-    """A pattern that matches one of some texts."""
-    return "|".join(map(re.escape, sorted(texts)))
+def near_lines(split: Split) -> tuple[list[str], list[str]]:
+    """Return the lines above the cursor's, the nearest first, and those below it, as far as they are near."""
+    start = split.left.rfind("\n") + 1
+    above = split.left[max(0, start - LOOKED_AT) : start].rsplit("\n", NEAR + 1)[-NEAR - 1 : -1]
+    below = split.right[:LOOKED_AT].split("\n", NEAR + 1)[1:]
+    return above[::-1], below[:NEAR]
+
+
+def rest_of_line(split: Split) -> str:
+    """Return the text right of the cursor on its line, without blanks at its ends."""
+    return split.right[:LOOKED_AT].partition("\n")[0].strip()
 
 
 def stands_near(spelling: Spelling, split: Split, text: str) -> bool:
-    """Whether a suggestion's first line stands in the same block, a few lines above or below.
+    """Return whether the first line of a suggestion stands in the same block, a few lines above or below.
 
-    Not what opens a bracket or a brace, which may be told apart by what is in it.
+    A line that opens a bracket or a brace may repeat, because its content tells it apart.
     """
-    start = split.left.rfind("\n") + 1
-    rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
-    line = (split.left[start:] + text.partition("\n")[0]).rstrip()
+    line = line_with(split, text).rstrip()
     openers = tuple(opening for opening, _ in spelling.brackets)
     words = islice(re.finditer(r"\w+", line), LEAST_WORDS)
     if sum(1 for _ in words) < LEAST_WORDS or line.endswith(openers):
         return False
-    if not contains_in_order(text, rest.strip()):
-        return False  # there is more in the line
-    above = reversed(split.left[max(0, start - LOOKED_AT) : start].rsplit("\n", NEAR + 1)[-NEAR - 1 : -1])
-    indentation = line[: len(line) - len(line.lstrip())]
+    if not contains_in_order(text, rest_of_line(split)):
+        return False  # the line continues right of the cursor
     wanted = re.compile(re.escape(line) + r"[ \t]*$")
-    return any(is_in_block(lines, indentation, wanted) for lines in (above, below[:NEAR]))
+    return any(is_in_block(lines, blanks_of(line), wanted) for lines in near_lines(split))
 
 
 def begins_near(spelling: Spelling, split: Split, text: str) -> bool:
-    """Whether a suggestion's first line is the beginning, of two words and more, of one that stands near.
+    """Return whether the first line of a suggestion is the beginning of a near line in the same block.
 
-    Near is in the same block, indented alike. What is not the whole of such a line is mostly the first part of it, with
-    which somebody would say it once more. Words that dots join count as one. Not where the line near opens a bracket or
-    a brace at its end, with which many lines of a language may.
+    The beginning has two words at least, of which the last is whole. A near line that opens a bracket or a brace at its
+    end does not count, because many lines of a language may.
     """
-    start = split.left.rfind("\n") + 1
-    line = (split.left[start:] + text.partition("\n")[0]).rstrip()
-    rest, *below = split.right[:LOOKED_AT].split("\n", NEAR + 1)
-    is_closed = all(character in spelling.closers for character in rest.strip())  # by an editor
-    if len(list(islice(CHAIN.finditer(line), 2))) < 2 or not (is_closed or contains_in_order(text, rest.strip())):
+    line, rest = line_with(split, text).rstrip(), rest_of_line(split)
+    is_closed = all(character in spelling.closers for character in rest)  # by an editor
+    if len(list(islice(CHAIN.finditer(line), 2))) < 2 or not (is_closed or contains_in_order(text, rest)):
         return False
-    above = split.left[max(0, start - LOOKED_AT) : start].rsplit("\n", NEAR + 1)[-NEAR - 1 : -1]
-    indentation = line[: len(line) - len(line.lstrip())]
     openers = tuple(opening for opening, _ in spelling.brackets)
-    for lines in (reversed(above), below[:NEAR]):
+    for lines in near_lines(split):
         for other in lines:
-            if other.strip() and not other.startswith(indentation):
+            if other.strip() and not other.startswith(blanks_of(line)):
                 break
-            goes_on = other.rstrip()[len(line) :]
-            says_more = CHAIN.search(goes_on) is not None and CHAIN.match(goes_on) is None
-            if other.startswith(line) and says_more and not goes_on.endswith(openers):
+            continuation = other.rstrip()[len(line) :]
+            has_more = CHAIN.search(continuation) is not None and CHAIN.match(continuation) is None
+            if other.startswith(line) and has_more and not continuation.endswith(openers):
                 return True
     return False
 
 
-def said_again(split: Split, text: str, all_of_it: bool) -> Doubt:
-    """That a suggestion's first line says one once more: doubted from its second word on, with which that shows.
+def repeated_line(split: Split, text: str, is_whole: bool) -> RedFlag:
+    """Return the flag of a suggestion that repeats a line, suspicious from its second word on.
 
-    Many lines of a block begin with the same word. ``all_of_it``: it is the whole of one, not a beginning.
+    Many lines of a block share their first word. ``is_whole``: the suggestion's line equals the other one, and is not
+    only its beginning.
     """
     start, first = split.left.rfind("\n") + 1, text.partition("\n")[0]
     words = list(islice(CHAIN.finditer(split.left[start:] + first), 2))
     end = words[1].end() - (len(split.left) - start) if len(words) > 1 else len(first)
-    return Doubt(max(1, end), SAID_AGAIN, len(first) if all_of_it or end <= 0 else end, is_repeat=True)
+    cause = len(first) if is_whole or end <= 0 else end
+    return RedFlag(max(1, end), REPEATED_LINE, cause, Reason.REPEATED_LINE)
 
 
 def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unknown: Sequence[int]) -> int:
-    """The end in a suggestion's text of the first unknown name that is loaded by itself, or of the instance.
+    """Return the end of the first unknown name that a suggestion loads by itself, or as a member of the instance.
 
-    0 where there is none. An attribute of the instance that is bound there, or may yet be, is none.
+    0 if there is none. An attribute of the instance counts only if no later text can bind it.
 
     Args:
-        own: What is known of the language's names.
-        spelling: How it is written.
-        left: What stands in the line before it.
-        text: The suggestion's.
-        unknown: The ends of its names that nobody knows.
+        own: The language's names.
+        spelling: The language's spelling.
+        left: The text before the suggestion on its line.
+        text: The suggestion.
+        unknown: The ends of its unknown names.
     """
     openers, closers = zip(*spelling.brackets, strict=True) if spelling.brackets else ((), ())
     joins = tuple(trailer for trailer in own.trailers if trailer not in openers)
@@ -235,13 +280,13 @@ def loads_unknown(own: OwnNames, spelling: Spelling, left: str, text: str, unkno
 
 
 def is_load_of_instance(own: OwnNames, joins: tuple[str, ...], before: str, may_bind: bool) -> bool:
-    """Whether an attribute is one of the instance, and cannot be one that is bound there.
+    """Return whether an attribute belongs to the instance, and the line does not bind it.
 
     Args:
-        own: What is known of the language's names.
-        joins: What stands between a receiver and an attribute.
+        own: The language's names.
+        joins: Texts between a receiver and an attribute.
         before: The line up to the attribute.
-        may_bind: Whether what follows it in the line may follow a target.
+        may_bind: Whether the text after the attribute may follow an assignment target.
     """
     receiver = before.rstrip("".join(joins))
     start = word_start(receiver, len(receiver))
@@ -254,7 +299,7 @@ def is_load_of_instance(own: OwnNames, joins: tuple[str, ...], before: str, may_
 
 
 def is_in_block(lines: Iterable[str], indentation: str, wanted: re.Pattern[str]) -> bool:
-    """Whether one of the lines, as far as none is indented less, begins with a pattern."""
+    """Return whether a line begins with a pattern, up to the first line that is indented less."""
     for line in lines:
         if wanted.match(line):
             return True

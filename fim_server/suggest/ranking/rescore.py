@@ -1,4 +1,4 @@
-"""How likely what the project's memory says is, once a model has written at the same place."""
+"""Rescore suggestions from the project's memory with the model's text at the same place."""
 
 from __future__ import annotations
 
@@ -6,48 +6,49 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.suggest.ranking.display import first_confidence, first_lexeme, likelihood, possible
-from fim_server.suggest.ranking.red_flags import NO_DOUBT
+from fim_server.suggest.ranking.confidence import first_confidence, first_lexeme, possible
+from fim_server.suggest.ranking.red_flags import NO_FLAG
+from fim_server.suggest.suggestion import likelihood
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fim_server.suggest.answer_cache import Suggestion
+    from fim_server.suggest.suggestion import Suggestion
 
 
 def given_written(recalled: Suggestion, written: Sequence[Suggestion]) -> Suggestion:
-    """What the memory says, as likely as it is once a model has written.
+    """Return a recalled suggestion with the confidence that it has once the model has written.
 
-    The model has been told what the memory foretells, so that where both begin with the same lexeme it knows better how
-    likely that is; where they do not, only one of them is right. The tokens as they were are kept beside
-    (`Suggestion.alone`), for when what is typed rules the model's text out.
+    The model knew the memory's prediction. So where both begin with the same lexeme, the model's confidence counts;
+    where they differ, only one of them is right. The memory's tokens stay in `Likelihoods.recalled`, in case the user
+    types something else than the model wrote.
 
     Args:
-        recalled: A suggestion of the memory.
-        written: The model's: one, or a doubted one and what the model wrote once it knew that, which alone counts then.
+        recalled: The recalled suggestion.
+        written: The model's suggestions. The last counts: the model wrote it after the others got red flags.
     """
     end = first_lexeme(recalled)
-    if not recalled.written or 0 < recalled.doubt.end <= end:
+    tokens = recalled.tokens
+    if not tokens or 0 < recalled.flag.end <= end:
         return recalled
-    known = [suggestion for suggestion in written if 0 < likelihood(suggestion.written, first_lexeme(suggestion)) < 1]
+    known = [one for one in written if 0 < likelihood(one.tokens, first_lexeme(one)) < 1]
     if not known:
-        return recalled  # the model does not say how likely its text is
+        return recalled  # the likelihood of the model's text is unknown
     suggestion = known[-1]
-    # A doubt of more than the first lexeme is none of that.
-    sure = first_confidence(
-        suggestion if suggestion.doubt.whole <= first_lexeme(suggestion) else replace(suggestion, doubt=NO_DOUBT)
-    )
-    begin_alike = beginning(suggestion) == beginning(recalled)
+    if suggestion.flag.whole > first_lexeme(suggestion):  # the flag is not about the first lexeme alone
+        suggestion = replace(suggestion, likelihoods=replace(suggestion.likelihoods, flag=NO_FLAG))
+    sure = first_confidence(suggestion)
+    begin_alike = first_text(suggestion) == first_text(recalled)
     now = possible(sure if begin_alike else (1 - sure) * first_confidence(recalled))
-    # The tokens that the first lexeme is in, as `likelihood` counts them.
-    tokens = recalled.written
+    # The tokens of the first lexeme, as `likelihood` counts them.
     within = next((at for at, token in enumerate(tokens, 1) if token.end >= end), len(tokens))
     shares = [possible(token.probability) for token in tokens[:within]]
     power = math.log(now) / sum(map(math.log, shares))
     first = (replace(token, probability=share**power) for token, share in zip(tokens, shares, strict=False))
-    return replace(recalled, written=(*first, *tokens[within:]), alone=tokens)
+    rescored = replace(recalled.likelihoods, tokens=(*first, *tokens[within:]), recalled=tokens)
+    return replace(recalled, likelihoods=rescored)
 
 
-def beginning(suggestion: Suggestion) -> str:
-    """The first lexeme of a suggestion, without the blanks before it."""
+def first_text(suggestion: Suggestion) -> str:
+    """Return the first lexeme of a suggestion without the blanks before it."""
     return suggestion.text[: first_lexeme(suggestion)].lstrip(" \t")

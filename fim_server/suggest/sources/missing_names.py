@@ -6,52 +6,41 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fim_server.language_support.registry import support_of
+from fim_server.suggest.constants import SOURCES
+from fim_server.suggest.context.cursor import around, line_with
 from fim_server.suggest.postprocess.identifiers import own_names, word_start
-from fim_server.suggest.ranking.red_flags import (
-    DEFINED_AGAIN,
-    LOADS_UNKNOWN,
-    NO_DOUBT,
-    Doubt,
-    begins_near,
-    defined_again,
-    loads_unknown,
-    said_again,
-    stands_near,
-)
 from fim_server.suggest.sources.project import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fim_server.decoding.protocols import ProjectBias
-    from fim_server.language.spelling import Spelling
     from fim_server.language_support.protocol import Importable, NameScope
-    from fim_server.suggest.job import Request
+    from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
     from fim_server.suggest.sources.scope_cache import Preferences
     from fim_server.text.document import Split
 
-IMPORT_SHARE = 0.8
-"""Of the probability of a name's tokens, what is for names that the file lacks."""
-
-LACKING_SHARE, SURE = 0.3, 0.5
-"""Of the probability of a line's first tokens, what is at most for names that the code below loads and nothing binds:
-the less, the surer the model is of another. None where the project's memory is sure of something by so much."""
+IMPORT_SHARE = SOURCES.import_share
 
 MOST_DEFINITIONS = 32
+"""Most definitions of other files that are looked up for an import."""
 
 MOST_LINE = 4096
-"""Characters of a line that is looked at: that is done for each token, and takes 0.2 ms for 1,000."""
+"""Longest line that is searched for each token, which takes 0.2 ms for 1,000 characters."""
+
+NEAR = 1 << 14
+"""Characters on each side of the cursor that are searched for the definition below a decorator."""
 
 
 @dataclass(slots=True)
-class ImportAdvice:
-    """Advice that knows the names that something may bring, and asks another elsewhere.
+class BegunNameBias:
+    """Bias for names after a construct that the user has begun; elsewhere another bias.
 
     Attributes:
-        typed: What of a name stands before the cursor.
-        names: With weights whose sum is 1.
-        others: What else is known.
+        typed: The part of a name before the cursor.
+        names: Names with weights, whose sum is 1.
+        others: The other bias.
     """
 
     typed: str
@@ -60,7 +49,7 @@ class ImportAdvice:
     _mine: bool = field(default=False, init=False)
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
-        """What may come after a middle."""
+        """Return texts that may follow a middle, with weights."""
         begun = self.typed + middle
         rests = [(name[len(begun) :], weight) for name, weight in self.names if name.startswith(begun)]
         self._mine = any(rest for rest, _ in rests)
@@ -69,21 +58,21 @@ class ImportAdvice:
         return [] if self.others is None else self.others(middle)
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
-        """What a token has of the probability: all of the weight, where it is one of these names'."""
+        """Return a token's share of the probability: for one of these names its whole weight."""
         if self._mine or self.others is None:
             return weight
         return self.others.share(weight, heaviest, certainty, probability)
 
 
 @dataclass(slots=True)
-class LineAdvice:
-    """Advice for a line in which an import or a definition may yet begin: what is written says when.
+class LineBias:
+    """Bias for a line in which an import, a definition or an assignment may begin; elsewhere another bias.
 
     Attributes:
-        line: The cursor's, up to it.
-        brought: Returns names with weights for a line's beginning that ends before a name.
-        others: What else is known.
-        bound: For such a beginning, names that the line is likely to bind there.
+        line: The cursor's line up to the cursor.
+        brought: Returns undefined names with weights that the line brings after a beginning.
+        others: The other bias.
+        bound: Returns names that the line probably binds after a beginning.
     """
 
     line: str
@@ -95,7 +84,7 @@ class LineAdvice:
     _known: dict[str, Sequence[tuple[str, float]]] = field(default_factory=dict, init=False)
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
-        """What may come after a middle."""
+        """Return texts that may follow a middle, with weights."""
         line = self.line + middle
         rests: list[tuple[str, float]] = []
         if "\n" not in middle and len(line) <= MOST_LINE:
@@ -105,17 +94,21 @@ class LineAdvice:
         self._mine, self._binds = bool(rests), False
         if rests:
             return rests
-        foretold = [] if self.others is None else self.others(middle)
-        if "\n" in middle or len(line) > MOST_LINE or any(weight > SURE for _, weight in foretold):
-            return foretold
+        predicted = [] if self.others is None else self.others(middle)
+        if (
+            "\n" in middle
+            or len(line) > MOST_LINE
+            or any(weight > SOURCES.lacking_certainty for _, weight in predicted)
+        ):
+            return predicted
         start = word_start(line, len(line))
         typed = line[start:]
         names = [name[len(typed) :] for name in self.bound(line[:start]) if name.startswith(typed) and name != typed]
         self._binds = bool(names)
-        return [(name, 1 / len(names)) for name in names] or foretold
+        return [(name, 1 / len(names)) for name in names] or predicted
 
     def _rests(self, line: str) -> list[tuple[str, float]]:
-        """What is left of the names that may come where a line ends: looked for once for all letters of a name."""
+        """Return the rests of the names that a line brings at its end. One lookup serves all letters of a name."""
         start = word_start(line, len(line))
         stem, typed = line[:start], line[start:]
         if stem not in self._known:
@@ -125,9 +118,9 @@ class LineAdvice:
         return [(name[len(typed) :], IMPORT_SHARE * weight / total) for name, weight in names if name != typed]
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
-        """As :meth:`ImportAdvice.share`; of names to bind the less, the surer the model is."""
+        """Return a token's share of the probability. That of a name to bind falls with the model's certainty."""
         if self._binds:
-            return weight * LACKING_SHARE * (1 - certainty * certainty)
+            return weight * SOURCES.lacking_share * (1 - certainty * certainty)
         if self._mine or self.others is None:
             return weight
         return self.others.share(weight, heaviest, certainty, probability)
@@ -141,10 +134,10 @@ def with_imports(
     modules: Importable | None = None,
     scope: NameScope | None = None,
 ) -> ProjectBias | None:
-    """Return advice that adds undefined names to other advice, where an import, definition or assignment begins.
+    """Return a bias for undefined names where an import, definition or assignment begins; elsewhere the other bias.
 
     Args:
-        others: The other advice, returned alone if the language has no support code.
+        others: The other bias, returned alone if the language has no support code.
         language: The language's name.
         request: The request.
         project: The project, whose other files define names.
@@ -170,7 +163,7 @@ def with_imports(
     def bound(line: str) -> Sequence[str]:
         return () if scope is None else scope.bound_at(line)
 
-    return LineAdvice(request.split.left[start:], brought, others, bound)
+    return LineBias(request.split.left[start:], brought, others, bound)
 
 
 def is_needless_import(
@@ -180,62 +173,25 @@ def is_needless_import(
 
     ``preferences``: tells which modules can be imported.
     """
-    support, line = support_of(language), first_line(request.split, text)
+    support, line = support_of(language), line_with(request.split, text)
     if support is None or not support.is_import(line.strip()):
         return False
     modules = None if preferences is None else preferences.modules(request, language, project)
     return support.is_needless(line, around(request.named)[1], modules)
 
 
-def doubt_of(
-    language: str,
-    spelling: Spelling,
-    split: Split,
-    text: str,
-    unknown: Sequence[int] = (),
-    scope: NameScope | None = None,
-) -> Doubt:
-    """Return the part of a suggestion that repeats text of the file or loads an undefined name.
+def with_decorators(others: ProjectBias | None, language: str, split: Split) -> ProjectBias | None:
+    """Return a bias for decorators that fit the definition below, if the cursor's line begins one, else the other bias.
 
     Args:
+        others: The other bias.
         language: The language's name.
-        spelling: The language's spelling.
         split: The document, cut at the cursor.
-        text: The suggestion.
-        unknown: The ends of its unknown names.
-        scope: The names around the cursor.
     """
-    own, support = own_names(language), support_of(language)
-    end = defined_again(own, spelling.defining, split, text)
-    if end is not None:
-        return Doubt(end, DEFINED_AGAIN, is_repeat=True)
-    line, end = first_line(split, text), len(text.partition("\n")[0])
-    imports = support is not None and support.is_import(line)
-    if imports and support is not None and support.imports_again(line, around(split)[1]):
-        return Doubt(end, DEFINED_AGAIN, is_repeat=True)
-    loaded = 0 if own is None else loads_unknown(own, spelling, line[: len(line) - end], text, unknown)
-    if loaded:
-        return Doubt(loaded, LOADS_UNKNOWN, of_name=True)
-    unbound = None if scope is None else scope.unbound_load(split.left, split.right, text)
-    if unbound is not None:
-        return Doubt(unbound, LOADS_UNKNOWN, of_name=True)
-    member = None if support is None else support.unknown_member(split.left, split.right, text)
-    if member is not None:
-        return Doubt(member[0] + 1, LOADS_UNKNOWN, member[1])
-    if not text.partition("\n")[0].strip():
-        return NO_DOUBT  # what stands in the line is somebody's own
-    all_of_it = stands_near(spelling, split, text)
-    again = all_of_it or (not imports and begins_near(spelling, split, text))
-    return said_again(split, text, all_of_it) if again else NO_DOUBT
-
-
-def first_line(split: Split, text: str) -> str:
-    """The cursor's line up to it, and what of it a suggestion writes."""
-    return split.left[split.left.rfind("\n") + 1 :] + text.partition("\n")[0]
-
-
-def around(split: Split) -> tuple[int, str, int]:
-    """Where the cursor's line begins, the document without that line, and how many of its lines stand above."""
-    start, end = split.left.rfind("\n") + 1, split.right.find("\n")
-    source = split.left[:start] + ("" if end < 0 else split.right[end:])
-    return start, source, split.left.count("\n", 0, start)
+    support, end = support_of(language), split.right.find("\n")
+    if support is None or end < 0 or split.right[:end].strip():
+        return others
+    start = split.left.rfind("\n") + 1
+    above, below = split.left[max(0, start - NEAR) : start], split.right[end + 1 :][:NEAR]
+    found = support.decorators(above, split.left[start:], below)
+    return others if found is None else BegunNameBias(found[0], found[1], others)

@@ -19,7 +19,8 @@ from pygls.uris import to_fs_path
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.memory.belief import FITTED
 from fim_server.memory.memory import CHARACTERS, Memory, unseen
-from fim_server.suggest.ranking.red_flags import DOUBTS
+from fim_server.suggest.constants import SOURCES
+from fim_server.suggest.ranking.red_flags import CONFIDENCES
 from fim_server.suggest.sources.private_documents import PrivateDocuments
 from fim_server.system.process import release_memory
 
@@ -42,13 +43,13 @@ MEASURED_SECONDS = 1.0
 ADVISED = 8
 """Texts of the memory that are mixed into a step."""
 
-DRAFTED_LEXEMES, LEAST_DRAFTED = 6, 0.1
-"""Lexemes of a draft at most, and how likely all of it has to be: read for nothing, a token costs a twelfth of what it
-saves where it is right."""
+DRAFTED_LEXEMES, LEAST_DRAFTED = SOURCES.draft_lexemes, SOURCES.draft_confidence
 
+MOST_LINES = 8
+"""Most lines of a recalled text."""
 
-MOST_LINES, LINES_CONFIDENCE = 8, 0.7
-"""Lines of what is recalled at most, and how likely all of several has to be right."""
+LINES_CONFIDENCE = SOURCES.recalled_lines_confidence
+"""Least confidence of all lines of a recalled text."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Recalled:
         """What is shown of it is worth no more (`showing.worth`): it may be doubted, and get a comma."""
         if not self._sure:
             return len(self.text) + 1.0
-        return max((end + 1) * max(sure, *DOUBTS) for end, sure in self._sure)
+        return max((end + 1) * max(sure, *CONFIDENCES) for end, sure in self._sure)
 
     @cached_property
     def text(self) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.protocols import NameBias
     from fim_server.language_support.protocol import Importable, Modules, NameScope
-    from fim_server.suggest.job import Request
+    from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
 
 MOST_DEFINITIONS = 4

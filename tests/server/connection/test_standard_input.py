@@ -77,7 +77,7 @@ def test_a_file_that_no_event_loop_watches_is_read_all_the_same(tmp_path: Path) 
     assert found == plainly(data, calls)
 
 
-def test_where_nothing_comes_the_loop_goes_on() -> None:
+def test_where_nothing_comes_the_loop_continued_cuts() -> None:
     end, start = os.pipe()
 
     async def both() -> bytes:

@@ -15,7 +15,7 @@ from fim_server.models.options import LoadOptions
 from fim_server.models.pace import LEAST_CHUNK, LEAST_PROMPT, Pace, measure
 from fim_server.models.source import locate
 from fim_server.suggest.context.prompts import Prompts
-from fim_server.suggest.job import Request
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from support.models import endpoints

@@ -24,8 +24,10 @@ from fim_server.suggest.context import background_open
 from fim_server.suggest.context.background_open import Finisher
 from fim_server.suggest.context.prompts import KeptReadings
 from fim_server.suggest.context.sessions import Contexts, Opened
-from fim_server.suggest.job import Request, Work, answer_of
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Job, Loaded, Work
+from fim_server.suggest.pipeline import Completer
+from fim_server.suggest.ranking.stage import rank
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from fim_server.text.reuse import Sessions
@@ -205,22 +207,13 @@ def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: 
     def answer(self: Completer, loading: Any, request: Request, *rest: Any) -> Work:
         opened = self.contexts.open(request.uri, request.language(), request.split)
         seen.append(opened)
-        work = Work(answer_of(request, ()))
-        task: Any = SimpleNamespace(
-            request=request,
-            model=model,
-            language=request.language(),
-            opened=opened,
-            inside=None,
-            cancelled=Stop(),
-            began=0.0,
-            options=DecodeOptions(),
-            readings=None,
-            beside=Beside(),
-            healing=SimpleNamespace(split=request.split, text=""),
-        )
-        self._prompts_of(loaded.result())
-        self._decode(task, work)
+        work = Work(request.answered(()))
+        healing: Any = SimpleNamespace(split=request.split, text="")
+        prefill: Any = Beside()
+        readings: Any = None
+        options, language = DecodeOptions(), request.language()
+        job = Job(request, loaded.result(), Stop(), 0.0, language, healing, options, readings, prefill, opened, work)
+        rank(job, self.sources.recalls, self.decoder.run(job, False), False)
         return work
 
     monkeypatch.setattr(Completer, "_answer", answer)

@@ -17,8 +17,9 @@ from fim_server.models.pace import Pace
 from fim_server.models.project_context import ProjectContext
 from fim_server.suggest.context import cross_file
 from fim_server.suggest.context.cross_file import PLACE_LINES, BeyondFile, choose, joined
-from fim_server.suggest.context.prompts import Prompts
-from fim_server.suggest.job import Request
+from fim_server.suggest.context.prompts import KeptReadings, Prompts
+from fim_server.suggest.job import Loaded
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.text.document import Split
@@ -180,7 +181,8 @@ def test_the_setting_decides(
     worker = CompletionWorker(ServerSettings(), project=project)
     completer = worker._thread_of("file:///a.py").completer
     language = ask().language()
-    context = completer._context(ask(project_context=wanted), model, language)
+    loaded = Loaded(model, Pace(), KeptReadings(model))
+    context = completer.context._other_files(ask(project_context=wanted), loaded, language)
     assert (context is not None) == shows
-    assert completer._context(ask(project_context=wanted, project_memory=False), model, language) is None
+    assert completer.context._other_files(ask(project_context=wanted, project_memory=False), loaded, language) is None
     worker.close()

@@ -18,12 +18,13 @@ from fim_server.suggest.answer_cache import moved
 from fim_server.suggest.context import sessions
 from fim_server.suggest.context.placeholders import StandIn, without_blank_breaks
 from fim_server.suggest.context.sessions import PATIENCE, Contexts, Opened
-from fim_server.suggest.job import PromptTokens, Request
+from fim_server.suggest.job import PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess.blocks import is_header, owes_block
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
-from support.editors.answers import answered, suggestion
+from support.editors.answers import answered, changed, suggestion
 from support.editors.editor import AUTOMATIC, INVOKED, Client, Editor, parses, plain, serving, written
 
 
@@ -130,7 +131,7 @@ def test_who_has_asked_waits_longer(monkeypatch: pytest.MonkeyPatch, invoked: bo
     completer = Completer(known, PromptTokens(), count(1), lambda: True)
     settings = ServerSettings()
     request = Request("file:///a.py", Split("x = ", "\n"), "python", "", invoked, True, settings)
-    completer._open(request, Language.load("python"))
+    completer.context.open(request, Language.load("python"))
     assert given == [patience]
 
 
@@ -164,11 +165,11 @@ def test_a_header_whose_end_is_there_owes_no_block(line: str, right: str, header
 
 
 def test_lines_of_a_partial_offer_move_with_what_is_typed() -> None:
-    partial = replace(suggestion("a\nb\nc"), guarantee="partial", covered_lines=(range(1), range(2, 4)))
-    answer = replace(answered("x\n", "\ny\nz\n"), suggestions=(replace(partial, stand_in=StandIn(0, "\nw")),))
+    partial = suggestion("a\nb\nc", guarantee="partial", covered_lines=(range(1), range(2, 4)))
+    answer = replace(answered("x\n", "\ny\nz\n"), suggestions=(changed(partial, stand_in=StandIn(0, "\nw")),))
     found = moved(answer, answer.left + "a\n", answer.right, False)
     assert found is not None
-    assert found.suggestions[0].covered_lines == (range(1), range(3, 5))
+    assert found.suggestions[0].origin.covered_lines == (range(1), range(3, 5))
     split = Split(found.left, found.right)
     (argument,) = plain(accepted_command(found.suggestions[0], split).arguments)
     assert argument["standIn"] == {"line": 2, "text": "\nw"}

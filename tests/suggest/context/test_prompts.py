@@ -15,7 +15,7 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import LEAST_PROMPT, LONG_FACTOR, MOST_LONG, Pace
 from fim_server.suggest.context.prompts import EXTRA_MS, LEAST_AHEAD, Prompts
-from fim_server.suggest.job import Request
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from support.models.scripted_models import Counted

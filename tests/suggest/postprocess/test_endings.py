@@ -9,9 +9,9 @@ import pytest
 from fim_server.decoding.results import Completion, StopReason, Won, Written
 from fim_server.language import Language
 from fim_server.language.state import State
+from fim_server.suggest.constants import POSTPROCESS
 from fim_server.suggest.context.cursor import contains_in_order
 from fim_server.suggest.postprocess.endings import (
-    ENDING_LIKELIHOOD,
     MOST_COVERED,
     with_any_ending,
     with_shortest_ending,
@@ -58,7 +58,7 @@ def test_what_is_sure_of_a_line_is_ended(
     assert session.check(expected).complete
     assert found.written[0].probability == tokens[0][1]
     assert found.written[-1].end == len(expected)
-    assert found.written[-1].probability == ENDING_LIKELIHOOD
+    assert found.written[-1].probability == POSTPROCESS.ending_likelihood
     assert [token.end for token in found.written] == sorted({token.end for token in found.written})
 
 

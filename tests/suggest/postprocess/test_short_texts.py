@@ -17,17 +17,18 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.models.turn import Turn
-from fim_server.server.requests.known_answers import as_shown
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.context import sessions
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.context.prompts import KeptReadings
 from fim_server.suggest.context.sessions import Contexts
-from fim_server.suggest.job import PromptTokens, Request
-from fim_server.suggest.pipeline import Completer, Loaded
+from fim_server.suggest.job import Loaded, PromptTokens
+from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess import endings
 from fim_server.suggest.postprocess.blocks import owes_block
 from fim_server.suggest.postprocess.short_texts import FIRST_END_SHARE, WRITING_SHARE, of_a_short_text, with_time_to_end
+from fim_server.suggest.ranking.display import display
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from support.models.sure_backend import SureBackend
@@ -91,14 +92,14 @@ def asked(
         loading, request, Stop(), time.perf_counter()
     )
     assert work is not None
-    return split, as_shown(work.answer, request), known
+    return split, display(work.answer, request), known
 
 
 def assert_fits(language: str, split: Split, answer: Answer) -> None:
     assert answer.suggestions, answer.reason
     for suggestion in answer.suggestions:
         assert suggestion.text.strip()
-        right = split.right if suggestion.stand_in is None else suggestion.stand_in.inserted(split.right)
+        right = split.right if suggestion.origin.stand_in is None else suggestion.origin.stand_in.inserted(split.right)
         assert Language.load(language).open(split.left, right[suggestion.covered :]).check(suggestion.text).complete
 
 

@@ -13,25 +13,20 @@ import pytest
 from fim_server.decoding.ending.trimming.indentation import step_of
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
-from fim_server.server.requests.known_answers import as_shown, look_up
-from fim_server.suggest.answer_cache import AnswerCache, Suggestion, rest_of, without_typed
-from fim_server.suggest.job import Request, answer_of
+from fim_server.server.requests.known_answers import look_up
+from fim_server.suggest.answer_cache import AnswerCache, rest_of
 from fim_server.suggest.postprocess.blocks import is_header, owes_block, with_empty_block, without_unsure_block
-from fim_server.suggest.ranking.display import (
-    asked_for,
-    boundaries,
-    confidence,
-    ends_of,
-    first_confidence,
-    likelihood,
-    shown,
-    without_lines_below,
-    worth,
-)
-from fim_server.suggest.ranking.rank import goes_on
-from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_DOUBT, SAID_AGAIN, Doubt
+from fim_server.suggest.postprocess.ends import boundaries, continued_cuts, ends_of, without_lines_below
+from fim_server.suggest.ranking.confidence import confidence, first_confidence
+from fim_server.suggest.ranking.display import asked_for, display, shown, worth
+from fim_server.suggest.ranking.reasons import Reason
+from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_FLAG, REPEATED_LINE, RedFlag
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.suggestion import Suggestion, likelihood, tokens_after
 from fim_server.text.document import Split
+from support.editors.answers import changed
+from support.editors.answers import suggestion as made
 
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
 
@@ -46,10 +41,8 @@ def suggestion(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n"
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
     ends = ends_of(text, session)
-    found = Suggestion(
-        "1", text, covered, "exact", ENDED, cuts=ends.cuts, lexemes=ends.lexemes, written=written(*tokens)
-    )
-    return replace(found, going_on=tuple(end for end in ends.cuts if text[end : end + 1] in ("(", ".")))
+    found = made(text, covered, cuts=ends.cuts, lexemes=ends.lexemes, tokens=written(*tokens))
+    return changed(found, continued=tuple(end for end in ends.cuts if text[end : end + 1] in ("(", ".")))
 
 
 def text_of(found: Suggestion | None) -> str | None:
@@ -71,28 +64,31 @@ def test_a_comma_before_a_bracket_is_no_end_where_nothing_more_is_there() -> Non
     spelling = Language.load("python").open("", "").spelling
     for right, wanted in ((")\n", "ab.c"), (" }'\n", "ab.c"), ("\n)\n", "ab.c,"), ("", "ab.c,")):
         found = suggestion(("ab.c", 0.9), (",", 0.9), left="f(", right=")")
-        ends = goes_on(found.cuts, found.text, ENDED, None, right, spelling)
-        assert text_of(shown(replace(found, going_on=ends), "", 0.45)) == wanted
+        ends = continued_cuts(found.ends.cuts, found.text, ENDED, None, right, spelling)
+        assert text_of(shown(changed(found, continued=ends), "", 0.45)) == wanted
     more = suggestion(("a", 0.9), (",", 0.9), (" b", 0.9), left="f(", right=")")
-    assert goes_on(more.cuts, more.text, ENDED, None, ")", spelling) == (2,)
-    assert text_of(shown(replace(more, going_on=(2,)), "", 0.45)) == "a, b"
+    assert continued_cuts(more.ends.cuts, more.text, ENDED, None, ")", spelling) == (2,)
+    assert text_of(shown(changed(more, continued=(2,)), "", 0.45)) == "a, b"
 
 
 def test_what_is_said_once_more_is_not_shown_unasked() -> None:
     sure = suggestion(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
     assert text_of(shown(sure, "", 0.45)) == "import os"
-    for again in (replace(sure, doubt=Doubt(9, DEFINED_AGAIN)), replace(sure, doubt=Doubt(9, 0.001), calibrated=True)):
+    for again in (
+        changed(sure, flag=RedFlag(9, DEFINED_AGAIN)),
+        changed(sure, flag=RedFlag(9, 0.001), is_calibrated=True),
+    ):
         assert first_confidence(again) > 0.9
         assert shown(again, "", 0.45) is None
         assert worth(again, "", 0.45) < 0
         assert text_of(asked_for(again, "", 0.45)) == "import os"
-    block = replace(
-        suggestion(("def", 0.9), (" f():", 0.9), ("\n    pass", 0.9), left=""), owes_block=True, header=True
+    block = changed(
+        suggestion(("def", 0.9), (" f():", 0.9), ("\n    pass", 0.9), left=""), owes_block=True, is_header=True
     )
     assert text_of(shown(block, "", 0.45)) == block.text
-    assert shown(replace(block, doubt=Doubt(5, DEFINED_AGAIN)), "", 0.45) is None
-    beyond = Doubt(11, DEFINED_AGAIN)  # what is written
-    assert text_of(shown(replace(sure, doubt=beyond), "", 0.45)) == "import os"
+    assert shown(changed(block, flag=RedFlag(5, DEFINED_AGAIN)), "", 0.45) is None
+    beyond = RedFlag(11, DEFINED_AGAIN)  # what is written
+    assert text_of(shown(changed(sure, flag=beyond), "", 0.45)) == "import os"
 
 
 def test_no_cut_repeats_the_line_below() -> None:
@@ -112,32 +108,35 @@ def test_no_cut_lengthens_the_word_right_of_the_cursor() -> None:
 
 
 def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:
-    doubt = Doubt(1, SAID_AGAIN, 7)
+    doubt = RedFlag(1, REPEATED_LINE, 7)
     assert doubt.after(0) == doubt
-    assert doubt.after(3) == Doubt(1, SAID_AGAIN, 4)
-    assert doubt.after(7) == doubt.after(9) == NO_DOUBT
-    assert Doubt(5, SAID_AGAIN).after(2) == Doubt(3, SAID_AGAIN, 3)
-    assert NO_DOUBT.after(2) == NO_DOUBT
-    sure = replace(suggestion(("self", 0.99), (".rate", 0.99), left="x = "), doubt=Doubt(1, SAID_AGAIN, 9))
+    assert doubt.after(3) == RedFlag(1, REPEATED_LINE, 4)
+    assert doubt.after(7) == doubt.after(9) == NO_FLAG
+    assert RedFlag(5, REPEATED_LINE).after(2) == RedFlag(3, REPEATED_LINE, 3)
+    assert NO_FLAG.after(2) == NO_FLAG
+    sure = changed(suggestion(("self", 0.99), (".rate", 0.99), left="x = "), flag=RedFlag(1, REPEATED_LINE, 9))
     rest = rest_of(sure, "", "s", "")
     assert rest is not None
-    assert (rest.text, rest.doubt) == ("elf.rate", Doubt(1, SAID_AGAIN, 8))
+    assert (rest.text, rest.flag) == ("elf.rate", RedFlag(1, REPEATED_LINE, 8))
     assert shown(rest, "", 0.45) is None
 
 
 def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:
     several = suggestion(("a", 0.99), (".b", 0.99), (".c", 0.99), left="")
     assert text_of(shown(several, "", 0.45)) == "a.b.c"
-    assert text_of(shown(replace(several, doubt=Doubt(5, SAID_AGAIN)), "", 0.45)) == "a.b"
+    assert text_of(shown(changed(several, flag=RedFlag(5, REPEATED_LINE)), "", 0.45)) == "a.b"
     one = suggestion(("import", 0.99), (" os", 0.99), left="")
-    assert text_of(shown(replace(one, doubt=Doubt(9, SAID_AGAIN)), "", 0.45)) == "import os"
+    assert text_of(shown(changed(one, flag=RedFlag(9, REPEATED_LINE)), "", 0.45)) == "import os"
 
 
 def test_no_more_is_shown_than_what_loads_names_that_exist() -> None:
     several = suggestion(("a", 0.99), (".b", 0.99), (" + c", 0.99), (" + d", 0.99), left="x = ")
-    assert text_of(shown(replace(several, doubt=Doubt(7, SAID_AGAIN, of_name=True)), "", 0.45)) == "a.b"
+    assert (
+        text_of(shown(changed(several, flag=RedFlag(7, REPEATED_LINE, reason=Reason.UNDEFINED_NAME)), "", 0.45))
+        == "a.b"
+    )
     one = suggestion(("import", 0.99), (" os", 0.99))
-    assert shown(replace(one, doubt=Doubt(9, SAID_AGAIN, of_name=True)), "", 0.45) is None
+    assert shown(changed(one, flag=RedFlag(9, REPEATED_LINE, reason=Reason.UNDEFINED_NAME)), "", 0.45) is None
 
 
 def test_cuts_are_where_the_program_is_complete() -> None:
@@ -193,15 +192,15 @@ def test_how_likely_a_text_is_is_said_by_the_tokens_it_is_in() -> None:
 
 def test_what_was_typed_is_certain() -> None:
     tokens = written(("abcd", 0.0625), ("ef", 0.5))
-    assert without_typed(tokens, 4) == (Written(2, 0.5),)
-    assert without_typed(tokens, 3) == (Written(1, 0.5), Written(3, 0.5))  # the fourth root: a fourth of it is left
-    assert without_typed(tokens, 6) == ()
+    assert tokens_after(tokens, 4) == (Written(2, 0.5),)
+    assert tokens_after(tokens, 3) == (Written(1, 0.5), Written(3, 0.5))  # the fourth root: a fourth of it is left
+    assert tokens_after(tokens, 6) == ()
 
 
 def test_a_character_of_several_tokens_is_typed_like_any() -> None:
     tokens = (Written(3, 0.9), Written(3, 0.9), Written(4, 0.5))
-    assert [token.end for token in without_typed(tokens, 1)] == [2, 2, 3]
-    assert without_typed(tokens, 3) == (Written(1, 0.5),)
+    assert [token.end for token in tokens_after(tokens, 1)] == [2, 2, 3]
+    assert tokens_after(tokens, 3) == (Written(1, 0.5),)
 
 
 def test_without_a_threshold_the_likely_text_comes_first() -> None:
@@ -236,9 +235,9 @@ def test_a_line_that_needs_a_block_is_shown_with_the_first_of_it() -> None:
     tokens = ("item", 0.9), (" in items:", 0.2), ("\n    print", 0.2), ("(item)", 0.3), ("\n    x", 0.9)
     begun = suggestion(*tokens, left="for ", right="\nx = 1\n")
     assert shown(begun, "", 0.6) is None
-    begun = replace(begun, owes_block=True)
+    begun = changed(begun, owes_block=True)
     assert text_of(shown(begun, "", 0.6)) == "item in items:\n    print(item)"
-    assert shown(replace(begun, written=written(("item", 0.2), *tokens[1:])), "", 0.6) is None
+    assert shown(changed(begun, tokens=written(("item", 0.2), *tokens[1:])), "", 0.6) is None
 
 
 @pytest.mark.parametrize(
@@ -265,10 +264,10 @@ def test_which_lines_need_a_block(marked: str, expected: bool) -> None:
 
 def test_less_is_asked_of_a_line_that_is_complete_at_its_colon_alone() -> None:
     header = suggestion(("self", 0.9), (".a", 0.05), (" or b:", 0.1), (" f()", 0.9), left="if ", right="\n    c\n")
-    assert [header.text[:end] for end in header.cuts] == ["self.a or b:"]
+    assert [header.text[:end] for end in header.ends.cuts] == ["self.a or b:"]
     assert shown(header, "", 0.5) is None
-    assert text_of(shown(replace(header, header=True), "", 0.5)) == "self.a or b:"
-    assert shown(replace(header, header=True, written=written(("self", 0.1), (".a or b:", 0.9))), "", 0.5) is None
+    assert text_of(shown(changed(header, is_header=True), "", 0.5)) == "self.a or b:"
+    assert shown(changed(header, is_header=True, tokens=written(("self", 0.1), (".a or b:", 0.9))), "", 0.5) is None
 
 
 @pytest.mark.parametrize(
@@ -363,7 +362,7 @@ def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
     whole = suggestion(("call", 0.95), ("(a)", 0.2))
     rest = rest_of(whole, "\n", "call", "\n")
     assert rest is not None
-    assert [rest.text[:end] for end in rest.lexemes] == ["(", "(a", "(a)"]
+    assert [rest.text[:end] for end in rest.ends.lexemes] == ["(", "(a", "(a)"]
     assert first_confidence(rest) < 0.5 < first_confidence(whole)
 
 
@@ -371,7 +370,7 @@ def test_what_is_shown_stays_while_it_is_typed() -> None:
     memory = AnswerCache()
     request = asked("x = ", "\n")
     whole = suggestion(("call", 0.95), ("(a)", 0.35))
-    memory.add(answer_of(request, (whole,)))
+    memory.add(request.answered((whole,)))
     key = request.key
 
     def at(left: str) -> Suggestion | None:
@@ -390,7 +389,7 @@ def test_what_is_shown_stays_while_it_is_typed() -> None:
 def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
     unsure = suggestion(("call", 0.05), ("(a)", 0.1))
     assert shown(unsure, "", 0.0) is unsure
-    unknown = replace(unsure, written=())
+    unknown = changed(unsure, tokens=())
     assert shown(unknown, "", 0.9) is unknown
 
 
@@ -410,15 +409,15 @@ def test_typing_what_is_offered_makes_the_rest_surer() -> None:
     assert shown(whole, "", 0.5) is None
     rest = rest_of(whole, "\n", "cal", "\n")
     assert rest is not None
-    assert [rest.text[:end] for end in rest.cuts] == ["l", "l(a)"]
+    assert [rest.text[:end] for end in rest.ends.cuts] == ["l", "l(a)"]
     assert text_of(shown(rest, "", 0.5)) == "l(a)"
     assert confidence(rest, 1) > confidence(whole, 4)
 
 
 def test_in_a_fresh_pair_what_is_unlikely_is_shown_as_well() -> None:
-    fresh = replace(suggestion(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), fresh=True)
+    fresh = changed(suggestion(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), is_fresh=True)
     assert text_of(shown(fresh, "", 0.5)) == "a, b"
-    assert shown(replace(fresh, fresh=False), "", 0.5) is None
+    assert shown(changed(fresh, is_fresh=False), "", 0.5) is None
     rest = rest_of(fresh, ")\n", "a", ")\n")
     assert rest is not None
     assert shown(rest, "", 0.5) is None
@@ -438,7 +437,7 @@ def asked(left: str, right: str, invoked: bool = False) -> Request:
 def remembered(request: Request, *suggestions: Suggestion) -> Any:
     """A server that knows what it answered to a request."""
     memory = AnswerCache()
-    memory.add(answer_of(request, suggestions))
+    memory.add(request.answered(suggestions))
     return SimpleNamespace(answers=memory)
 
 
@@ -447,13 +446,13 @@ def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> N
     server = remembered(first, suggestion(("call", 0.1), ("(a)", 0.1)))
     there = look_up(server, first)
     assert there is not None  # where it was asked it would be the same
-    assert as_shown(there, first).suggestions == ()
+    assert display(there, first).suggestions == ()
     assert look_up(server, asked("x = c", "\n")) is None
     assert look_up(server, asked("x = c", "\n", invoked=True)) is None  # alternatives were not looked for
     sure = remembered(first, suggestion(("call", 0.9), ("(a)", 0.9)))
     found = look_up(sure, asked("x = c", "\n"))
     assert found is not None
-    assert [one.text for one in as_shown(found, asked("x = c", "\n")).suggestions] == ["all(a)"]
+    assert [one.text for one in display(found, asked("x = c", "\n")).suggestions] == ["all(a)"]
 
 
 def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> None:
@@ -463,7 +462,7 @@ def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> N
         request = asked(left, "\n")
         found = look_up(server, request)
         assert found is not None
-        assert [one.text for one in as_shown(found, request).suggestions] == [rest]
+        assert [one.text for one in display(found, request).suggestions] == [rest]
 
 
 def test_what_is_asked_for_ends_where_it_is_worth_most() -> None:
@@ -472,15 +471,15 @@ def test_what_is_asked_for_ends_where_it_is_worth_most() -> None:
     server = remembered(first, unsure, suggestion(("call", 0.6), ("(a)", 0.9), ("\nz", 0.01)), suggestion(("b", 0.001)))
     found = look_up(server, first)
     assert found is not None
-    assert [one.text for one in as_shown(found, first).suggestions] == ["call(a)", "b"]  # the same is shown once
+    assert [one.text for one in display(found, first).suggestions] == ["call(a)", "b"]  # the same is shown once
     everything = replace(first, settings=ServerSettings(min_confidence=0.0))
-    assert len(as_shown(found, everything).suggestions[0].text) == len(unsure.text)
+    assert len(display(found, everything).suggestions[0].text) == len(unsure.text)
 
 
 def test_what_was_asked_for_is_not_cut_shorter_than_it_is_seen() -> None:
     text = suggestion(("call", 0.6), ("(a)", 0.001), (" + b", 0.1))
     assert asked_for(text, "", 0.5).text == "call"
-    assert asked_for(replace(text, seen=7), "", 0.5).text == "call(a)"
+    assert asked_for(changed(text, seen=7), "", 0.5).text == "call(a)"
     assert (
         asked_for(suggestion(("a, b", 0.6), (")", 0.01), right=")\n", left="f(", covered=1), ")", 0.5).text == "a, b)"
     )
@@ -491,7 +490,7 @@ def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:
     server = remembered(first, suggestion(("call", 0.9), ("(a)", 0.9)), suggestion(("other", 0.9)))
     found = look_up(server, first)
     assert found is not None
-    assert len(as_shown(found, first).suggestions) == 1
+    assert len(display(found, first).suggestions) == 1
     other = look_up(server, asked("x = o", "\n"))
     assert other is not None
     assert [one.text for one in other.suggestions] == ["ther"]

@@ -14,14 +14,16 @@ from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.decoding.strategies import alternatives
 from fim_server.errors import StoppedError
 from fim_server.models.backend import LostError
-from fim_server.suggest import pipeline
-from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.job import Work
+from fim_server.suggest.postprocess import stage
 from fim_server.suggest.ranking.display import shown
-from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_DOUBT, Doubt
-from fim_server.suggest.ranking.regenerate import Unlike, second_thought, without_repeats
+from fim_server.suggest.ranking.reasons import Reason
+from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, NO_FLAG, RedFlag
+from fim_server.suggest.ranking.regenerate import Unlike, unlike_flagged, without_repeats
 from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.suggestion import Suggestion
 from fim_server.workers.worker import CompletionWorker
+from support.editors.answers import suggestion
 from support.editors.watched import request
 
 TOKENS = ("a", "b", "c")
@@ -93,7 +95,7 @@ def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPat
         return write(*arguments, **more)
 
     monkeypatch.setattr(alternatives, "alternatives", failing)
-    monkeypatch.setattr(pipeline, "doubt_of", lambda *about: Doubt(1, 0.0))
+    monkeypatch.setattr(stage, "flag_of", lambda *about: RedFlag(1, 0.0))
     work = worker.submit(replace(request("file:///a.py"), settings=settings)).future.result(PATIENCE)
     worker.close()
     assert work is not None
@@ -118,10 +120,10 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
     assert len(sure.completions) == len(sure.answer.suggestions) == 1
     first = sure.answer.suggestions[0]
 
-    def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> Doubt:
-        return Doubt(1, 0.0, len(text), is_repeat=True) if text == first.text else NO_DOUBT
+    def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> RedFlag:
+        return RedFlag(1, 0.0, len(text), reason=Reason.REPEATED_LINE) if text == first.text else NO_FLAG
 
-    monkeypatch.setattr(pipeline, "doubt_of", doubted)
+    monkeypatch.setattr(stage, "flag_of", doubted)
     monkeypatch.setattr(StopReason, "is_interruption", property(lambda reason: interrupted))
     work = asked()
     worker.close()
@@ -133,15 +135,16 @@ def test_where_the_first_text_is_doubted_another_one_is_written(
         assert shown(next(one for one in work.answer.suggestions if one.text == first.text), "", 0.45) is None
 
 
-def suggestion_of(text: str, doubt: Doubt = NO_DOUBT) -> Suggestion:
-    return Suggestion(text, text, 0, "exact", Completion(text, "exact", StopReason.END_TOKEN, None), doubt=doubt)
+def suggestion_of(text: str, flag: RedFlag = NO_FLAG) -> Suggestion:
+    completion = Completion(text, "exact", StopReason.END_TOKEN, None)
+    return suggestion(text, completion=completion, flag=flag)
 
 
 def test_what_is_there_already_comes_after_all_else_on_request() -> None:
-    first = suggestion_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
+    first = suggestion_of("def pop(self):", RedFlag(7, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN))
     near, unknown = (
-        suggestion_of("a = b", Doubt(1, 0.05, is_repeat=True)),
-        suggestion_of("c = d", Doubt(1, 0.05, of_name=True)),
+        suggestion_of("a = b", RedFlag(1, 0.05, reason=Reason.REPEATED_LINE)),
+        suggestion_of("c = d", RedFlag(1, 0.05, reason=Reason.UNDEFINED_NAME)),
     )
     assert without_repeats([first, near, unknown]) == [unknown, near]
     assert without_repeats([first, near]) == [first, near]  # something is shown
@@ -149,21 +152,21 @@ def test_what_is_there_already_comes_after_all_else_on_request() -> None:
 
 
 def test_a_second_text_is_written_on_request_where_all_others_are_there_already() -> None:
-    first = suggestion_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
-    unknown = suggestion_of("c = d", Doubt(1, 0.05, of_name=True))
-    unlike = second_thought([first], [], None, True)
+    first = suggestion_of("def pop(self):", RedFlag(7, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN))
+    unknown = suggestion_of("c = d", RedFlag(1, 0.05, reason=Reason.UNDEFINED_NAME))
+    unlike = unlike_flagged([first], [], None, True)
     assert unlike is not None
     assert unlike.beginning == "def pop"
-    assert second_thought([first, unknown], [], None, True) is None
-    assert second_thought([unknown], [], None, True) is None
-    assert second_thought([unknown], [], None, False) is not None
-    assert second_thought([suggestion_of("a")], [], None, False) is None
+    assert unlike_flagged([first, unknown], [], None, True) is None
+    assert unlike_flagged([unknown], [], None, True) is None
+    assert unlike_flagged([unknown], [], None, False) is not None
+    assert unlike_flagged([suggestion_of("a")], [], None, False) is None
 
 
 def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
-    first = suggestion_of("def pop(self):", Doubt(7, DEFINED_AGAIN, is_repeat=True))
-    below = suggestion_of("async def pop(self):").completion
-    unlike = second_thought([first], [below], None, True)
+    first = suggestion_of("def pop(self):", RedFlag(7, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN))
+    below = suggestion_of("async def pop(self):").origin.completion
+    unlike = unlike_flagged([first], [below], None, True)
     assert unlike is not None
     assert unlike.beginning == "async def pop(self):"
     assert isinstance(unlike.others, Unlike)
@@ -171,10 +174,12 @@ def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
 
 
 def test_a_second_text_is_written_where_the_first_one_stands_below() -> None:
-    below = replace(suggestion_of("\n    return result\n").completion, written=(Written(11, 0.5), Written(19, 0.5)))
+    below = replace(
+        suggestion_of("\n    return result\n").origin.completion, written=(Written(11, 0.5), Written(19, 0.5))
+    )
     for invoked in (False, True):
-        unlike = second_thought([], [below], None, invoked)
+        unlike = unlike_flagged([], [below], None, invoked)
         assert unlike is not None
         assert unlike.beginning == "\n    return result"
         assert exp(unlike._change(unlike.beginning)) == pytest.approx(0.001)
-    assert second_thought([], [], None, True) is None
+    assert unlike_flagged([], [], None, True) is None

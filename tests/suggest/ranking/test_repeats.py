@@ -13,9 +13,9 @@ from fim_server.decoding.ending.trimming.loops import start_of_loop
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.decoding.strategies import alternatives
 from fim_server.language import Language
-from fim_server.server.requests.known_answers import as_shown
-from fim_server.suggest.answer_cache import Suggestion
+from fim_server.suggest.ranking.display import display
 from fim_server.suggest.settings import ServerSettings
+from fim_server.suggest.suggestion import Suggestion
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker
 from support.editors.watched import request
@@ -36,7 +36,7 @@ def asked(worker: CompletionWorker, split: Split, invoked: bool, **settings: Any
     one = replace(request("file:///a.py"), split=split, invoked=invoked, settings=replace(SETTINGS, **settings))
     work = worker.submit(one).future.result(PATIENCE)
     assert work is not None
-    return as_shown(work.answer, one).suggestions
+    return display(work.answer, one).suggestions
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *texts: str) -> list[str]:

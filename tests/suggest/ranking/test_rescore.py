@@ -9,11 +9,12 @@ from itertools import accumulate
 import pytest
 
 from fim_server.decoding.results import Written
-from fim_server.suggest.answer_cache import Suggestion, moved
-from fim_server.suggest.ranking.display import confidence, first_confidence
-from fim_server.suggest.ranking.red_flags import Doubt
+from fim_server.suggest.answer_cache import moved
+from fim_server.suggest.ranking.confidence import confidence, first_confidence
+from fim_server.suggest.ranking.red_flags import RedFlag
 from fim_server.suggest.ranking.rescore import given_written
-from support.editors.answers import answered, suggestion
+from fim_server.suggest.suggestion import Suggestion
+from support.editors.answers import answered, changed, suggestion
 
 
 def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion:
@@ -21,11 +22,13 @@ def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion
     text = "".join(text for text, _ in tokens)
     ends = accumulate(len(text) for text, _ in tokens)
     written = tuple(Written(end, share) for end, (_, share) in zip(ends, tokens, strict=True))
-    return replace(suggestion(text), lexemes=lexemes, cuts=lexemes, written=written, recalled=True, calibrated=True)
+    return changed(
+        suggestion(text), lexemes=lexemes, cuts=lexemes, tokens=written, is_recalled=True, is_calibrated=True
+    )
 
 
 def model(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion:
-    return replace(recalled(*tokens, lexemes=lexemes), recalled=False, calibrated=False)
+    return changed(recalled(*tokens, lexemes=lexemes), is_recalled=False, is_calibrated=False)
 
 
 CALL = recalled(("lo", 0.8), ("an", 0.75), (".due", 0.5), ("()", 0.9), lexemes=(4, 5, 8, 9, 10))
@@ -44,21 +47,21 @@ def test_where_they_do_not_one_of_them_is_right_at_most() -> None:
 
 
 def test_of_a_doubted_text_and_the_one_after_it_the_latter_counts() -> None:
-    doubted = replace(model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9)), doubt=Doubt(1, 0.05, reason=9))
+    doubted = changed(model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9)), flag=RedFlag(1, 0.05, cause=9))
     for second in (model(("loan", 0.5), lexemes=(4,)), model(("book", 0.5), lexemes=(4,))):
         assert given_written(CALL, [doubted, second]) == given_written(CALL, [second])
 
 
-def test_a_doubt_of_more_than_the_first_lexeme_is_none_of_that() -> None:
+def test_a_flag_of_more_than_the_first_lexeme_is_none_of_that() -> None:
     written = model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9))
-    doubted = replace(written, doubt=Doubt(1, 0.05, reason=9))
+    doubted = changed(written, flag=RedFlag(1, 0.05, cause=9))
     assert given_written(CALL, [doubted]) == given_written(CALL, [written])
-    of_lexeme = replace(written, doubt=Doubt(1, 0.05, reason=4))
+    of_lexeme = changed(written, flag=RedFlag(1, 0.05, cause=4))
     assert first_confidence(given_written(CALL, [of_lexeme])) == pytest.approx(0.05)
 
 
 def test_blanks_make_no_other_lexeme() -> None:
-    written = replace(model((" loan", 0.9), lexemes=(5,)))
+    written = changed(model((" loan", 0.9), lexemes=(5,)))
     assert first_confidence(given_written(CALL, [written])) == pytest.approx(first_confidence(written))
 
 
@@ -66,12 +69,12 @@ def test_a_model_that_says_nothing_of_its_text_changes_nothing() -> None:
     for shares in ((1.0, 1.0), (0.0, 1.0)):
         written = model(("bo", shares[0]), ("ok", shares[1]), lexemes=(4,))
         assert given_written(CALL, [written]) == CALL
-    assert given_written(CALL, [replace(model(("book", 0.5), lexemes=(4,)), written=())]) == CALL
+    assert given_written(CALL, [changed(model(("book", 0.5), lexemes=(4,)), tokens=())]) == CALL
 
 
 def test_what_is_typed_rules_the_models_text_out() -> None:
     """Then it says nothing any more against what the memory has."""
-    written = replace(model(("book", 0.9), lexemes=(4,)), identity="2")
+    written = changed(model(("book", 0.9), lexemes=(4,)), identity="2")
     beside = given_written(CALL, [written])
     assert first_confidence(beside) < 0.1
     for typed in ("l", "lo", "loan"):
@@ -84,10 +87,10 @@ def test_what_is_typed_rules_the_models_text_out() -> None:
         assert found.suggestions == wanted.suggestions
     typed_along = moved(answered("x = ", "\n", replace(written, text="loans"), beside), "x = lo", "\n", True)
     assert typed_along is not None
-    assert typed_along.suggestions[1].written != typed_along.suggestions[1].alone != ()
+    assert typed_along.suggestions[1].tokens != typed_along.suggestions[1].likelihoods.recalled != ()
 
 
-def test_a_lexeme_is_another_one_where_it_goes_on() -> None:
+def test_a_lexeme_is_another_one_where_it_continued_cuts() -> None:
     written = model(("loans", 0.7), lexemes=(5,))
     assert first_confidence(given_written(CALL, [written])) == pytest.approx(0.6 * (1 - first_confidence(written)))
 
@@ -101,10 +104,10 @@ def test_what_follows_the_first_lexeme_is_as_likely_as_before() -> None:
         other = draw.choice(["loan", "book"])
         now = given_written(said, [model((other, draw.uniform(0.01, 0.99)), lexemes=(4,))])
         assert now.text == said.text
-        for end in said.lexemes:
+        for end in said.ends.lexemes:
             before = confidence(said, end) / first_confidence(said)
             assert confidence(now, end) / first_confidence(now) == pytest.approx(before)
-        assert all(0 < token.probability <= 1 for token in now.written)
+        assert all(0 < token.probability <= 1 for token in now.tokens)
 
 
 def test_what_is_certain_is_made_less_so() -> None:
@@ -121,14 +124,14 @@ def test_without_lexemes_all_of_a_text_is_one() -> None:
 
 def test_without_anything_written_or_known_nothing_changes() -> None:
     assert given_written(CALL, []) == CALL
-    sure = replace(CALL, written=())
+    sure = changed(CALL, tokens=())
     assert given_written(sure, [model(("book", 0.7), lexemes=(4,))]) == sure
 
 
 def test_what_is_doubted_stays_so() -> None:
-    doubted = replace(CALL, doubt=Doubt(4, 0.05))
+    doubted = changed(CALL, flag=RedFlag(4, 0.05))
     assert given_written(doubted, [model(("loan", 0.9), lexemes=(4,))]) == doubted
-    later = replace(CALL, doubt=Doubt(8, 0.05))
+    later = changed(CALL, flag=RedFlag(8, 0.05))
     now = given_written(later, [model(("loan", 0.9), lexemes=(4,))])
     assert confidence(now, 8) == 0.05
     assert first_confidence(now) > 0.6

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fim_server.language_support.python.marks import likely
-from fim_server.suggest.sources.definition_marks import with_marks
-from fim_server.suggest.sources.missing_names import IMPORT_SHARE
+from fim_server.suggest.sources.missing_names import IMPORT_SHARE, with_decorators
 from fim_server.text.document import Split
 
 CLASS = "class A:\n    x = 1\n\n"
@@ -49,7 +48,9 @@ def test_the_first_parameter_says_which(above: str, line: str, below: str, expec
 
 
 def test_it_is_advice_where_a_decorator_is_begun() -> None:
-    advice = with_marks(None, "python", Split(PROPERTY + "    @si", "\n    def size(self, value):\n        pass\n"))
+    advice = with_decorators(
+        None, "python", Split(PROPERTY + "    @si", "\n    def size(self, value):\n        pass\n")
+    )
     assert advice is not None
     (text, weight), *others = advice("")
     assert (text, others) == ("ze.setter", [])
@@ -57,5 +58,5 @@ def test_it_is_advice_where_a_decorator_is_begun() -> None:
     assert advice("ze.") == [("setter", weight)]
     assert advice.share(weight, weight, 0.5, 0.5) == weight
     assert list(advice("ze.setter")) == list(advice("zebra")) == []
-    assert with_marks(None, "python", Split(PROPERTY + "    @", " x\n    def size(self, value):\n")) is None
-    assert with_marks(None, "json", Split("@", "\ndef f(): pass\n")) is None
+    assert with_decorators(None, "python", Split(PROPERTY + "    @", " x\n    def size(self, value):\n")) is None
+    assert with_decorators(None, "json", Split("@", "\ndef f(): pass\n")) is None

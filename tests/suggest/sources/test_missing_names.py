@@ -23,14 +23,14 @@ from fim_server.language_support.python.imports import (
 )
 from fim_server.language_support.python.modules import public_names
 from fim_server.language_support.registry import support_of
-from fim_server.suggest.job import Request
+from fim_server.suggest.ranking.red_flags import flag_of
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.missing_names import (
     IMPORT_SHARE,
     MOST_LINE,
-    ImportAdvice,
-    LineAdvice,
-    doubt_of,
+    BegunNameBias,
+    LineBias,
     is_needless_import,
     with_imports,
 )
@@ -136,14 +136,14 @@ class Others:
 
 
 def test_advice_is_of_the_names_until_one_is_whole() -> None:
-    advice = ImportAdvice("lo", [("logging", 0.75), ("locale", 0.25)], Others())
+    advice = BegunNameBias("lo", [("logging", 0.75), ("locale", 0.25)], Others())
     assert advice("") == [("gging", 0.75 * IMPORT_SHARE), ("cale", 0.25 * IMPORT_SHARE)]
     assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
     assert advice("ca") == [("le", 0.25 * IMPORT_SHARE)]
     assert advice("gging") == [("other", 0.5)]
     assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.3
     assert advice("gging, ") == [("other", 0.5)]
-    assert ImportAdvice("", [("re", 1.0)], None)("re") == []
+    assert BegunNameBias("", [("re", 1.0)], None)("re") == []
 
 
 def test_where_an_import_is_being_written() -> None:
@@ -152,13 +152,13 @@ def test_where_an_import_is_being_written() -> None:
         return with_imports(None, language, request, None)
 
     found = asked("import ", "\n" + SOURCE)
-    assert isinstance(found, LineAdvice)
+    assert isinstance(found, LineBias)
     assert [name for name, _ in found("")] == ["logging", "json"]
     assert sum(weight for _, weight in found("")) == pytest.approx(IMPORT_SHARE)
     assert dict(found("lo")) == pytest.approx({"gging": IMPORT_SHARE})
     assert found("logging") == found("\n") == []
     begun = asked("x = ", "\n" + SOURCE)
-    assert isinstance(begun, LineAdvice)
+    assert isinstance(begun, LineBias)
     assert begun("") == begun("import ") == []
     assert asked("import ", "\n" + SOURCE, "json") is None
     assert support_of("json") is None
@@ -169,7 +169,7 @@ def test_an_import_that_begins_in_what_is_written_has_the_same_advice(typed: str
     """So what is offered at a statement's first letter, and is typed along, is what would be offered later."""
     request = Request("file:///a.py", Split(typed, "\n" + SOURCE), "python", "/a.py", False, True, ServerSettings())
     advice = with_imports(Others(), "python", request, None)
-    assert isinstance(advice, LineAdvice)
+    assert isinstance(advice, LineBias)
     middle = "import logging"[len(typed) :]
     for end in range(len(middle)):
         written = typed + middle[:end]
@@ -195,7 +195,7 @@ def test_a_line_that_is_too_long_is_not_looked_at() -> None:
         asked.append(line)
         return []
 
-    advice = LineAdvice("import " + "a, " * MOST_LINE, brought, Others())
+    advice = LineBias("import " + "a, " * MOST_LINE, brought, Others())
     assert advice("b") == [("other", 0.5)]
     assert asked == []
 
@@ -207,7 +207,7 @@ def test_a_name_is_looked_for_once_for_all_its_letters() -> None:
         asked.append(line)
         return [("total", 1.0)] if line == "def " else []
 
-    advice = LineAdvice("", brought, None)
+    advice = LineBias("", brought, None)
     found = [advice("def total"[:end]) for end in range(10)]
     assert found[4:9] == [[("total"[end:], IMPORT_SHARE)] for end in range(5)]
     assert found[:4] == [[], [], [], [(" total", IMPORT_SHARE)]]
@@ -372,7 +372,7 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
 )
 def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
-    doubt = doubt_of("python", spelling, Split(left, right), text)
+    doubt = flag_of("python", spelling, Split(left, right), text)
     assert text[: doubt.whole] == expected
     assert bool(doubt.end) == bool(expected)
 
@@ -393,7 +393,7 @@ def test_what_is_said_once_more_is_doubted_from_its_second_word_on(
     left: str, text: str, right: str, shortest: str
 ) -> None:
     spelling = Language.load("python").open("", "").spelling
-    doubt = doubt_of("python", spelling, Split(left, right), text)
+    doubt = flag_of("python", spelling, Split(left, right), text)
     assert text[: doubt.end] == shortest
     assert doubt.whole == len(text)
 
@@ -420,7 +420,7 @@ def test_a_suggestion_that_imports_what_nothing_needs() -> None:
 def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
     ends = [text.rindex(name) + len(name) for name in unknown]
-    assert text[: doubt_of("python", spelling, Split("library.", "\n"), text, ends).end] == expected
+    assert text[: flag_of("python", spelling, Split("library.", "\n"), text, ends).end] == expected
 
 
 @pytest.mark.parametrize(
@@ -451,4 +451,4 @@ def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], ex
 def test_what_loads_an_attribute_of_the_instance_that_stands_nowhere(line: str, text: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
     ends = [text.rindex("loan") + len("loan")]
-    assert text[: doubt_of("python", spelling, Split(line, "\n"), text, ends).end] == expected
+    assert text[: flag_of("python", spelling, Split(line, "\n"), text, ends).end] == expected

@@ -27,16 +27,17 @@ from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
 from fim_server.server.handlers import files
-from fim_server.suggest.answer_cache import Suggestion
 from fim_server.suggest.context.sessions import Contexts, Opened
-from fim_server.suggest.job import PromptTokens, Request
+from fim_server.suggest.job import PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess import identifiers
+from fim_server.suggest.postprocess.ends import cuts_of_lines
 from fim_server.suggest.ranking.display import shown, worth
-from fim_server.suggest.ranking.rank import cuts_of_lines
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources import project_suggestions
 from fim_server.suggest.sources.project import LEAST_CHARACTERS, LINES_CONFIDENCE, Project, key_of, path_of
+from fim_server.suggest.suggestion import Suggestion
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker
 from support.editors.connected import Connected
@@ -183,13 +184,13 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
 
     def completer(name: str) -> Completer:
         one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
-        suggestion = one._suggestion
+        make = one.postprocess.suggestion
 
         def counted(*arguments: Any) -> Any:
             made[name] += 1
-            return suggestion(*arguments)
+            return make(*arguments)
 
-        one._suggestion = counted  # type: ignore[assignment, method-assign]
+        one.postprocess.suggestion = counted  # type: ignore[assignment, method-assign]
         return one
 
     quick, plain = completer("quick"), completer("plain")
@@ -199,7 +200,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         shown_from = 0.0 if request.invoked else least
         suggestions = [
             suggestion
-            for suggestion, whole in plain._recalls.weighed(request, opened, language)
+            for suggestion, whole in plain.sources.recalls.weighed(request, opened, language)
             if shown(suggestion, closers, shown_from)
             and (not ask_model or whole >= project_suggestions.RECALL_CONFIDENCE)
         ]
@@ -207,7 +208,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
             suggestions.sort(key=lambda suggestion: -worth(suggestion, closers, shown_from))
         return tuple(suggestions[:most])
 
-    plain._recalls.surest = surest  # type: ignore[method-assign]
+    plain.sources.recalls.surest = surest  # type: ignore[method-assign]
     for _ in range(60):
         at = draw.choice([at for at in range(1, len(text)) if text[at - 1] in " .(" and text[at].isalpha()])
         typed = text[:at] + text[text.find("\n", at) :]  # the rest of the line is missing
@@ -215,7 +216,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
         request = Request("file:///beside.py", split, "python", "", invoked, bool(draw.randrange(2)), settings)
         told_of = [one.recall(request, Stop(), 0.0) for one in (quick, plain)]
         texts = [
-            None if work is None else [(one.text, one.cuts) for one in work.answer.suggestions] for work in told_of
+            None if work is None else [(one.text, one.ends.cuts) for one in work.answer.suggestions] for work in told_of
         ]
         assert texts[0] == texts[1]
         found[str(texts[0] is None)] += 1
@@ -237,8 +238,8 @@ def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -
             request = Request(uri, split, "python", "", invoked, True, ServerSettings())
             language = request.language()
             opened = completer.contexts.open(uri, language, split)
-            found = completer._recalls.likeliest(request, opened, language)
-            every = [suggestion for suggestion, _ in completer._recalls.weighed(request, opened, language)]
+            found = completer.sources.recalls.likeliest(request, opened, language)
+            every = [suggestion for suggestion, _ in completer.sources.recalls.weighed(request, opened, language)]
             assert found == (every if invoked else every[: project_suggestions.MOST_KEPT])
             most = max(most, len(every))
     assert most > project_suggestions.MOST_KEPT
@@ -308,7 +309,9 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
         language = request.language()
         return [
             one.text
-            for one in completer._recalls.likeliest(request, completer.contexts.open(uri, language, split), language)
+            for one in completer.sources.recalls.likeliest(
+                request, completer.contexts.open(uri, language, split), language
+            )
         ]
 
     loop = "def other(ledger, stream):\n    for account in ledger.accounts:\n        |"
@@ -377,7 +380,7 @@ def test_the_setting_decides_whether_anything_is_drafted(project: Project) -> No
     for value in (True, False):
         settings = replace(ServerSettings(), project_memory=value)
         request = Request("file:///a.py", Split("", ""), "python", "a.py", False, True, settings)
-        assert (completer._drafts(request, Language.load("python")) is not None) == value
+        assert (completer.sources.drafts(request, Language.load("python")) is not None) == value
     worker.close()
 
 

@@ -11,13 +11,13 @@ import pytest
 from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
 from fim_server.decoding.results import Written
 from fim_server.errors import StoppedError
-from fim_server.suggest.answer_cache import Suggestion
-from fim_server.suggest.ranking.display import first_confidence
+from fim_server.suggest.ranking.confidence import first_confidence
 from fim_server.suggest.ranking.rescore import given_written
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project_suggestions import Recalls
+from fim_server.suggest.suggestion import Suggestion
 from fim_server.workers.worker import CompletionWorker
-from support.editors.answers import suggestion
+from support.editors.answers import changed, suggestion
 from support.editors.watched import request, until
 
 SETTINGS = ServerSettings(model="embedded", prefetch=False)
@@ -122,8 +122,8 @@ def test_what_is_recalled_is_as_likely_as_the_model_has_it(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But where somebody has asked, who is shown both."""
-    said = replace(
-        suggestion("zebra"), lexemes=(5,), cuts=(5,), written=(Written(5, 0.9),), recalled=True, calibrated=True
+    said = changed(
+        suggestion("zebra"), lexemes=(5,), cuts=(5,), tokens=(Written(5, 0.9),), is_recalled=True, is_calibrated=True
     )
     recalled(monkeypatch, ())
     monkeypatch.setattr(Recalls, "likeliest", lambda *_: [said])
@@ -131,8 +131,8 @@ def test_what_is_recalled_is_as_likely_as_the_model_has_it(
         asked = replace(request("file:///a.py"), invoked=invoked)
         work = worker.submit(asked, recalls=True).future.result(PATIENCE)
         assert work is not None
-        written = [one for one in work.answer.suggestions if not one.recalled]
+        written = [one for one in work.answer.suggestions if not one.is_recalled]
         assert written
-        (found,) = (one for one in work.answer.suggestions if one.recalled)
+        (found,) = (one for one in work.answer.suggestions if one.is_recalled)
         assert found == (said if invoked else given_written(said, written))
         assert invoked or first_confidence(found) < 0.9

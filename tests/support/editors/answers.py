@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
-from fim_server.suggest.answer_cache import Answer, AnswerCache, Suggestion
+from fim_server.suggest.answer_cache import Answer, AnswerCache
+from fim_server.suggest.suggestion import Display, Ends, Likelihoods, Origin, Suggestion
 
 KEY = ("file:///a.py", "python")
 ENDED = Completion("", "exact", StopReason.END_TOKEN, None)
 
 
-def suggestion(text: str, covered: int = 0, identity: str = "1") -> Suggestion:
-    return Suggestion(identity, text, covered, "exact", ENDED, Language.load("python").spelling.closers)
+PARTS = {
+    "origin": Origin(ENDED, "exact"),
+    "ends": Ends(),
+    "likelihoods": Likelihoods(),
+    "display": Display(),
+}
+
+
+def suggestion(text: str, covered: int = 0, identity: str = "1", **fields: Any) -> Suggestion:
+    """Return a suggestion for Python; ``fields``: those of its parts."""
+    closers = Language.load("python").spelling.closers
+    return changed(Suggestion(identity, text, covered, Origin(ENDED, "exact"), closers), **fields)
+
+
+def changed(one: Suggestion, **fields: Any) -> Suggestion:
+    """Return a suggestion with other fields, of its own or of its parts."""
+    for name, value in fields.items():
+        part = next((part for part, kind in PARTS.items() if hasattr(kind, name)), None)
+        one = replace(one, **({name: value} if part is None else {part: replace(getattr(one, part), **{name: value})}))
+    return one
 
 
 def answered(left: str, right: str, *suggestions: Suggestion, **more: Any) -> Answer:

@@ -12,8 +12,8 @@ from typing import Any
 from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.suggest.context.prompts import KeptReadings
-from fim_server.suggest.job import Request
-from fim_server.suggest.pipeline import Loaded
+from fim_server.suggest.job import Loaded
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import Split
 from fim_server.workers.worker import CompletionWorker

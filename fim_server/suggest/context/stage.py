@@ -1,0 +1,138 @@
+"""First stage: the language, the prompt and the session of a cursor."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fim_server.language_support.registry import support_of
+from fim_server.suggest.context.cross_file import BeyondFile
+from fim_server.suggest.context.other_cells import OtherCells
+from fim_server.suggest.context.prompts import Prompts
+from fim_server.suggest.context.sessions import PATIENCE
+from fim_server.suggest.postprocess.identifiers import own_names
+from fim_server.system.blocking_pool import BLOCKING_POOL
+from fim_server.tokens import masks
+
+if TYPE_CHECKING:
+    from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
+    from fim_server.decoding.loop.healing import Healing
+    from fim_server.decoding.options import DecodeOptions
+    from fim_server.language import Language
+    from fim_server.models.project_context import ProjectContext
+    from fim_server.models.reading import Lent
+    from fim_server.suggest.context.sessions import Contexts, Opened
+    from fim_server.suggest.job import Loaded
+    from fim_server.suggest.request import Request
+    from fim_server.suggest.sources.project import Project
+
+LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
+"""Time for which the language and version of a document are kept, and the most documents."""
+
+
+class ContextStage:
+    """Sessions, prompts and languages of one document. Used by its thread alone."""
+
+    def __init__(self, contexts: Contexts, project: Project | None) -> None:
+        self.contexts = contexts
+        self._project = project
+        self._cells = OtherCells()
+        self._beyond = BeyondFile()
+        self._languages: dict[tuple[object, ...], tuple[Language, float]] = {}
+        self._loaded: Loaded | None = None
+        self._prompts: Prompts | None = None
+        self._prefill: ConcurrentPrefill | None = None
+        """Prefill of the last request that was answered."""
+
+    @property
+    def languages(self) -> list[Language]:
+        """Return the languages that are in use. Safe to call from other threads."""
+        return [language for language, _ in tuple(self._languages.values())]
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """Return the model of the last request; None before one."""
+        return self._loaded
+
+    def language(self, request: Request, loaded: Loaded | None) -> Language:
+        """Return the language of a request, ready for the model that is ``loaded``.
+
+        The project's files tell its version, which is not looked up at each keystroke.
+        """
+        versions = tuple(sorted(request.settings.language_versions.items()))
+        key = (request.path, request.language_id, request.settings.python_version, versions, loaded is None)
+        now = time.monotonic()
+        known = self._languages.get(key)
+        if known is None or now - known[1] > LANGUAGE_SECONDS:
+            if len(self._languages) >= MOST_LANGUAGES:
+                self._languages.clear()
+            # `prepared` keeps the model alive, so its id names it.
+            language = BLOCKING_POOL.run((*key, id(loaded)), lambda: prepared(request, loaded))
+            known = self._languages[key] = (language, now)
+        return known[0]
+
+    def open(self, request: Request, language: Language) -> Opened:
+        """Return the session at a request's cursor. A request for one line may get one with a stand-in."""
+        stands_in = request.single_line or not request.invoked
+        patience, floor = PATIENCE if request.invoked else 1.0, request.settings.floor
+        opened = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)
+        return opened if request.cell is None else self._cells.judged(opened, request.cell, language)
+
+    def prompts(self, loaded: Loaded) -> Prompts:
+        """Return this thread's share of the prompts that the model has read."""
+        self._end_prefill()
+        if self._loaded is not loaded or self._prompts is None:
+            self._loaded, self._prompts = loaded, Prompts(loaded.model, loaded.pace, loaded.readings)
+        return self._prompts
+
+    def healing(self, request: Request, loaded: Loaded) -> Healing:
+        """Return the end of the text before the cursor that the model writes again."""
+        from fim_server.decoding.loop.healing import Healing
+
+        return Healing.of(loaded.model, request.split, request.healable)
+
+    def options(self, request: Request, loaded: Loaded, language: Language, inside: str | None) -> DecodeOptions:
+        """Return the options of decoding, with the text of other files that the prompt shows."""
+        return self.prompts(loaded).options(request, 0, inside, self._other_files(request, loaded, language))
+
+    def begin_prefill(
+        self, loaded: Loaded, healing: Healing, options: DecodeOptions, readings: Lent
+    ) -> ConcurrentPrefill:
+        """Begin the prefill, which runs while the session is opened."""
+        from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
+
+        self._prefill = ConcurrentPrefill(loaded.model, healing.split, options, readings, bool(healing.text))
+        return self._prefill
+
+    def give_back(self) -> None:
+        """Let other threads use the prompts that were read, and the memory of sessions."""
+        self.contexts.rest()
+        self._end_prefill()
+        if self._prompts is not None:
+            self._prompts.give_back()
+
+    def _end_prefill(self) -> None:
+        """Wait for a forward pass that continues after the answer: its reading can be used again then."""
+        prefill, self._prefill = self._prefill, None
+        if prefill is not None:
+            prefill.close()
+
+    def _other_files(self, request: Request, loaded: Loaded, language: Language) -> ProjectContext | None:
+        """Return the text of other files that the prompt shows."""
+        wanted = request.settings.project_context
+        if wanted == "auto":
+            wanted = "off" if loaded.model.format.repository is None else "on"
+        if self._project is None or wanted == "off" or not request.settings.project_memory:
+            return None
+        self._project.tell(request.uri, request.split, language.name)
+        return self._beyond.context(self._project, request, language)
+
+
+def prepared(request: Request, loaded: Loaded | None) -> Language:
+    """Return a request's language after loading its names and the table of the tokens, which may take seconds."""
+    language = request.language()
+    own_names(language.name)
+    support_of(language.name)
+    if loaded is not None:
+        masks.prepare(language, loaded.model.vocabulary)
+    return language

@@ -1,0 +1,43 @@
+"""Reasons for which a suggestion is not shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Reason for suppressing a suggestion, or all suggestions of a place."""
+
+    SWITCHED_OFF = "switched off"
+    ONLY_ON_REQUEST = "only on request"
+    IN_COMMENT = "inside a comment"
+    IN_STRING = "inside a string"
+    IN_WORD = "inside a word"
+    NO_TEXT = "no text"
+    REPEATED_BELOW = "repeats the document"
+    REPEATED_LINE = "repeats a near line"
+    DEFINED_AGAIN = "defines a name again"
+    LOOP = "repeats itself"
+    UNDEFINED_NAME = "loads an undefined name"
+    UNKNOWN_MEMBER = "loads an unknown attribute"
+    NEEDLESS_IMPORT = "imports a needless module"
+    HIDDEN_CHARACTER = "has a hidden character"
+    MISSING_CLOSER = "lacks a closer right of the cursor"
+    LOW_CONFIDENCE = "low confidence"
+    CHANGES_COMMANDS = "changes the commands of a notebook cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """A suggestion, or all suggestions of a place, that are not shown.
+
+    Attributes:
+        reason: The reason.
+        message: The reason for the user, in words.
+        confidence: Confidence of the first lexeme, if it was too low.
+    """
+
+    reason: Reason
+    message: str
+    confidence: float | None = None

@@ -1,0 +1,107 @@
+"""Snapshot of one request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fim_server.language import Language
+from fim_server.suggest.answer_cache import Answer
+from fim_server.text.document import Split
+from fim_server.text.notebook import CellContexts, healable
+
+if TYPE_CHECKING:
+    from fim_server.suggest.ranking.reasons import Suppression
+    from fim_server.suggest.settings import ServerSettings
+    from fim_server.suggest.suggestion import Suggestion
+
+LANGUAGES = frozenset(Language.names())
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Snapshot of one request.
+
+    Attributes:
+        uri: The document.
+        split: The text, cut at the cursor. In a notebook, the text of all cells.
+        language_id: The editor's name of the language.
+        path: The path, which names the language if the editor's name is unknown.
+        invoked: Whether the request is explicit.
+        single_line: Whether one line is wanted.
+        settings: The settings.
+        word_ends: Whether the word before the cursor is whole, because the user chose it from a list.
+        cell: The contexts of the cursor's cell, in a notebook.
+    """
+
+    uri: str
+    split: Split
+    language_id: str
+    path: str
+    invoked: bool
+    single_line: bool
+    settings: ServerSettings
+    word_ends: bool = False
+    cell: CellContexts | None = None
+
+    @property
+    def contexts(self) -> Split:
+        """Return the texts around the cursor that must parse."""
+        return self.split if self.cell is None else replace(self.split, left=self.cell.left, right=self.cell.right)
+
+    @property
+    def named(self) -> Split:
+        """Return the texts around the cursor in which names are looked up."""
+        return self.split if self.cell is None else replace(self.split, left=self.cell.given + self.split.left)
+
+    @property
+    def offset(self) -> int:
+        """Return the offset of the cursor in its document."""
+        return len(self.own.left)
+
+    @property
+    def own(self) -> Split:
+        """Return the document's own texts around the cursor."""
+        return self.split if self.cell is None else replace(self.split, left=self.cell.before, right=self.cell.after)
+
+    @property
+    def above(self) -> int:
+        """Return the number of lines before the cursor that are other cells of a notebook."""
+        return self.split.left.count("\n") - self.own.left.count("\n")
+
+    @property
+    def healable(self) -> int | None:
+        """Return the number of characters before the cursor that the model may write again; None for any number."""
+        return None if self.cell is None else healable(self.split.left, self.cell.left)
+
+    def language(self) -> Language:
+        """Return the document's language. Raises LanguageError if it is unknown."""
+        name = self.language_id if self.language_id in LANGUAGES else None
+        return Language.for_path(self.path, name, self.settings.versions)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return the key that answers to other cursors must share to hold here."""
+        return self.uri, self.language_id if self.cell is None else f"{self.language_id} {self.cell.key}"
+
+    def answered(
+        self,
+        suggestions: tuple[Suggestion, ...],
+        reason: str | None = None,
+        lasting: bool = True,
+        suppressed: tuple[Suppression, ...] = (),
+    ) -> Answer:
+        """Return the answer to this request."""
+        return Answer(
+            key=self.key,
+            left=self.split.left,
+            right=self.split.right,
+            single_line=self.single_line,
+            suggestions=suggestions,
+            complete=self.invoked,
+            word_ends=self.word_ends,
+            reason=reason,
+            above=self.above,
+            lasting=lasting,
+            suppressed=suppressed,
+        )
