@@ -19,9 +19,9 @@ from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.language import Language
 from fim_server.language_support.python import preferring, support
 from fim_server.language_support.python.around import MOST_CHARACTERS, Around, Words, names_around
-from fim_server.language_support.python.lines import begun
 from fim_server.language_support.python.model import Model, parameters_of
-from fim_server.language_support.python.preferring import Preference, callee, fitted_weights
+from fim_server.language_support.python.preferring import Preference, fitted_weights
+from fim_server.language_support.python.tracking import Tracker, as_bytes
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.suggest.request import Request
@@ -282,11 +282,18 @@ def test_every_kind_has_a_weight() -> None:
     assert weights["own_unknown"] < weights["own"]
 
 
+def read(code: str) -> Tracker:
+    tracker = Tracker()
+    tracker.feed(as_bytes(f"{code} "))
+    return tracker
+
+
 @pytest.mark.parametrize(
     ("before", "expected"),
     [
         ("f(", "f"),
-        ("a.b(c[0], d(1), ", "a.b"),
+        ("a.b(c[0], d(1), ", "b"),
+        ("a.b(lambda c: ", "b"),
         ("f(x)[", None),
         ("(", None),
         ("x = [f(1), ", None),
@@ -296,9 +303,8 @@ def test_every_kind_has_a_weight() -> None:
         ("f(\n    a,\n    ", "f"),
     ],
 )
-def test_what_is_called(before: str, expected: str | None) -> None:
-    assert (callee(before) or expected) == expected
-    assert (callee(before) is None) == (expected is None) or before == "("
+def test_the_innermost_bracket_calls_a_name(before: str, expected: str | None) -> None:
+    assert read(before).called == expected
 
 
 @pytest.mark.parametrize(
@@ -321,7 +327,7 @@ def test_what_is_called(before: str, expected: str | None) -> None:
     ],
 )
 def test_what_is_text(code: str, expected: bool) -> None:
-    assert begun(code).is_in_text == expected
+    assert read(code).is_in_text == expected
 
 
 def test_no_more_than_so_much_is_read() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fim_server.language_support.python.model import FIRST_PARAMETERS, Model, Scope, own_parameters
+from fim_server.language_support.python.tracking import Tracker, as_bytes
 
 MOST_CHARACTERS = 100_000
 """Characters that are read before the cursor, and after it."""
@@ -47,6 +48,7 @@ class Around:
         text: The text that was read, with a placeholder in place of the cursor's line.
         model: Its model.
         number: The number of the logical line that the cursor is in.
+        physical: The number of the cursor's line.
         level: The indentation of the cursor's line.
         scope: The scope at the cursor.
         is_statement: Whether a statement may begin with the cursor's line: it is in no bracket or string.
@@ -56,10 +58,20 @@ class Around:
     text: str
     model: Model
     number: int
+    physical: int
     level: int
     scope: Scope
     is_statement: bool
     below: Sequence[str]
+
+    @cached_property
+    def reader(self) -> Tracker:
+        """Reader of the cursor's statement up to the cursor's line, to be copied."""
+        tracker = Tracker()
+        if not self.is_statement:
+            first, at = self.model.physical[self.number], self.physical
+            tracker.feed(as_bytes("".join(f"{text}\n" for text in self.model.texts[first:at])))
+        return tracker
 
     @property
     def function(self) -> str:
@@ -173,7 +185,7 @@ def names_around(left: str, right: str) -> Around:
     is_statement = model.physical[number] == physical and line.physical == 1 and not line.is_broken
     inner = model.scope_after(number)
     scope = model.scope_at(number, level) if is_statement or inner.first != number else inner
-    return Around(text, model, number, level, scope, is_statement, after.split("\n"))
+    return Around(text, model, number, physical, level, scope, is_statement, after.split("\n"))
 
 
 def indentation(line: str) -> int:

@@ -217,6 +217,9 @@ class Scanner:
             if self.frames[-1].kind in ("text", "spec"):
                 at = self._read_text(buffer, at)
                 continue
+            if buffer[at] == " " and not self.is_margin:
+                at += 1
+                continue
             found = match(buffer, at)
             assert found is not None, "any character is a sign"
             stop, kind, text = found.end(), found.lastgroup, found[0]

@@ -140,16 +140,6 @@ class Recorder(Reader):
             is_open,
         )
 
-    @property
-    def is_in_text(self) -> bool:
-        """True in a string, outside of its fields, and in a comment."""
-        return self._comment or self.frames[-1].kind in ("text", "spec")
-
-    @property
-    def bound(self) -> set[str]:
-        """Names that the line binds so far, with those of open lambdas and comprehensions."""
-        return self.parts[-1].bound.union(*(frame.bound for frame in self.frames))
-
     def read_line(self, text: str) -> None:
         """Read a physical line, with its break."""
         self._is_blank = self.is_margin
@@ -389,10 +379,3 @@ def cuts(text: str, column: int, is_strict: bool) -> bool:
         return True
     code = text.lstrip(BLANKS)
     return is_strict and bool(code) and len(text) - len(code) <= column and not code.startswith((*CLOSERS, "#"))
-
-
-def begun(line: str) -> Recorder:
-    """Return a recorder behind the beginning of a line."""
-    recorder = Recorder()
-    recorder.feed(f"{line} ")  # which ends a lexeme that may go on
-    return recorder

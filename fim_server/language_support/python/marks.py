@@ -22,8 +22,11 @@ OF_CLASS = (("classmethod", 0.98),)
 OF_NOTHING = (("staticmethod", 0.98),)
 OF_TYPE = (("dataclass", 0.78),)
 SETTER = 0.9
-"""Shares of the decorators above methods with `self` alone, with `cls`, with neither, above classes, and above a method
-with the name of a property above: counted in the packages for tuning (502 decorators)."""
+"""Shares of decorators, counted in the packages for tuning (502 decorators).
+
+They stand above methods with `self` alone, with `cls`, with neither, above classes, and above a method with the name of
+a property above.
+"""
 
 LINES_ABOVE = 400
 """Lines that are searched for the class around a definition and for a property of its name."""

@@ -1,7 +1,7 @@
 """Preference for tokens that write existing names in Python code.
 
-A token has *kinds*, by the name that it writes and by the name's place: a local name without a use so far, an attribute
-of the class, a name that nothing binds. Each kind has a weight that changes the token's logit. The weights are data
+A token has *kinds*, by the name that it writes and by the name's place: for example, a local name without a
+use so far. Each kind has a weight that changes the token's logit. The weights are data
 (`preferring.toml`), fitted by `python -m benchmarks.suggestions.preferring`.
 """
 
@@ -20,8 +20,8 @@ from pathlib import Path
 from fim_server.language_support.protocol import Importable
 from fim_server.language_support.python.around import WORD, Around, Words
 from fim_server.language_support.python.lacking import BINDING, Lacking, lacking_of
-from fim_server.language_support.python.lines import begun
 from fim_server.language_support.python.model import FIRST_PARAMETERS
+from fim_server.language_support.python.tracking import Tracker, as_bytes
 
 Definitions = Callable[[str], Sequence[str]]
 """Returns the parameters of what the project's other files define by a name."""
@@ -37,47 +37,40 @@ ONE = r"\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*"
 PACKAGE = re.compile(rf"[ \t]*(?:from[ \t]+|import[ \t]+(?:(?:\w+\.)*{ONE})*)(\.*(?:\w+\.)*)\Z")
 MEMBER = re.compile(rf"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:{ONE})*\Z")
 TARGETS = re.compile(r"[ \t]*[\w, \t]*\Z")
-CALLED = re.compile(r"([\w.]+)[ \t]*\Z")
-DEFINED = re.compile(r"\b(?:def|class)[ \t]+\w+[ \t]*\Z")
-CLASS = re.compile(r"[ \t]*class\b")
-DEFINING = re.compile(r"[ \t]*(?:async[ \t]+)?def\b")
-ARGUMENT = re.compile(r"[(,]\s*\Z")
 BEFORE_NEW = frozenset({"def", "class", "import", "from", "as", "global", "nonlocal", "for", "lambda"})
 """Words after which a name is new, or a module's."""
 
 BINDING_HEADERS = frozenset({"for", "async", "def"})
-"""What a header begins with that mostly binds names for its block."""
+"""First words of headers that mostly bind names for their block."""
+
+DEFINING = re.compile(r"[ \t]*(?:async[ \t]+)?def\b")
 
 BINDS = re.compile(r"[ \t]*(?:=(?!=)|:(?!=)|,)")
-"""What a target goes on with."""
+"""Text behind a target."""
 
 LOADING = (".", "(", "[", ")", "]", "}", "+", "-", "*", "/", "%", "<", ">", "|", "&", "^", "==")
-"""What a name that is loaded goes on with, mostly."""
+"""Texts that mostly stand behind a loaded name."""
 
 MOST_NAME = 8
-"""Words of a function's name that are looked at."""
-
-MOST_CALL = 1_500
-"""Characters back to the bracket of a call."""
+"""Words of a function's name that count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a word would stand.
+    """Place of a word.
 
     Attributes:
-        of: `name`, `own` (an attribute of the instance or class), `attribute`, `module`, `public` (what is imported
-            from one), `target`, `parameter` (of a header that begins in the cursor's line) or `further_parameter`;
-            nothing where it is none of these, or nothing is known.
-        receiver: The words that stand after the same receiver elsewhere.
-        imported: What there is to import.
-        arguments: The names of arguments that may stand here.
-        bound: What the line binds before: a lambda's parameters, the targets of a comprehension.
-        unused: What of that stands nowhere else in it.
-        begins: Whether it may be a target: nothing but names stands before it on its line.
+        kind: `name`, `own` (attribute of the instance or class), `attribute`, `module`, `public` (name imported from a
+            module), `target`, `parameter`, `further_parameter` (its header begins in a line above), or nothing.
+        receiver: Words that stand behind the same receiver elsewhere.
+        imported: Names that can be imported.
+        arguments: Names of arguments that can stand here.
+        bound: Names that the cursor's statement binds so far.
+        unused: Those of them without another use in the line.
+        begins: Whether the word may be a target: only names stand before it in its line.
     """
 
-    of: str = ""
+    kind: str = ""
     receiver: Words | None = None
     imported: Words | None = None
     arguments: Words | None = None
@@ -88,13 +81,13 @@ class Place:
 
 @dataclass
 class Preference:
-    """How much likelier tokens are, at a cursor, by the names that they write.
+    """Preference for tokens at a cursor by the names that they write.
 
     Attributes:
         left: The text up to the cursor.
-        scope: The names around it.
-        definitions: Tells what else is defined.
-        modules: Tells what can be imported.
+        around: The names around the cursor.
+        definitions: Looks up the parameters of names that other files define.
+        modules: The modules that can be imported.
     """
 
     left: str
@@ -107,20 +100,21 @@ class Preference:
 
     def __post_init__(self) -> None:
         self._line = self.left.rfind("\n") + 1
+        self._read, self._reader = "", self.around.reader
 
     def __call__(self, middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
-        """What to add to the logarithms of the probabilities of tokens.
+        """Return the changes of the logits of tokens.
 
         Args:
-            middle: What is written so far.
-            healing: What the left context ends with and tokens write again.
-            texts: Of the tokens; None of one that is no text by itself.
+            middle: The text so far.
+            healing: The end of the left context, which tokens write again.
+            texts: The texts of the tokens; None for one that is no text by itself.
         """
         weights = fitted_weights()
         return [sum(weights.get(kind, 0.0) for kind in kinds) for kinds in self.kinds(middle, healing, texts)]
 
     def kinds(self, middle: str, healing: str, texts: Sequence[str | None]) -> list[list[str]]:
-        """The kinds of tokens; the arguments are as above."""
+        """Return the kinds of tokens, with the arguments of a call."""
         before = self.left[: len(self.left) - len(healing)] + middle
         begun = WORD_END.search(before, max(0, len(before) - 80))
         word = begun[0] if begun is not None else ""
@@ -131,11 +125,28 @@ class Preference:
             found.append([] if parts is None else self._kinds_of(before, word, parts, places))
         return found
 
-    def _kinds_of(self, before: str, word: str, parts: re.Match[str], places: dict[str, Place]) -> list[str]:
-        """Of a token that consists of blanks, a run of characters of words, and a rest.
+    def _reader_after(self, code: str) -> Tracker:
+        """Return a reader behind text that begins with the cursor's line; the longest common text is read once."""
+        if not code.startswith(self._read):
+            self._read, self._reader = "", self.around.reader
+        begun = WORD_END.search(code, max(0, len(code) - 80))
+        stem = code if begun is None else code[: begun.start()]
+        if len(stem) > len(self._read):
+            reader = self._reader.copy()
+            reader.feed(as_bytes(stem[len(self._read) :]))
+            self._read, self._reader = stem, reader
+        reader = self._reader.copy()
+        reader.feed(as_bytes(f"{code[len(self._read) :]} "))  # a blank ends a lexeme that may go on
+        return reader
 
-        ``word``: what ``before`` ends with of a word; ``places``: those that were looked at already, by what the token
-        has before its word.
+    def _kinds_of(self, before: str, word: str, parts: re.Match[str], places: dict[str, Place]) -> list[str]:
+        """Return the kinds of a token.
+
+        Args:
+            before: The text before the token.
+            word: The part of a word that this text ends with.
+            parts: The token's blanks, its run of characters of words, and its rest.
+            places: Known places, by the text of a token before its word.
         """
         blank, run, rest = parts.groups()
         if not run:
@@ -150,21 +161,21 @@ class Preference:
             places[key] = self._place(before[:start] + ("" if goes_on else blank))
         place = places[key]
         is_whole = bool(rest)
-        if place.of == "target":
+        if place.kind == "target":
             return ["lacking_target"] if self._lacking.names.has(name, is_whole) else []
-        if place.of in ("parameter", "further_parameter"):
-            names = self._lacking.parameters if place.of == "parameter" else self._lacking.names
+        if place.kind in ("parameter", "further_parameter"):
+            names = self._lacking.parameters if place.kind == "parameter" else self._lacking.names
             return ["lacking_parameter"] if names.has(name, is_whole) else []
-        if place.of == "name":
+        if place.kind == "name":
             return self._name(name, is_whole, place)
-        if place.of == "own":
+        if place.kind == "own":
             hidden = ["own_hidden"] if len(name) > 1 and self._hidden.has(name, is_whole) else []
             return [self._own(name, is_whole), *hidden]
-        if place.of == "attribute":
+        if place.kind == "attribute":
             named = ["attribute_named"] if self._named.has(name, is_whole) else []
             return [self._attribute(name, is_whole, place), *named]
         if place.imported is not None and name != "import":
-            return [place.of if place.imported.has(name, is_whole) else f"{place.of}_unknown"]
+            return [place.kind if place.imported.has(name, is_whole) else f"{place.kind}_unknown"]
         return []
 
     def _name(self, name: str, is_whole: bool, place: Place) -> list[str]:
@@ -195,7 +206,7 @@ class Preference:
         return kinds
 
     def _own(self, name: str, is_whole: bool) -> str:
-        """Of an attribute of the instance: the one that it is, before those that only begin so."""
+        """Return the kind of an attribute of the instance: its own, before the kind of one that only begins so."""
         if self.around.unused_members.has(name, True):
             return "own_unused"  # which is no used one
         if self.around.members.has(name, is_whole):
@@ -213,28 +224,28 @@ class Preference:
 
     @property
     def _lacking(self) -> Lacking:
-        """What nothing binds."""
+        """Undefined names."""
         return lacking_of(self.around)
 
     @cached_property
     def _named(self) -> Words:
-        """The runs of words in the function's name: that of a test says what is tested."""
+        """Runs of words in the function's name: a test is named after its subject."""
         words = [word for word in self.around.function.split("_") if word][:MOST_NAME]
         return Words("_".join(words[start:end]) for end in range(1, len(words) + 1) for start in range(end))
 
     @cached_property
     def _hidden(self) -> Words:
-        """What a property mostly returns: its name with an underscore before."""
+        """Attribute that a property mostly returns: its name after an underscore."""
         return Words((f"_{self.around.function}",) if self.around.function else ())
 
     def _ending(self, before: str, word: str, after: str, places: dict[str, Place]) -> list[str]:
-        """Of a token that ends a word."""
+        """Return the kinds of a token that ends a word."""
         if word[0].isdigit():
             return []
         if "within" not in places:
             places["within"] = self._place(before[: len(before) - len(word)])
         place = places["within"]
-        if place.of != "name":
+        if place.kind != "name":
             return []
         if place.begins and self._lacking.targets.has(word, True):
             return ["ends_target"] if BINDS.match(after) else []
@@ -246,9 +257,10 @@ class Preference:
         return ["ends_loaded" if after.lstrip(" \t").startswith(LOADING) else "ends_new"]
 
     def _place(self, before: str) -> Place:
-        """Where a word stands after a text."""
+        """Return the place of a word after a text."""
         line = before[before.rfind("\n") + 1 :]
-        reader = begun(before[self._line :])
+        here = before[self._line :]
+        reader = self._reader_after(here)
         if reader.is_in_text:
             return Place()
         if IMPORTING.match(line):
@@ -268,21 +280,18 @@ class Preference:
         last = WORD_END.search(end)
         if last is not None and last[0] in BEFORE_NEW:
             return Place()
-        called = callee(before)
+        called, is_start = reader.called, reader.frames[-1].is_start
         if called == "":
-            if not ARGUMENT.search(before) or CLASS.match(line):
+            if not is_start or reader.first == "class":
                 return Place()
             return Place("parameter" if DEFINING.match(line) else "further_parameter")
-        arguments = None
-        if called is not None and ARGUMENT.search(before):
-            arguments = kept(self._arguments, called.rpartition(".")[2], self._parameters_of)
-        here = before[self._line :]
+        arguments = kept(self._arguments, called, self._parameters_of) if called and is_start else None
         bound, uses = reader.bound, Counter(WORD.findall(here))
         unused = Words(name for name in bound if uses[name] == 1)
         return Place("name", None, None, arguments, Words(bound), unused, TARGETS.match(line) is not None)
 
     def _imported(self, line: str) -> Place:
-        """Where a word stands in an import statement, of whose line so much is before it."""
+        """Return the place of a word in an import statement. ``line``: the part of its line before the word."""
         if self.modules is None:
             return Place()
         if (package := PACKAGE.match(line)) is not None:
@@ -296,36 +305,14 @@ class Preference:
 
 
 def kept(known: dict[str, Words], name: str, look: Callable[[str], Words]) -> Words:
-    """What is known of a name, looked up the first time."""
+    """Return the words of a name, which are looked up once."""
     if name not in known:
         known[name] = look(name)
     return known[name]
 
 
-def callee(before: str) -> str | None:
-    """What is called where a text ends within the brackets of a call; empty in those of a definition.
-
-    >>> callee("a.b(c[0], ")
-    'a.b'
-    """
-    depth = 0
-    for at in range(len(before) - 1, max(-1, len(before) - MOST_CALL), -1):
-        character = before[at]
-        if character in ")]}":
-            depth += 1
-        elif character in "([{":
-            if depth == 0:
-                head = before[max(0, at - 200) : at]
-                called = CALLED.search(head) if character == "(" else None
-                if called is None:
-                    return None
-                return "" if DEFINED.search(head) else called[1]
-            depth -= 1
-    return None
-
-
 @cache
 def fitted_weights() -> Mapping[str, float]:
-    """The weights that come with the package."""
+    """Return the weights that come with the package."""
     text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     return {kind: float(weight) for kind, weight in tomllib.loads(text).items()}

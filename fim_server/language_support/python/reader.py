@@ -88,14 +88,14 @@ class Reader(Scanner):
     soft_words = SOFT_WORDS
     """Words that may be keywords at the beginning of a statement."""
     of_bytes = False
-    """Whether each character of the text is a byte."""
+    """True if each character of the text is a byte."""
 
     def __init__(self) -> None:
         super().__init__()
         self.takes_all = False
-        """Whether an import of all names stands before."""
+        """True after an import of all names."""
         self.is_broken = False
-        """Whether a bracket is closed that is not open."""
+        """True after a closing bracket that does not match."""
         self.begin_statement()
 
     # --- for subclasses ------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Reader(Scanner):
         self._fresh_line = False
         self._last: Last | None = None
         self._targets = True
-        """Whether all of the statement so far may be targets."""
+        """True while all of the statement may be targets."""
         self._assigned = self._annotated = self._as = self._was_close = False
         self._soft = ""
         self._header: Header | None = None
@@ -160,6 +160,8 @@ class Reader(Scanner):
         self._path: Chain = None
         self._renamed = ""
         self._parameters: Chain = None
+        self._word = ""
+        """The name or attribute before, if nothing else stands behind it."""
 
     def newline(self) -> None:
         """End the statement, unless it is in brackets."""
@@ -169,6 +171,22 @@ class Reader(Scanner):
         if not self.is_margin:
             self._end()
         self.end_line()
+
+    @property
+    def is_in_text(self) -> bool:
+        """True in a string, outside of its fields, and in a comment."""
+        return self._comment or self.frames[-1].kind in ("text", "spec")
+
+    @property
+    def called(self) -> str | None:
+        """Name that the innermost bracket calls; empty in the brackets of a definition, None in others."""
+        at = len(self.frames) - 1
+        while self.frames[at].kind == "lambda":
+            at -= 1
+        frame = self.frames[at]
+        if frame.role == "params" or (frame.role == "call" and at == 1 and self._header is not None):
+            return ""
+        return frame.callee or None
 
     @property
     def is_at_top(self) -> bool:
@@ -192,6 +210,7 @@ class Reader(Scanner):
         if self.previous == "." and self.frames[-1].phase != "names":
             self.previous = "operand"
             self.frames[-1].is_start = self._was_close = False
+            self._word = word
             self.attribute(word)
             return
         if not word.isascii():
@@ -278,7 +297,7 @@ class Reader(Scanner):
                 self.previous = "operand"
 
     def _name(self, word: str, top: Frame, is_checked: bool) -> None:
-        previous, self.previous = self.previous, "operand"
+        previous, self.previous, self._word = self.previous, "operand", word
         match top.phase:
             case "conversion":
                 return
@@ -334,7 +353,7 @@ class Reader(Scanner):
         if top.takes_targets:
             self._no_targets()
         top.is_start = False
-        self.previous = "operand"
+        self.previous, self._word = "operand", ""
 
     def sign(self, sign: str) -> None:
         self._fresh_line = False
@@ -407,6 +426,7 @@ class Reader(Scanner):
         else:
             is_call = sign == "(" and (after_operand or self.previous == "soft")
             frame.role = "call" if is_call else "group" if sign == "(" else "display"
+            frame.callee = self._word if is_call else ""
             frame.comprehension = 1
             frame.takes_targets = top.takes_targets and self._targets and not after_operand and sign != "{"
             if top.takes_targets and not after_operand and sign == "{":
@@ -425,7 +445,7 @@ class Reader(Scanner):
             if header is not None and frame.role == "call" and len(self.frames) == 2 and self.previous != "(":
                 header.has_bases = True
             self.pop()
-        self.previous, self._was_close = "operand", True
+        self.previous, self._was_close, self._word = "operand", True, ""
 
     def _comma(self, top: Frame) -> None:
         if top.phase == "names":

@@ -1,7 +1,7 @@
 """Names along a text that is being written: which could still be loaded, and which never could.
 
-A tracker reads the text as :class:`.Reader` does. It refuses a name that nothing visible binds, unless the rest of the
-statement may bind it (the ``for`` of a comprehension around it, an assignment to it, ``:=``), or it names an argument.
+A tracker reads the text as :class:`.Reader` does. It refuses a name that nothing visible binds, with two
+exceptions. The name may be an argument's. The rest of the statement may bind it: by ``for``, by ``=``, by ``:=``.
 So a text that it takes may still load an unbound name, which :mod:`.model` finds in the end. A text that it refuses has
 no valid continuation, except those that docs/guarantee.md lists.
 """
@@ -116,6 +116,12 @@ class Tracker(Reader):
         other.frames = [*self.frames[:-1], self.frames[-1].copy()]
         other.scopes = list(self.scopes)
         return other
+
+    @property
+    def bound(self) -> set[str]:
+        """Names that the text binds so far and that are visible."""
+        scopes = (scope.names for scope in self.visible_scopes())
+        return set[str]().union(*scopes, *(frame.bound for frame in self.visible_frames()))
 
     def takes(self, text: str) -> bool:
         """Return whether a text may come next."""
