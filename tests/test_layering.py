@@ -1,4 +1,4 @@
-"""What the modules of the package may know of each other, read off the sources: nothing here runs or imports it.
+"""Dependencies that the modules of the package may have, read off the sources: nothing here runs or imports it.
 
 The engine's are in rust_core/tests/layering.rs.
 """
@@ -49,11 +49,11 @@ PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
 PATHS_OF_URIS = "pygls.uris.to_fs_path"
 """A function of pygls that has nothing to do with the protocol."""
 TORCH_LIBRARIES = frozenset({"torch", "transformers"})
-"""What the extra `torch` brings: the rest of the package runs without."""
+"""Libraries of the extra `torch`: the rest of the package runs without them."""
 PLUG_INS = frozenset(
     f"integrations/{name}.py" for name in ("sglang", "transformers", "vllm/processors", "vllm/structured")
 )
-"""What other engines load: their libraries are there then."""
+"""Modules that other engines load: their libraries are there then."""
 TORCH_FILES = PLUG_INS | {
     "decoding/strategies/masked_steps.py",
     "models/pytorch/backend.py",
@@ -61,7 +61,7 @@ TORCH_FILES = PLUG_INS | {
     "models/pytorch/rows.py",
 }
 TORCH_USERS = frozenset({"evaluation/running/modes.py", "integrations/vllm/plugin.py"})
-"""What imports one of those files at module level, and is imported only after it was asked whether torch is there."""
+"""Modules that import one of those files at module level, and are imported only after a check for torch."""
 
 
 def python_sources() -> Iterator[tuple[str, Path]]:

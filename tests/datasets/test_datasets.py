@@ -1,4 +1,4 @@
-"""How holes are cut: every construction's promises, on real files and on nasty ones."""
+"""Holes: every construction keeps its promises, on real files and on nasty ones."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_arguments_reach_to_the_closing_parenthesis() -> None:
 
 
 def test_fields_of_f_strings_are_found() -> None:
-    """As many as the syntax tree has, whatever is in them."""
+    """The set has as many expressions as the syntax tree, whatever they hold."""
     found = 0
     for text in all_texts():
         expected = sum(

@@ -1,8 +1,8 @@
-"""JSON against `json.loads`, and against a hand-written automaton where the question is what may still follow.
+"""JSON against `json.loads`, and viable texts against a hand-written automaton.
 
-The automaton shares nothing with the engine, the grammar or its twin. What it accepts is compared with `json.loads` in
-every test; what may still follow is a search through all that it can do, exact for texts that nest no deeper than those
-below (`Oracle` says why).
+The automaton shares nothing with the engine, the grammar or its twin. Every test compares its accepted texts with
+`json.loads`. Viable texts come from a search through all of its configurations, exact for texts that nest no deeper
+than those below (`Oracle` says why).
 
 The long form (FIM_SERVER_LONG=1) takes more and longer texts; FIM_SERVER_SEED draws others.
 """
@@ -48,7 +48,7 @@ def whole() -> Session:
 # ---------------------------------------------------------------- the automaton
 
 Config = tuple[str, str]
-"""What is open, outermost first, as a string of `[` and `{`; and where in a lexeme or between which the text is."""
+"""Open brackets, outermost first, as a string of `[` and `{`; and the place in or between lexemes."""
 
 BLANKS = " \t\n\r"
 CLOSED_BY = {"]": "[", "}": "{"}
@@ -147,12 +147,12 @@ DEAD = 0
 
 
 class Oracle:
-    """All that the automaton can do up to a nesting, so that what may follow a text needs no bound on its length.
+    """All paths of the automaton up to a nesting, so that continuations need no bound on their length.
 
-    Let p·x·q be a document. Where x begins, what p leaves open is open; where it ends, what q closes is. What x opens
-    and closes beyond both is a value, and `0` may stand there instead, which is shorter. So a shortest x, and with it
-    some x if there is any, nests no deeper than the deeper of its two ends, and a search through the finitely many
-    configurations up to there (`NESTING`) is exact. Only q may nest deeper, up to `DEEPEST`.
+    Let p·x·q be a document. Where x begins, the brackets that p leaves open are open; where it ends, those that q
+    closes. Whatever x opens and closes beyond both is a value, and `0` may stand there instead, which is shorter. So a
+    shortest x nests no deeper than the deeper of its two ends. A search through the finitely many configurations up to
+    there (`NESTING`) is exact. Only q may nest deeper, up to `DEEPEST`.
     """
 
     NESTING = 4
@@ -490,7 +490,7 @@ def test_mutated_documents() -> None:
 
 
 def test_the_oracle_is_what_json_says() -> None:
-    """What it finds between contexts of one alphabet are the cuts of its documents, found by judging every text."""
+    """The search between contexts of one alphabet finds the cuts of its documents, as judging every text does."""
     letters, length = '{}[],:"0 ', 6 if LONG else 5
     texts = ["".join(text) for count in range(length + 1) for text in product(letters, repeat=count)]
     least: dict[tuple[str, str], int] = {}
@@ -601,7 +601,7 @@ def test_broken_contexts() -> None:
 
 
 def test_explicit_grammar() -> None:
-    """What may stand between two contexts, as rules."""
+    """Rules of the texts that may stand between two contexts."""
     assert language().open("tr", "e").quotient_grammar() == '<middle> ::= …"true"…\n'
     assert language().open('{"a"', "null}").quotient_grammar().startswith('<middle> ::= …STRING ":"\n')
 

@@ -1,8 +1,8 @@
-"""What a language is written with stands in its two files, and nowhere in the engine or in the package.
+"""A language's syntax stands in its two files, and nowhere in the engine or in the package.
 
-Every literal of the sources, Rust's and Python's, is read as the languages that come with the package would read it.
-One that holds nothing but their keywords, brackets, quotes, comments and operators is a piece of their syntax; one with
-a word of its own (a message, a key, a name) is not.
+Every literal of the sources, Rust's and Python's, is read as each language of the package would read it. A literal of
+nothing but keywords, brackets, quotes, comments and operators is a piece of syntax. A literal with another word (a
+message, a key, a name) is not.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def symbols() -> re.Pattern[str]:
 def is_syntax(text: str, of_bytes: bool) -> bool:
     """Return whether a text has no words but keywords, and some keyword or sign of a language.
 
-    Signs that prose and paths have as well, such as `,`, `:`, `.`, `=` and `-`, count only in literals of characters or
-    bytes, which are what a text is compared with (``of_bytes``).
+    Some signs are common in prose and paths (`,`, `:`, `.`, `=`, `-`). They count only in literals of characters or
+    bytes, which texts are compared with (``of_bytes``).
     """
     words, others = syntax()
     if text in ENGLISH:

@@ -1,4 +1,4 @@
-"""What `check` and `explain` say first where a text is refused."""
+"""First expected texts of `check` and `explain` where a text is refused."""
 
 import random
 

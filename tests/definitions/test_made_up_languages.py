@@ -255,7 +255,7 @@ def rebuilt(text: str, found: Recovered) -> str:
 
 
 def check_recovered(name: str, left: str, right: str, found: Recovered) -> None:
-    """What is left is made of the document's own lines, and some middle makes it a program."""
+    """Recovery keeps lines of the document only, and some middle makes them a program."""
     mark = "\N{INVERTED QUESTION MARK}"
     assert found.ignored
     if all(left.count("\n") not in range(group.line, group.line + group.count) for group in found.ignored):

@@ -65,7 +65,7 @@ def test_strings_that_touch_are_the_known_difference() -> None:
 
 
 def test_a_cut_anywhere_changes_no_verdict() -> None:
-    """Of right ones every prefix of the middle is viable; of all, the verdict is that on the whole."""
+    """Every prefix of a right middle is viable; every verdict on a middle is that on the whole text."""
     source, rng = FStrings(SEED + 1), random.Random(SEED + 1)
     language = python()
     wrong = []

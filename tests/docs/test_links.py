@@ -31,7 +31,7 @@ from support.markdown_pages import (
 )
 
 WRITTEN = {"compare.md", "corpus/", "out/", "summary.md"}
-"""What commands write."""
+"""Files that commands write."""
 
 RUN = ["README.md", "docs/languages.md", "docs/python-api.md"]
 """Pages whose Python is run."""
@@ -84,7 +84,7 @@ def test_files_that_are_named_exist(page: str) -> None:
 
 
 OFFERED = {"docs/situations.md", "vscode-extension/e2e/situations/remarks.md"}
-"""Pages with what a model has offered, whose names are those of nobody's code."""
+"""Pages with suggestions of a model, whose names are in no code here."""
 
 PYTHONS_OWN = {"sys.set_int_max_str_digits"}
 
@@ -208,7 +208,7 @@ HELP: dict[tuple[str, ...], str | None] = {}
 
 
 def help_of(main: Callable[[list[str]], int], names: list[str], capsys: pytest.CaptureFixture[str]) -> str | None:
-    """What `--help` prints; None if there is no such subcommand."""
+    """Return the output of `--help`; None if there is no such subcommand."""
     key = (main.__module__, *names)
     if key not in HELP:
         with pytest.raises(SystemExit) as ended:
@@ -218,7 +218,7 @@ def help_of(main: Callable[[list[str]], int], names: list[str], capsys: pytest.C
 
 
 def unknown_parts(main: Callable[[list[str]], int], words: list[str], capsys: pytest.CaptureFixture[str]) -> str | None:
-    """What of a command there is not."""
+    """Return the first part of a command that does not exist."""
     names, options = subcommands_and_options(words)
     while names and help_of(main, names, capsys) is None:
         if len(names) == 1:

@@ -1,4 +1,4 @@
-"""What docs/security.md says of tests: each that it names exists, and nothing that is not trusted is without one."""
+"""Tests on docs/security.md exist, and each untrusted input has one."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def steps(text: str) -> list[tuple[str, str]]:
 
 
 def pattern(shown: str) -> re.Pattern[str]:
-    """What an output has to match: a line of `…` stands for any lines, and `…` within one for anything in it."""
+    """Pattern of an output: a line of `…` stands for any lines, and `…` within a line for any text in it."""
     lines = (
         r"(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\n"
         for line in shown.splitlines()

@@ -1,4 +1,4 @@
-"""What a session says of its cursor and of contexts that fail: `inside`, `broken_at`, `open_constructs`."""
+"""Answers of a session on its cursor and on failing contexts: `inside`, `broken_at`, `open_constructs`."""
 
 import ast
 import io

@@ -56,7 +56,7 @@ def described(left: str, middle: str, right: str, cause: str) -> str:
 
 
 def true_middle_refused(left: str, middle: str, right: str) -> str | None:
-    """What is wrong with the answers on a middle that is complete."""
+    """Return the wrong answers on a complete middle."""
     session = python().open(left, right)
     if session.guarantee != "exact":
         return f"guarantee {session.guarantee}: {session.diagnostics}"
@@ -298,7 +298,7 @@ def test_cuts_distances_fit_together() -> None:
 
 
 def test_cuts_refused_characters_have_no_completion() -> None:
-    """What is refused leads nowhere: the rest of the true middle, its tails and single tokens complete none of it."""
+    """A refused text leads nowhere: the rest of the true middle, its tails and single tokens complete none of it."""
     rng = random.Random(SEED + 3)
     counts: Counter[str] = Counter()
     failures = []

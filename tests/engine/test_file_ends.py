@@ -1,7 +1,7 @@
-"""Files that are lists with a head, that end with a comment which no line break ends, or that begin in several ways.
+"""Files that are lists with a head, that end with a comment without a line break, or that begin in several ways.
 
-Random languages of that kind, against brute force; and sessions in which R has no say against those that ask R at every
-step, which is where the engine goes by how a file may go on (`language/follow`).
+Random languages of that kind are compared with brute force. Sessions in which R has no say are compared with sessions
+that ask R at every step (`language/follow`).
 """
 
 import os

@@ -1,7 +1,8 @@
 """The lexer against its plain twin: the `regex` package's matching and partial matching of every lexeme by itself.
 
-The twin tries each lexeme alone and picks the longest match; of equal ones the literal, then the higher priority, then
-the first; behind a soft keyword the next best one as well. The engine joins all of them into one automaton over bytes.
+The twin tries each lexeme alone and picks the longest match. Of equal matches it picks the literal, then the higher
+priority, then the first. Behind a soft keyword it picks the next best one too. The engine joins all lexemes into one
+automaton over bytes.
 """
 
 import os

@@ -33,7 +33,7 @@ def is_small(text: str) -> bool:
 
 
 def opened(text: str) -> list[str] | None:
-    """What is open after a text, in one pass; None where it cannot be the beginning of any."""
+    """Return the open constructs after a text, in one pass; None where no text begins so."""
     stack: list[str] = []
     named = False  # the field has a name already
     at = 0
@@ -99,7 +99,7 @@ def distances() -> dict[tuple[str, str], int]:
 
 
 def test_distances_of_small_contexts(small: Language) -> None:
-    """What can be completed, and with how few bytes; and what cannot be completed by any short middle."""
+    """Completable texts with their least bytes, and texts that no short middle completes."""
     rng = random.Random(1)
     known = distances()
     keys = sorted(key for key in known if len(key[0]) + len(key[1]) < LONGEST)
@@ -177,8 +177,7 @@ def test_a_rule_that_ends_a_mode_begins_what_leads_there(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", [("f'{", ""), ("f'{", "}'"), ("f'{(", ")}'"), ("f\"{f'{", "")], ids=repr)
 def test_strings_in_strings_are_not_read_for_each_that_is_open(text: tuple[str, str]) -> None:
-    """Looks at a Stop are counted, some for what is read: a string that does not end, or that is in more than
-    can be, was read to the end of the text from every string in it."""
+    """Looks at a Stop grow with the text: a string without an end, or with too many around it, is read once."""
     opener, closer = text
     language = Language.load("python")
 

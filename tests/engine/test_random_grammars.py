@@ -1,7 +1,7 @@
 """Random small grammars with random lexers, against brute force.
 
-The languages and the oracle are in `support.engine.toys`. Where the engine says viable, its own shortest completion is
-the witness that the oracle checks; where it says not viable, the oracle looks for a completion among all short texts.
+The languages and the oracle are in `support.engine.toys`. Where the engine says viable, the oracle checks the engine's
+own shortest completion. Where it says not viable, the oracle looks for a completion among all short texts.
 """
 
 import itertools

@@ -87,7 +87,7 @@ def test_a_mask_with_one_token_too_many_is_found(monkeypatch: pytest.MonkeyPatch
 
 def test_a_panic_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException):
-        """As the engine's, which is no Exception."""
+        """Panic of the engine, which is no Exception."""
 
     def panic(session: Session, middle: str) -> None:
         raise PanicException("index out of bounds")

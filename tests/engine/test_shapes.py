@@ -1,14 +1,14 @@
 """Shapes: middles in a regular language, against brute force.
 
-What has a shape is asked of the `regex` package, what is a program of the random languages' own oracle, and of sessions
-without a shape where the language is Python or JSON (those are tested against their parsers elsewhere).
+The `regex` package judges shapes. The random languages' own oracle judges programs. In Python and JSON, sessions
+without a shape judge them, which other tests compare with the parsers.
 
-Three things are claimed, and each test says which:
+Three things are claimed, and each test names the one it is about:
 
 - *complete* is exact both ways: the shape has the middle, and the language has left + middle + right.
 - A viable middle is never refused, whatever the shape.
 - A middle that is not viable is refused, if a blank can stand anywhere without changing the shape's state (as in
-  `Shape.lines`). Other shapes may hold more viable: that two lexemes need a blank is not held against them.
+  `Shape.lines`). Other shapes may hold more texts viable, because two lexemes may need a blank between them.
 
 The long form (FIM_SERVER_LONG=1) takes more of everything.
 """
@@ -71,7 +71,7 @@ def has_shape(shape: Shape | str, text: str) -> bool:
 
 
 def allowed_bytes(matcher: Matcher) -> list[int]:
-    """What may follow, by a matcher over `byte_vocabulary`; the end token is left out."""
+    """Return the bytes that may follow, by a matcher over `byte_vocabulary`, without the end token."""
     return [int(token) for token in np.flatnonzero(matcher.mask()) if token != BYTES]
 
 
@@ -87,7 +87,7 @@ def commit_all(matcher: Matcher, text: bytes) -> int:
 
 
 def forced_by_definition(matcher: Matcher, most: int) -> bytes:
-    """As long as the middle is not whole and a single byte may follow, that byte. The matcher is left as it was."""
+    """Yield the byte that follows while it is the only one and the middle is incomplete, without a change."""
     found = b""
     while len(found) < most and not matcher.is_complete():
         allowed = allowed_bytes(matcher)

@@ -27,7 +27,7 @@ PARTS = {
     "aaa": ("aa", "a"),
     "bba": ("bb", "a"),
 }
-"""What may be split, by its text; the parts of some are split in turn."""
+"""Splittable lexemes, by their text; the parts of some are split in turn."""
 
 
 class SplitOracle(Oracle):

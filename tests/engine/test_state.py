@@ -34,7 +34,7 @@ def fresh(session: Session, middle: bytes) -> State:
 
 
 def seen(state: State) -> tuple[bool, bool, int, bytes]:
-    """What tells two states apart from outside: the bytes that may follow among it."""
+    """Return the bytes that may follow, by which two states are told apart."""
     allowed = bytes(byte for byte in range(256) if state.fork().advance(bytes([byte])))
     return state.is_viable(), state.is_complete(), len(state), allowed
 

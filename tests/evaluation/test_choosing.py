@@ -45,7 +45,7 @@ def embedded() -> FimModel:
 
 @cache
 def trial() -> Trial:
-    """Of the embedded model, by a clock of which a line takes 14 ms."""
+    """Trial of the embedded model, by a clock on which a line takes 14 ms."""
     return try_out(embedded(), clock=Clock(0.001))
 
 

@@ -222,7 +222,7 @@ def test_a_killed_run_loses_and_doubles_nothing(evaluate: Eval, tmp_path: Path, 
 
 @pytest.fixture
 def command(data: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What `evaluate` runs, as a process."""
+    """Run `evaluate` in a process."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     command = [sys.executable, "-m", "fim_server", "eval", "run", "--data", str(data), "--model", str(tiny_folder)]
     return [*command, "--device", "cpu", *SETTINGS, "--no-landing"]

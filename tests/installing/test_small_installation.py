@@ -1,4 +1,4 @@
-"""What runs where torch is not installed: the package with the locked packages of `requirements-run.lock` alone."""
+"""Parts that run without torch: the package with the locked packages of `requirements-run.lock` alone."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def expected(hole: tuple[str, str], vocabulary: Vocabulary, tokens: list[int], s
 
 
 def test_a_batch_is_masked_row_by_row(backend: Any, vocabulary: Vocabulary) -> None:
-    """As SGLang's batches do it: one object's functions serve all rows, and one row has no grammar."""
+    """One object's functions serve all rows of a batch, and one row has no grammar, as in SGLang."""
     objects = [grammar(backend, *hole) for hole in HOLES]
     written = [vocabulary.encode("x"), vocabulary.encode("2], c")]
     for made, tokens in zip(objects, written, strict=True):

@@ -18,7 +18,7 @@ SPLIT = Split("a = ", "\n")
 
 
 class Model:
-    """What stands for a model: what comes after it is wrong already."""
+    """Stand-in for a model: the argument after it is the wrong one."""
 
     def forward(self) -> None:
         raise AssertionError("never asked")
@@ -127,7 +127,7 @@ OUTSIDE: dict[str, tuple[str, Callable[[int], object]]] = {
 @pytest.mark.parametrize("number", [-1, 3, 1 << 32, 1 << 80])
 @pytest.mark.parametrize("case", OUTSIDE)
 def test_numbers_that_nothing_has_are_values_that_are_wrong(case: str, number: int) -> None:
-    """Whether or not the engine can hold them."""
+    """Numbers of either size raise the same error."""
     name, call = OUTSIDE[case]
     with pytest.raises(ValueError, match=name):
         call(number)

@@ -152,7 +152,7 @@ def test_imported_terminals_count_with_those_they_are_made_of(tmp_path: Path) ->
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_what_never_ends_is_no_definition(tmp_path: Path) -> None:
-    """A pipe that nobody writes to keeps its reader waiting, a device never ends."""
+    """A pipe without a writer keeps its reader waiting, and a device never ends."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read(tmp_path, f'start: "a"\n{BLANK}')
@@ -195,7 +195,7 @@ def test_the_limits_leave_room_for_the_languages_that_come_with_the_package(monk
     ],
 )
 def test_what_is_counted_is_what_lark_writes_out(rule: str) -> None:
-    """Of alternatives at least as many as there are; where none of them are alike, just as many."""
+    """The count of alternatives is at least the true one, and equal to it where none are alike."""
     builder = expansion.Counted("toy", [])
     builder.load_grammar(f"start: {rule}\n", "toy.lark")
     grammar = builder.build()

@@ -1,4 +1,4 @@
-"""How far a foretold token is believed: bounds, and what the fitted numbers say of either side."""
+"""Weights of the index's tokens beside the model: bounds, and the direction of each fitted number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USUAL = (0.6, USUAL_CHARACTERS, 0.6, 0.5, 0.05)
 
 
 def believed(**others: float) -> float:
-    """What is believed at a usual place, but for some of what is known."""
+    """Features at a usual place, with some of them replaced."""
     known = dict(zip(("weight", "characters", "heaviest", "certainty", "probability"), USUAL, strict=True)) | others
     return FITTED.share(
         known["weight"], int(known["characters"]), known["heaviest"], known["certainty"], known["probability"]

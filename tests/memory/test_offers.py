@@ -1,4 +1,4 @@
-"""How sure the beginnings of a continuation are: weighed one by one, and with what they share weighed once."""
+"""Confidence of the beginnings of a continuation: weighed one by one, and with shared parts weighed once."""
 
 from __future__ import annotations
 

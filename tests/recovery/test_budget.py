@@ -1,9 +1,7 @@
-"""Opening within a budget: what is called whole is whole, and what is left out otherwise is named and nothing else is.
+"""Opening within a budget: a session that claims the whole text has it, and any other names each left-out line.
 
-No test looks at a clock: memory is the budget that is passed here, since what a text holds is the same everywhere; time
-is none at all, or more than any machine needs.
-
-The long form (FIM_SERVER_LONG=1) opens more files; FIM_SERVER_SEED draws others.
+No test looks at a clock. The budget is memory, since a text's size is the same everywhere. Time is none at all, or more
+than any machine needs. The long form (FIM_SERVER_LONG=1) opens more files; FIM_SERVER_SEED draws others.
 """
 
 from __future__ import annotations
@@ -262,7 +260,7 @@ def test_what_is_stopped_from_outside_says_so() -> None:
 
 
 def test_a_part_that_nobody_keeps_takes_no_memory() -> None:
-    """What fits a text is remembered for its next keystroke; the session on it is the sessions' to keep or forget."""
+    """The lines that fit are remembered for the next keystroke; the session is kept or dropped by its owner."""
     sessions = Sessions(1)
     budgeted = Budgeted(sessions, Budget(PATIENT, 1_000_000))
     opened = []

@@ -1,10 +1,9 @@
-"""Recovery: texts that people leave broken, what is left out of them, and random breaks of real files.
+"""Recovery: texts that programmers leave broken, the lines that it leaves out, and random breaks of real files.
 
-The table says what a person would expect to be left out. The random breaks are away from the cursor, in files of the
-standard library; whatever is returned has to be made of the document's own lines but for those it names, and CPython
-has to take it with a middle. `-s` prints the figures.
-
-The long form (FIM_SERVER_LONG=1) breaks more files; FIM_SERVER_SEED draws others.
+The table holds the lines that a programmer would leave out. The random breaks are away from the cursor, in files of the
+standard library. The returned text has to consist of the document's own lines but the named ones, and CPython has to
+accept it with a middle. `-s` prints the figures. The long form (FIM_SERVER_LONG=1) breaks more files; FIM_SERVER_SEED
+draws others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tests read of the repository's Markdown: links, anchors, blocks of code, commands."""
+"""Reader of the repository's Markdown: links, anchors, blocks of code, commands."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def anchors(page: str) -> frozenset[str]:
 
 
 def spans(page: str) -> list[str]:
-    """What stands between single backticks."""
+    """Return the spans between single backticks."""
     return _CODE.findall(prose(page))
 
 

@@ -1,11 +1,11 @@
 """Texts that load no unbound name, on cuts of real files: `python -m support.naming --cuts 10000 --seed 1`.
 
-A scripted model writes at random, mostly names: some of the file's own, some of nobody's. What it writes is judged by
-`symtable`, scope by scope, and by pyflakes, where that is installed; neither knows anything of the package.
+A scripted model writes at random, mostly names: some of the file's own, some unknown ones. `symtable` judges its texts
+scope by scope, and so does pyflakes where it is installed. Neither knows the package.
 
-pyflakes follows the flow, so it calls names unbound that the symbol table does not: after `del`, after the block of
-`except ... as`, and where a name was only annotated. It reads annotations that are strings. So what it alone says is
-counted, and what the table says counts.
+pyflakes follows the flow. It calls names unbound that the symbol table does not: after `del`, after the block of
+`except ... as`, and where a name was only annotated. It also reads annotations that are strings. So its own findings
+are counted, but only the table's count as failures.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TOLD = 250  # cuts after which it is said how far it has come
 
 @dataclass
 class Found:
-    """What came of some cuts."""
+    """Results of some cuts."""
 
     cuts: int = 0
     texts: Counter[str] = field(default_factory=Counter)
@@ -81,7 +81,7 @@ class Found:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def of(self, names: str) -> str:
-        """What came of the texts for which names were asked to be so."""
+        """Results of the texts with required names."""
         return (
             f"{self.texts[names]} texts at {self.cuts} cuts, {self.loading[names]} load names, {self.unbound[names]} "
             f"of them one that is bound nowhere; pyflakes alone says so of {self.flow[names]}; not judged "
@@ -91,7 +91,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a middle, in names."""
+    """Return the verdict on a middle, in names."""
 
     loaded: frozenset[str]
     unbound: frozenset[str]
@@ -238,7 +238,7 @@ def noise(seed: int) -> torch.Tensor:
 
 
 def written(cut: Cut, seed: int, **options: Any) -> Completion:
-    """What a model writes at a cut that half remembers what stood there, and names above all."""
+    """Model at a cut that half remembers the true text, and writes names above all."""
     try:
         true = VOCABULARY.encode(cut.middle)
     except ValueError:

@@ -25,13 +25,13 @@ GIVEN_TO_CLASSES = frozenset({"__module__", "__qualname__"})
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*")
 STAR = re.compile(r"import[\s\\]*\*")
-"""What every import of all names has; so may strings."""
+"""Text in every import of all names; strings may have it too."""
 
 GLOBAL = re.compile(r"\bglobal\b")
-"""What every such statement has; so may other text."""
+"""Text in every such statement; other text may have it too."""
 
 FIELDS_LIE = sys.version_info < (3, 12)
-"""Whether the tree does not say where in a formatted string a name stands."""
+"""True if the tree lacks the places of names in formatted strings."""
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -52,12 +52,12 @@ class Unbound:
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """What binds names.
+    """Scope that binds names.
 
     Attributes:
         kind: `module`, `class`, `function`, or `types`: the parameters in brackets of a definition.
-        body: What is looked at for the names that it binds.
-        bound: Names that are bound besides.
+        body: Nodes that are searched for bindings.
+        bound: Further bound names.
         parent: The scope around it.
         owner: The class whose private names its own are.
     """
@@ -112,7 +112,7 @@ def unbound(left: str, middle: str, right: str) -> tuple[Unbound, ...] | None:
 
 
 def takes_all(source: str, tree: ast.AST) -> bool:
-    """Whether a module imports all of another, so that it is not known what is bound."""
+    """Return whether a module imports all of another, so that its bindings are unknown."""
     if STAR.search(source) is None:  # much faster than a walk
         return False
     return any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree))
@@ -155,7 +155,7 @@ class Reader:
         return offset if self._source.startswith(node.id, offset) else -1
 
     def _touches(self, node: Any) -> bool:
-        """Whether a part of a node stands in the part of the module; true of what has no place."""
+        """Return whether a part of a node stands in the part of the module; True for a part without a place."""
         line = getattr(node, "lineno", None)
         if line is None:
             return True
@@ -230,7 +230,7 @@ def place(source: str, offset: int) -> tuple[int, int]:
 
 
 def is_bound(name: str, scope: Scope) -> bool:
-    """Whether a name that is loaded in a scope is bound where it is looked for."""
+    """Return whether a name that is loaded in a scope is bound where Python looks for it."""
     if name in GIVEN:
         return True
     inner, at, sees_class = scope, scope, True
@@ -324,7 +324,7 @@ def parameters(arguments: ast.arguments) -> set[str]:
 
 
 def annotated(arguments: ast.arguments) -> list[ast.expr | None]:
-    """What is said of the types of a function's parameters."""
+    """Yield the annotations of a function's parameters."""
     every = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
     return [one.annotation for one in every if one is not None]
 

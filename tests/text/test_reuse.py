@@ -228,7 +228,7 @@ def lines_right(number: int) -> str:
 
 
 def bytes_of_one() -> int:
-    """What one of their sessions holds; the first one of a process brings the language's caches as well."""
+    """Memory of one of their sessions; the first one of a process brings the language's caches too."""
     python().open("x = ", lines_right(0))
     return python().open("x = ", lines_right(0)).held
 

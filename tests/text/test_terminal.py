@@ -1,4 +1,4 @@
-"""What commands show: plain lines elsewhere, drawn lines and tables on a terminal, and nothing stays by mistake."""
+"""Output of commands: plain lines elsewhere, drawn lines and tables on a terminal, and no leftovers."""
 
 from __future__ import annotations
 

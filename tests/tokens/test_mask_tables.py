@@ -1,11 +1,11 @@
-"""Masks by the token table, and masks that were kept, are those of the plain walk over the vocabulary.
+"""Masks by the token table, and cached masks, are those of the plain walk over the vocabulary.
 
-`fill_mask` looks a state up among the masks that are known, or walks the token table with the parser; `fill_mask_plain`
-tries every token byte by byte and keeps nothing. Here the two are compared where tables could go wrong: vocabularies of
-all that lexemes are made of, random languages, states at every limit and inside everything that has an inside.
+`fill_mask` looks a state up among the known masks, or walks the token table with the parser. `fill_mask_plain` tries
+every token byte by byte and keeps nothing. The two are compared where tables could go wrong: vocabularies of everything
+that lexemes consist of, random languages, states at every limit and inside every construct.
 
 The long form (FIM_SERVER_LONG=1) takes more of everything, and the large vocabulary that FIM_SERVER_TOKENIZER names;
-FIM_SERVER_SEED draws others. Each test prints what it found.
+FIM_SERVER_SEED draws others. Each test prints its figures.
 """
 
 import json
@@ -629,7 +629,7 @@ def test_masks_are_shared_between_sessions() -> None:
 
 
 def test_one_session_with_several_vocabularies() -> None:
-    """What a session keeps of its own is of one vocabulary; loose or not."""
+    """A session's own caches belong to one vocabulary, with unconstrained stacks or without."""
     rng = seeded("several")
     sizes = (*((20, 20) if not LONG else (20, 20, 20, 500)), 200)
     vocabularies = [random_vocabulary(rng, JSON_FRAGMENTS, size) for size in sizes]
@@ -1178,8 +1178,10 @@ def test_forced_bytes_are_no_more_than_their_limit() -> None:
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_masks_at_the_limit_of_blocks_are_not_shared(backwards: bool) -> None:
-    """Where no block may be opened, R has a say in a loose stack too: a comment may swallow what R begins with, up to a
-    block that R opens, which is not counted."""
+    """R constrains an unconstrained stack too where no block may be opened.
+
+    A comment may swallow the beginning of R, up to a block that R opens, which does not count.
+    """
     vocabulary = vocabulary_of([*BYTES, b" #", b":\n", b":", b"y:", b"  x: #", b"\n" + b" " * 99 + b"if z:"])
     blocks = "".join(" " * depth + "if x:\n" for depth in range(99))
     block = "\n" + " " * 100 + "y\n"

@@ -33,8 +33,11 @@ LONGEST = 40  # characters of the middle on either side of the cursor
 EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"
 
 KINDS = ("field", "spec", "text", "string", "comment", "indentation", "bracket", "anywhere", "half", "walk")
-"""Where a middle ends: in a field, a format spec or a text of an f-string, in another string, in a comment, in an
-indentation, in brackets, anywhere, inside a character, and where a few random tokens lead."""
+"""Ends of middles.
+
+They are in a field, a format spec or a text of an f-string, in another string, in a comment, in an indentation, in
+brackets, anywhere, inside a character, and after a few random tokens.
+"""
 
 STRING = re.compile(r"(?:[rub]|rb|br)?('''|\"\"\"|'|\")", re.IGNORECASE)
 
@@ -219,7 +222,7 @@ def check_states(path: Path, count: int) -> None:
 
 
 def check_commits(rng: random.Random, matcher: Matcher, mask: NDArray[np.bool_]) -> None:
-    """What the mask allows can be committed, and nothing else; both leave the mask as it was."""
+    """The mask's tokens and no others can be committed; neither changes the mask."""
     chosen = rng.sample(range(len(mask)), COMMITTED // 2)
     allowed = np.flatnonzero(mask).tolist()
     for token in chosen + rng.sample(allowed, min(len(allowed), COMMITTED // 2)):

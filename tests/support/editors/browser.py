@@ -120,7 +120,7 @@ class Browser:
         self.until("document.documentElement?.dataset.ready === 'yes'")
 
     def value(self, expression: str) -> Any:
-        """What an expression is in the page, as JSON has it."""
+        """Return the value of an expression in the page, as JSON."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
@@ -139,7 +139,7 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def screenshot(self, path: Path) -> None:
-        """What is to be seen, as a PNG."""
+        """Return the visible page as a PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def requests(self) -> list[str]:

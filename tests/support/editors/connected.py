@@ -78,7 +78,7 @@ class Connected:
         self.send(Wire.request(number, INLINE, Wire.completion(uri, 0, at, invoked)))
 
     async def texts(self, number: str) -> list[str]:
-        """What an answer offers."""
+        """Return the texts of an answer."""
         items = (await self.answer(number))["result"]["items"]
         return [item["insertText"] for item in items]
 

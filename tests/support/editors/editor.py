@@ -101,7 +101,7 @@ class Client(LanguageClient):
 
     @property
     def last(self) -> dict[str, Any]:
-        """What the server last said of an answered request."""
+        """The server's last status of an answered request."""
         found: dict[str, Any] = next(status["last"] for status in reversed(self.statuses) if "last" in status)
         return found
 
@@ -140,7 +140,7 @@ def plain(value: Any) -> Any:
 
 
 def capabilities(*encodings: types.PositionEncodingKind, inline: bool = True, **more: Any) -> types.ClientCapabilities:
-    """What an editor with inline completion announces."""
+    """Capabilities of an editor with inline completion."""
     text_document = types.TextDocumentClientCapabilities(
         inline_completion=types.InlineCompletionClientCapabilities() if inline else None, **more
     )
@@ -249,7 +249,7 @@ class Editor:
         return answer
 
     def span(self, item: types.InlineCompletionItem) -> tuple[int, int]:
-        """What an item replaces; its text contains the part right of the cursor, or VS Code would hide it."""
+        """Return the text that an item replaces; VS Code hides an item that lacks the part right of the cursor."""
         assert item.range is not None
         assert item.range.start.line == item.range.end.line
         return self.offset(item.range.start), self.offset(item.range.end)
@@ -283,7 +283,7 @@ def written(item: types.InlineCompletionItem) -> str:
 
 
 def guarantee_of(item: types.InlineCompletionItem) -> str:
-    """What an item's command says of it."""
+    """Return the data in an item's command."""
     assert item.command is not None
     assert item.command.command == "fim-server.accepted"
     (argument,) = item.command.arguments or ()
@@ -457,7 +457,7 @@ async def wired(*arguments: str) -> AsyncIterator[tuple[Server, Wire]]:
 
 @asynccontextmanager
 async def wired_tcp(*arguments: str) -> AsyncIterator[tuple[Server, Wire]]:
-    """The same over TCP."""
+    """Connect over TCP."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -487,7 +487,7 @@ class Ending:
 
 
 async def patiently(connect: Callable[[], Awaitable[Any]]) -> Any:
-    """Try again while nobody listens yet."""
+    """Retry until a server listens."""
     for _ in range(PATIENCE * 20):
         try:
             return await connect()

@@ -1,10 +1,10 @@
 """A fuzzer of edits: `python -m support.editors.editor_fuzzer --edits 10000 --seed 1`.
 
 Several documents are edited at random through a server process: incremental changes, several in one message, whole
-texts, undone and done again. There are characters of one to four bytes and halves of surrogate pairs, positions in
-UTF-16, line breaks of each kind, and requests in between of which some are cancelled. After each edit the server is
-asked for its text, which has to be the editor's; and what is offered, put into the text that it was asked for, has to
-parse where the offer promises it.
+texts, undone and redone. The texts have characters of one to four bytes, halves of surrogate pairs, and line breaks of
+each kind; positions are UTF-16. Some requests in between are cancelled. After each edit the server returns its text,
+which has to be the editor's. Each suggestion, put into the text of its request, has to parse where its guarantee says
+so.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Asked:
 
 
 class Fuzzer:
-    """Somebody who edits at random."""
+    """Random editor of documents."""
 
     def __init__(self, wire: Wire, seed: int) -> None:
         self.wire, self.draw = wire, random.Random(f"edits {seed}")
@@ -105,7 +105,7 @@ class Fuzzer:
         self.asked: list[Asked] = []
         self.numbers = 0
         self.told: list[str] = []
-        """What was done last, for the report."""
+        """Last operations, for the report."""
 
     def number(self) -> str:
         self.numbers += 1
@@ -143,7 +143,7 @@ class Fuzzer:
             await self.take_answers()
 
     def changes(self, document: Document) -> list[dict[str, Any]]:
-        """What is told of an edit: one range, several, or the whole text."""
+        """Send an edit: one range, several, or the whole text."""
         draw = self.draw
         match draw.choices(("one", "several", "whole", "undo", "redo", "mend", "half"), (60, 8, 2, 16, 10, 10, 6))[0]:
             case "mend" if document.done and not fits_python(LINE_BREAK.sub("\n", characters(document.text))):
@@ -261,7 +261,7 @@ class Fuzzer:
         self.asked = []
 
     def check(self, asked: Asked, item: dict[str, Any]) -> None:
-        """What is offered, where it was asked for, parses if that is promised."""
+        """Check that suggestions parse at their request's place if their guarantee says so."""
         before = Document(asked.document.uri, asked.text, asked.document.line_break)
         start, end = before.offset(item["range"]["start"]), before.offset(item["range"]["end"])
         (argument,) = item["command"]["arguments"]

@@ -22,10 +22,10 @@ NOT_UNDERSTOOD = re.compile(
     rb"|\x1b\[(?:[<=>][0-9;]*|[?0-9;]*[$:][0-9;:]*)[@-~]"
     rb"|\x1b\[\?[0-9;]*[A-Za-gi-km-z]"
 )
-"""What the emulator would print: device control and operating system strings, and queries it has no name for."""
+"""Sequences that the emulator would print: device control and operating system strings, and unknown queries."""
 UNFINISHED = re.compile(rb"\x1b(?:[P_^\]][^\x07\x1b]*\x1b?|\[[^@-~]*|)\Z")
 ANSWERS = {b"\x1b[c": b"\x1b[?62c", b"\x1b[5n": b"\x1b[0n"}
-"""What programs ask a terminal and wait for: its attributes, its status."""
+"""Queries to a terminal that programs wait for: its attributes, its status."""
 PATIENCE = 20
 """Seconds after which a screen that does not come up fails a test."""
 

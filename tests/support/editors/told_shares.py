@@ -28,7 +28,7 @@ def texts_of(
     count: int = 1,
     **options: Any,
 ) -> list[Completion]:
-    """What a model says that gives shares to tokens after each text; the empty one is the end."""
+    """Model that gives listed probabilities to tokens after each text; the empty token is the end."""
     shares = (lambda so_far: steps.get(so_far, {"#": 1.0})) if isinstance(steps, dict) else steps
 
     def script(tokens: list[int]) -> torch.Tensor:

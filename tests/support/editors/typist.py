@@ -1,4 +1,4 @@
-"""Somebody at a keyboard of VS Code: brackets close themselves, Enter indents, Tab accepts, Ctrl+Z takes back."""
+"""A typist in VS Code: brackets close themselves, Enter indents, Tab accepts, Ctrl+Z undoes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Typist:
     def __init__(self, editor: Editor, cursor: int = 0) -> None:
         self.editor, self.cursor = editor, cursor
         self.closers: list[int] = []
-        """Offsets of the closers that nobody typed."""
+        """Offsets of the closers that the editor inserted."""
         self.history: list[tuple[int, str, str]] = []
 
     @property

@@ -56,7 +56,7 @@ def model_on(backend: Any, family: str = "none") -> FimModel:
 
 
 def loaded(model: Any) -> Future[Loaded]:
-    """What a worker has once a model is loaded."""
+    """State of a worker once a model is loaded."""
     done: Future[Loaded] = Future()
     done.set_result(Loaded(model, Pace(), KeptReadings(model)))
     return done

@@ -239,10 +239,10 @@ def causes() -> dict[str, Any]:
 
 
 def cause_of(left: str, middle: str, right: str) -> str | None:
-    """Why the engine and CPython disagree on left + middle + right: None where they do not.
+    """Return the cause of a difference between the engine and CPython on left + middle + right, or None.
 
-    The plain twin of lexer, layout and parser tells a fault of the engine from one of the grammar, and, narrowed to the
-    running interpreter's version, whether it is the interpreter that does not know the syntax yet, or no more.
+    The plain twin of lexer, layout and parser separates faults of the engine from faults of the grammar. Narrowed to
+    the running interpreter's version, it finds syntax that the interpreter does not know.
     """
     text = left + middle + right
     complete = python().open(left, right).check(middle).complete

@@ -107,7 +107,7 @@ NAMED = re.compile(r"\\N\{[^{}\r\n]*\}")
 
 @dataclass(frozen=True)
 class Claim:
-    """What the engine says, or implies, about the left, a text and the right; the oracle is asked."""
+    """Question to the oracle: the engine's verdict, or a consequence of it, about the left, a text and the right."""
 
     check: str
     text: str
@@ -380,7 +380,7 @@ def _tails(rng: random.Random, session: Session, text: str, at: int, middle: str
 
 
 def smaller(language: Language, judge: Judge, failure: dict[str, Any]) -> dict[str, Any]:
-    """The same failure with less around it."""
+    """Return the same failure with less text around it."""
     added = failure.get("added", "")
 
     def fails(case: Reproduction) -> bool:
@@ -395,7 +395,7 @@ def smaller(language: Language, judge: Judge, failure: dict[str, Any]) -> dict[s
 
 
 def _still(language: Language, judge: Judge, check: str, case: Reproduction, added: str) -> dict[str, Any] | None:
-    """What fails, or nothing."""
+    """Return the failure, or None."""
     left, middle, right = case.left, case.middle, case.right
     session = language.open(left, right)
     verdict = session.check(middle)
@@ -428,7 +428,7 @@ Share = tuple[list[dict[str, Any]], dict[str, float], dict[tuple[str, str], str]
 
 
 class Run:
-    """What one process needs for its share of the cases."""
+    """Input of one process for its share of the cases."""
 
     def __init__(
         self, seed: int, sources: Sequence[Folder], kinds: Sequence[str] = KINDS, deadline: float | None = None
@@ -484,7 +484,7 @@ def _group(indices: Sequence[int]) -> Share:
 
 
 class Totals:
-    """What the records add up to."""
+    """Totals of the records."""
 
     def __init__(self) -> None:
         self.cases = 0

@@ -1,8 +1,8 @@
 """A plain twin of lexer, layout stage and parser, to test a language's grammar without the engine.
 
-Everything here is the obvious way to do it: the `regex` package finds the longest lexeme at a place, the layout stage
-follows the reference manual line by line, and the parser is an Earley recognizer over the rules that lark lowers to.
-They take a text symbol by symbol, because in a language with modes the parser says which lexemes are read next.
+Everything here is done the obvious way. The `regex` package finds the longest lexeme at a place. The layout stage
+follows the reference manual line by line. The parser is an Earley recognizer over the rules that lark lowers to. They
+read a text symbol by symbol, because in a language with modes the parser chooses the lexemes that are read next.
 """
 
 from __future__ import annotations
@@ -361,7 +361,7 @@ class Recognizer:
     def _uncached_closure(
         self, wanted: frozenset[str]
     ) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
-        """What is predicted where `wanted` may begin: the dots after each terminal and each nonterminal."""
+        """Return the predictions where `wanted` may begin: the dots after each terminal and each nonterminal."""
         todo = list(wanted)
         seen = set(wanted)
         terminals: dict[str, list[int]] = defaultdict(list)

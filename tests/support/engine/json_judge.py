@@ -1,4 +1,4 @@
-"""What RFC 8259 says of a text, by way of the standard library's reader."""
+"""Verdicts of RFC 8259 on a text, by way of the standard library's reader."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Judge:
         return [memory[text] for text in texts]
 
     def message(self, text: str) -> str:
-        """What CPython says of a text that it refuses; empty for others."""
+        """Return CPython's message on a text that it refuses; empty for others."""
         return str(self._tell("message", text, otherwise="gave up"))
 
     def outline(self, text: str, most: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What may stand where a file is looked for, and is none that can be read."""
+"""Unreadable things that may stand in the place of a file."""
 
 from __future__ import annotations
 

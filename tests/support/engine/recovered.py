@@ -1,4 +1,4 @@
-"""What holds for all that recovery gives, whatever it has left out."""
+"""Properties of every result of recovery, whatever it has left out."""
 
 from __future__ import annotations
 

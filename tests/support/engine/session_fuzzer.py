@@ -1,9 +1,9 @@
 """A fuzzer of sessions: `python -m support.engine.session_fuzzer --minutes 60 --seed 1`.
 
-Real files are cut and spoilt, and sessions on them are opened, moved, checked, stopped and asked from several threads,
-their states and matchers moved to and fro; each answer is compared with one that was come by in a plainer way
-(`session_world`). A seed and a number name a case; one that fails is made smaller and printed so that it can be kept in
-tests/cases/sessions.json, which the short form carries out first: tests/engine/test_session_fuzzer.py.
+Real files are cut and spoilt. Sessions on them are opened, moved, checked, stopped and asked from several threads, and
+their states and matchers are moved to and fro. Each answer is compared with a plainer one (`session_world`). A seed and
+a number name a case. A failing case is made smaller and printed for tests/cases/sessions.json, which the short form
+(tests/engine/test_session_fuzzer.py) runs first.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Writer:
                 return self.spoilt(left)
 
     def typed(self, world: World, index: int) -> str:
-        """What is appended to a state: on from where the true middle is, or anything; Latin-1 for bytes."""
+        """Text to append to a state: the continuation of the true middle, or any text; Latin-1 for bytes."""
         draw = self.draw
         if draw.random() < 0.6:
             start = len(world.states[index % len(world.states)].middle) if world.states else 0
@@ -219,7 +219,7 @@ def text_of(language: str, name: str, files: Iterator[Cut]) -> Text:
 
 
 def problem_of(language: str, operations: Sequence[Operation]) -> str | None:
-    """What is wrong when operations are carried out in a new world."""
+    """Return the problem when operations run in a new world."""
     world = World(language)
     for operation in operations:
         problem = problem_in(world, operation)
@@ -241,7 +241,7 @@ def problem_in(world: World, operation: Operation) -> str | None:
 
 
 def kind_of(problem: str) -> str:
-    """What stays the same of a problem while its case is made smaller."""
+    """Return the part of a problem that stays the same while its case is made smaller."""
     return " ".join(problem.split("(")[0].split("'")[0].split()[:4])
 
 
@@ -286,7 +286,7 @@ class Fuzzer:
 
 
 def smallest(finding: Finding) -> Finding:
-    """The same failure of fewer operations on shorter texts; as it is where it does not come again."""
+    """Return the same failure with fewer operations on shorter texts, or the original where it does not come again."""
     kind = kind_of(finding.problem)
     ends = time.monotonic() + SHRINKING
     replays = 0
@@ -325,7 +325,7 @@ def with_shorter_text(
 
 
 def without_parts(parts: list[Any], fails: Callable[[list[Any]], bool]) -> list[Any]:
-    """What is left when parts are taken out, large ones first, as long as it still fails."""
+    """Return a list without the parts, large ones first, that its failure does not need."""
     size = len(parts)
     while size:
         at = 0

@@ -1,12 +1,12 @@
-"""Sessions, states and matchers in use, each answer of theirs compared with one that was come by in a plainer way.
+"""Sessions, states and matchers in use, with each answer compared with a plainer one.
 
-An operation is a list that JSON can hold: a name and its arguments. It can be carried out in any world, so that any
-part of a list of operations is one as well, and a failure can be made smaller by leaving some out; what an index names
-is taken modulo what there is.
+An operation is a list that JSON can hold: a name and its arguments. It can run in any world: indices are taken modulo
+the number of things. So any part of a list of operations is one too, and failures can be made smaller by leaving some
+out.
 
-The plainer ways: CPython's compiler or JSON's reader for what is complete (another judge than the engine), the middle
-byte by byte for `check`, a session opened afresh for one that was moved or used, the plain walk over all tokens for a
-mask, a state made anew for one that was moved to and fro, one thread for several.
+The plainer answers come from CPython's compiler or JSON's reader for complete texts, from the middle byte by byte for
+`check`, and from a session opened afresh for one that was moved or used. Masks are compared with the plain walk over
+all tokens, moved states with new ones, several threads with one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PATIENCE = 60.0
 
 
 class Difference(Exception):
-    """What was asked in two ways was answered in two."""
+    """Two ways to one answer disagree."""
 
 
 @cache
@@ -73,13 +73,13 @@ def agree(what: str, found: object, expected: object) -> None:
 
 
 def described(session: Session) -> tuple[object, ...]:
-    """What a session says of itself."""
+    """Return a session's description of itself."""
     constructs = tuple((construct.name, construct.offset) for construct in session.open_constructs())
     return session.guarantee, tuple(session.diagnostics), session.broken_at, session.inside, constructs
 
 
 def seen(state: State, every: bool) -> tuple[object, ...]:
-    """What tells two states apart from outside; with ``every``, the bytes that may follow are tried, too."""
+    """Return the features that tell two states apart; with ``every``, also the bytes that may follow."""
     allowed = bytes(byte for byte in range(256) if every and state.fork().advance(bytes([byte])))
     return state.is_viable(), state.is_complete(), len(state), state.inside, allowed
 
@@ -163,7 +163,7 @@ class World:
         self._settle(left, right, self.language.open(left, right))
 
     def do_reuse(self, left: str, right: str) -> None:
-        """As an editor opens: by what is left of earlier sessions."""
+        """Open as an editor does, with the remains of earlier sessions."""
         self._settle(left, right, self.sessions.open(self.language, left, right))
         agree("a session that was reused", described(self.session), described(self.fresh))
 
@@ -178,7 +178,7 @@ class World:
         self.states, self.matchers = [], []
 
     def do_again(self, index: int) -> None:
-        """What an earlier session said, it says still, though others went on from it."""
+        """Check that an earlier session still gives its answers after others continued from it."""
         if self.remembered:
             asked = self.remembered[index % len(self.remembered)]
             agree(f"check({asked.middle!r}) again", asked.session.check(asked.middle), asked.verdict)

@@ -1,4 +1,4 @@
-"""What CPython's parser says of a text, and where its parts are.
+"""Verdicts of CPython's parser on a text, and the places of its parts.
 
 Runs in the interpreter of the tests (`judge.Running`) and in the oracle's (`judge.Judge`, by oracle/worker.mjs), so it
 imports nothing but the standard library.
@@ -62,7 +62,7 @@ class _Lines:
         return self.starts[line - 1] if line <= len(self.starts) else len(self._text)
 
     def offset(self, line: int, column: int) -> int:
-        """Of a column in UTF-8 bytes."""
+        """Offset of a column in UTF-8 bytes."""
         start = self.start(line)
         text = self._text[start : start + column]
         return start + (column if text.isascii() else len(self._text[start:].encode()[:column].decode()))

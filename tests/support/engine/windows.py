@@ -344,6 +344,6 @@ def counted(files: dict[tuple[str, str], str]) -> Counter[str]:
 
 
 def fingerprint(sources: Sequence[Folder]) -> str:
-    """Of the files' names, by which a stranger sees that the run has the same ones."""
+    """Digest of the files' names, by which another machine sees that it has the same ones."""
     names = "\n".join(f"{folder.name} {path}" for folder in sources for path in folder.paths)
     return hashlib.sha256(names.encode()).hexdigest()[:12]

@@ -26,7 +26,7 @@ def rows_of(table: Table | None) -> list[dict[str, str]]:
 
 
 class Page(HTMLParser):
-    """What a page refers to, and what is on it."""
+    """References and contents of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """The evaluation, killed at random moments: `python -m support.evaluation.killed_evaluation --kills 100 --seed 1`.
 
-`fim-server eval run` is started as a user starts it and ended by SIGKILL, some time into its start or after it has
-written some more, and started again, until it ends by itself; then the results are compared with those of a run that
-nobody disturbed: line by line, byte for byte apart from times. That goes on until so many processes were killed.
+`fim-server eval run` is started and ended by SIGKILL, some time into its start or after it has written some more. It is
+started again until it ends by itself. Then the results are compared with those of an undisturbed run, line by line and
+byte for byte apart from times. This repeats until the number of kills is reached.
 """
 
 from __future__ import annotations

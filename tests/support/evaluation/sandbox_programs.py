@@ -24,7 +24,7 @@ def run(body: str, before: str = "", limits: Limits = LIMITS) -> Outcome:
 
 
 def said(body: str, limits: Limits = LIMITS) -> str:
-    """What an expression, or a body that leaves it in ``found``, comes to in the sandbox: its ``str``."""
+    """Return ``str`` of an expression's value in the sandbox, or of ``found`` after a body."""
     if "\n" not in body:
         body = f"found = {body}"
     outcome = run(f"import os\n{body}\nraise ValueError(found)", limits=limits)

@@ -13,7 +13,7 @@ ALPHABET = [*b"()[]x", END]
 
 
 class Read(list[int]):
-    """What a scripted model has read."""
+    """Tokens that a scripted model has read."""
 
     def crop(self, length: int) -> None:
         del self[length:]

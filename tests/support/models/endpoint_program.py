@@ -1,9 +1,9 @@
-"""llama.cpp's server, played in a process of its own, for tests that are no Python.
+"""llama.cpp's server, played in a process of its own, for tests in other languages.
 
-`endpoint_program.py [--texts FILE] NAME PORT...` listens on the first of the ports that is free, prints its address
-and then a line for each request for text, and ends with its standard input. NAME is what it calls its model's file. The
-model is the embedded one, or with `--texts` one that writes the texts of a JSON file: a list of objects, each with a
-`text` and what stands `before` it, the likeliest first.
+`endpoint_program.py [--texts FILE] NAME PORT...` listens on the first free port, prints its address and then a line for
+each request for text, and ends with its standard input. NAME is the name of its model's file. The model is the embedded
+one. With `--texts` it writes the texts of a JSON file: a list of objects, each with a `text` and the text `before` it,
+the likeliest first.
 """
 
 from __future__ import annotations

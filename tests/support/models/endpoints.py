@@ -25,26 +25,26 @@ TOLD = 20
 
 @dataclass
 class Endpoint:
-    """What an endpoint does.
+    """Behaviour of an endpoint.
 
     Attributes:
-        model: What writes.
+        model: The model that writes.
         kind: `llama.cpp`, `vllm`, `ollama` or `openai`.
-        faults: For each request for text in turn, what goes wrong: an HTTP status, `cut N` (gone after so many
-            events), `garbage`, `error` (an error in the stream), `ids` (ids that are none), `bytes` (those of another
-            token), `shares` (what is no log probability), `silent` (nothing comes), or the empty string.
+        faults: Fault of each request for text in turn: an HTTP status, `cut N` (gone after so many events), `garbage`,
+            `error` (an error in the stream), `ids` (unknown ids), `bytes` (those of another token), `shares` (no log
+            probability), `silent` (nothing comes), or the empty string.
         told: Log probabilities at each place; 0 for none.
         refuses: Fields with which a request is refused.
-        newer: Whether log probabilities come as those of chat completions do.
-        shows: Whether Ollama tells its model's tokens.
-        inserts: Whether Ollama's model comes with a template for filling in.
-        unmarked: Whether those are without the tokens of its prompt format.
-        entry: What Ollama tells of a token, in place of what there is to tell.
-        said: What goes wrong, in the endpoint's words.
-        key: That has to be shown.
-        file: The model's file, as llama.cpp tells it.
-        asked: The bodies of requests for text.
-        gone: How many streams were left by who asked.
+        newer: True if log probabilities come as in chat completions.
+        shows: True if Ollama sends its model's tokens.
+        inserts: True if Ollama's model comes with a template for filling in.
+        unmarked: True if those tokens lack the prompt format's.
+        entry: Ollama's data on a token, in place of the true one.
+        said: The fault, in the endpoint's words.
+        key: Key that a client has to show.
+        file: The model's file in llama.cpp's answer.
+        asked: Bodies of requests for text.
+        gone: Number of streams that clients left.
     """
 
     model: FimModel
@@ -68,7 +68,7 @@ class Endpoint:
         self._readings = Readings(self.model)
 
     def fault(self) -> str:
-        """What goes wrong with the next request."""
+        """Fault of the next request."""
         with self._lock:
             return self.faults.pop(0) if self.faults else ""
 
@@ -318,7 +318,7 @@ def texts(
 
 
 def ollama_show(endpoint: Endpoint, body: dict[str, Any]) -> Any:
-    """What the model is, and its tokens, as Ollama 0.17 tells those of a GGUF file."""
+    """Description of the model with its tokens, as Ollama 0.17 gives it for a GGUF file."""
     found: dict[str, Any] = {"capabilities": ["completion", *(["insert"] if endpoint.inserts else [])]}
     if not endpoint.shows:
         return {**found, "model_info": {"tokenizer.ggml.tokens": None}}

@@ -105,7 +105,7 @@ class StructuredOutputBackend(ABC):
 
 
 class AnythingGrammar(StructuredOutputGrammar):
-    """What another backend makes: it allows everything."""
+    """Grammar of another backend, which allows everything."""
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         return True
@@ -363,7 +363,7 @@ class BaseGrammarBackend:
 
 
 class GrammarManager:
-    """What asks a backend for the grammars of requests."""
+    """Asker of a backend for the grammars of requests."""
 
     grammar_backend: BaseGrammarBackend
     grammar_queue: list[Any]

@@ -28,11 +28,11 @@ LARGE = 1_000_000
 
 @dataclass
 class Hub:
-    """What the hub does.
+    """Behaviour of the hub.
 
     Attributes:
-        goes_on: Has the second halves of large files come.
-        given: The names of the files that were given whole.
+        goes_on: Event that releases the second halves of large files.
+        given: Names of the files that were sent whole.
     """
 
     goes_on: threading.Event = field(default_factory=threading.Event)

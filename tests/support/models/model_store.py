@@ -18,7 +18,7 @@ from fim_server.models.store.catalogue import Entry, Pinned, entry_of
 from fim_server.models.store.manifest import write_manifest
 
 WEIGHTS = random.Random(5).randbytes(300_000)
-"""Of the made-up package."""
+"""Name of the made-up package."""
 
 
 def pinned(name: str, content: bytes) -> Pinned:
@@ -84,14 +84,14 @@ class Told:
 
 @dataclass
 class Habits:
-    """How a server gives its file.
+    """Behaviour of a server that sends a file.
 
     Attributes:
         content: The file.
-        cuts: After how many bytes each answer is cut off, in turn; when there are no more, none is.
-        ranges: Whether it gives parts.
-        statuses: What it answers instead, in turn, as long as there are some.
-        chunk: How many bytes it sends at a time, with a ``pause`` in seconds after them; None for all of them.
+        cuts: Bytes after which each answer is cut off, in turn; later answers are whole.
+        ranges: True if it sends parts.
+        statuses: Statuses that it answers with instead, in turn, while there are some.
+        chunk: Bytes that it sends at a time, with a ``pause`` in seconds after them; None for all of them.
         asked: The range that each request named, from 0 on where it named none.
     """
 

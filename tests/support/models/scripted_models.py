@@ -19,7 +19,7 @@ Script = Callable[[list[int]], torch.Tensor]
 
 
 class Cache(list[int]):
-    """What a scripted network has read."""
+    """Tokens that a scripted network has read."""
 
     def crop(self, count: int) -> None:
         assert count < 0

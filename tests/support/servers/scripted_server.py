@@ -179,10 +179,10 @@ def middles(left: str, right: str, targets: list[str], covers: int) -> list[tupl
 
 
 def list_item(left: str, middle: str, span: dict[str, Any], snippet: bool) -> dict[str, Any]:
-    """An item of a completion list.
+    """Item of a completion list.
 
-    It begins with the word at the cursor, whose place eglot puts labels in, and it is a snippet wherever that is taken:
-    of a plain text Neovim inserts what stands before its first blank.
+    It begins with the word at the cursor, whose place eglot puts labels in. It is a snippet wherever the editor takes
+    one: Neovim inserts the text before the first blank of a plain text.
     """
     found = re.search(r"\w*\Z", left)
     word = found.group() if found else ""

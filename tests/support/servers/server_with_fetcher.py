@@ -1,8 +1,8 @@
 """The language server, with a program of the tests in the place of the one that gets a model.
 
-Without arguments, or with the server's, it is the server. `server_with_fetcher.py get NAME` is that program, and does
-what the variable FETCHER says: `ready` puts the embedded model into the cache under the other's name, `fails` says why
-it cannot, `slow` goes on until it is ended, and then leaves a file that tells so.
+Without arguments, or with the server's, it is the server. `server_with_fetcher.py get NAME` is that program, and
+follows the variable FETCHER. `ready` puts the embedded model into the cache under the other's name. `fails` prints why
+it cannot. `slow` goes on until it is ended, and then leaves a file as a sign.
 """
 
 from __future__ import annotations
