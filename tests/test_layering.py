@@ -55,7 +55,6 @@ PLUG_INS = frozenset(
 )
 """Modules that other engines load: their libraries are there then."""
 TORCH_FILES = PLUG_INS | {
-    "decoding/strategies/masked_steps.py",
     "models/pytorch/backend.py",
     "models/pytorch/batches.py",
     "models/pytorch/rows.py",

@@ -2,7 +2,7 @@
 
 Networks have random weights and the shapes of known ones; a step's time depends on nothing else. Each batch is decoded
 without a constraint, with this engine's and with the peers', in blocks that take turns on the same machine. The loop is
-:mod:`fim_server.decoding.strategies.masked_steps` for all of them.
+:mod:`benchmarks.gpu.masked_steps` for all of them.
 
 Everything has a time limit, a failure becomes a row that names it, and the results are written after each batch.
 ``--device cpu --shape tiny`` is a dry run; its figures mean nothing.

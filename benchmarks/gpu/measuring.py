@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from benchmarks.cursors import Choice, choose
+from benchmarks.gpu.masked_steps import MaskedSteps
 from benchmarks.gpu.report import KeystrokeRow, StepRow
 from benchmarks.processes import timed
 from benchmarks.report import percentile
-from fim_server.decoding.strategies.masked_steps import MaskedSteps
 from fim_server.errors import BenchError
 from fim_server.models.masking import word_count
 from fim_server.models.pytorch.backend import TorchBackend, free_memory

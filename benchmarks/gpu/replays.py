@@ -79,7 +79,7 @@ class Replay:
     refused: int = 0
 
     def work(self, chosen: NDArray[np.int64] | None, words: NDArray[np.uint32]) -> bool:
-        """The host's part of a step (:mod:`fim_server.decoding.strategies.masked_steps`)."""
+        """The host's part of a step (:mod:`benchmarks.gpu.masked_steps`)."""
         started = time.perf_counter()
         if chosen is not None:
             self.advance()

@@ -1,10 +1,12 @@
-"""Steps of many rows whose masks are computed while the model runs, beside a plain loop of one row at a time."""
+"""Steps of many rows whose masks are computed while the model runs, against a plain loop of one row at a time."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import random
+from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +14,24 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
 
+from benchmarks.gpu.masked_steps import MaskedSteps
 from fim_server import Language
-from fim_server.decoding.strategies.masked_steps import MaskedSteps, RowRequest, decode_rows
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.masking import contains, word_count
+from fim_server.models.pytorch.backend import apply_mask_, mask_buffer
 from fim_server.models.pytorch.rows import StaticRows
+from fim_server.tokens.masks import fill_masks
 from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
     from numpy.typing import NDArray
 
     from fim_server.language import Matcher
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))
+ALL = np.uint32(0xFFFFFFFF)
 CPU = torch.device("cpu")
 BUDGET = 24
 END = 0
@@ -81,6 +88,115 @@ def network() -> Any:
     return AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
 
 
+@dataclass(frozen=True)
+class RowRequest:
+    """A prompt in tokens, the matcher of its middle (None: unconstrained), and the middle's most tokens."""
+
+    prompt: Sequence[int]
+    matcher: Matcher | None
+    budget: int
+
+
+@dataclass(eq=False)
+class _Row:
+    """A request that has a row."""
+
+    number: int
+    request: RowRequest
+    tokens: list[int] = field(default_factory=list)
+    is_over: bool = False
+
+    def take(self, token: int, stop_ids: Collection[int]) -> None:
+        """Append a token, or end the row."""
+        if self.is_over:
+            return
+        if token in stop_ids:
+            self.is_over = True
+            return
+        if self.request.matcher is not None:
+            try:
+                self.request.matcher.commit(token)
+            except ValueError:  # nothing at all was allowed
+                self.is_over = True
+                return
+        self.tokens.append(token)
+        self.is_over = len(self.tokens) >= self.request.budget
+
+
+def decode_rows(
+    rows: StaticRows,
+    requests: Iterable[RowRequest],
+    stop_ids: Collection[int],
+    size: int,
+    *,
+    overlapped: bool = True,
+) -> list[list[int]]:
+    """Decode the middles in as many rows as there are, and return their tokens in the order of the requests."""
+    waiting = deque(enumerate(requests))
+    done: dict[int, _Row] = {}
+    running: list[_Row] = []
+    before: list[_Row] = []
+    """The rows of the last step, in its order."""
+
+    def work(chosen: NDArray[np.int64] | None, words: NDArray[np.uint32]) -> bool:
+        for row, token in zip(before, () if chosen is None else chosen.tolist(), strict=False):
+            row.take(token, stop_ids)
+        return fill([row.request.matcher for row in running], words)
+
+    with torch.inference_mode(), MaskedSteps(rows, size, overlapped=overlapped) as steps:
+        while True:
+            for place in reversed(range(len(running))):
+                if running[place].is_over:
+                    rows.remove(place)
+                    last = running.pop()
+                    if place < len(running):
+                        running[place] = last
+                        rows.tokens[place] = rows.tokens[len(running)]
+            while waiting and len(running) < rows.most_rows:
+                number, request = waiting.popleft()
+                row = done[number] = _Row(number, request)
+                if _first(rows, row, stop_ids, size):
+                    running.append(row)
+            if not running:
+                break
+            steps.step(work)
+            before = list(running)
+    return [done[number].tokens for number in sorted(done)]
+
+
+def _first(rows: StaticRows, row: _Row, stop_ids: Collection[int], size: int) -> bool:
+    """Read a prompt into a new row and choose its first token; False, and no row, if that ends the middle."""
+    place = rows.new()
+    logits = rows.read(place, row.request.prompt)
+    if row.request.matcher is not None:
+        packed, words = mask_buffer(size)
+        row.request.matcher.fill_mask(words)
+        apply_mask_(logits, packed)
+    token = int(logits.argmax())
+    row.take(token, stop_ids)
+    if row.is_over:
+        rows.remove(place)
+        return False
+    rows.tokens[place] = token
+    return True
+
+
+def fill(matchers: Sequence[Matcher | None], words: NDArray[np.uint32]) -> bool:
+    """Fill the rows' masks [rows, W], all ones where a row has no matcher; False if no row has a matcher."""
+    constrained = [number for number, matcher in enumerate(matchers) if matcher is not None]
+    if not constrained:
+        return False
+    found = [matcher for matcher in matchers if matcher is not None]
+    if len(found) == len(matchers):
+        fill_masks(found, words)
+    else:
+        own = np.zeros((len(found), words.shape[1]), dtype=np.uint32)
+        fill_masks(found, own)
+        words[:] = ALL
+        words[constrained] = own
+    return True
+
+
 def matcher_of(vocabulary: Vocabulary, number: int) -> Matcher | None:
     language, left, right, shape = HOLES[number]
     if language is None:
@@ -100,7 +216,7 @@ def requests(vocabulary: Vocabulary, budget: int) -> list[RowRequest]:
 
 
 def plainly(network: Any, request: RowRequest) -> list[int]:
-    """The loop that all others stand for: transformers' own cache, one row, a plain mask before each choice."""
+    """Decode with transformers' own cache, one row, and a plain mask before each choice."""
     cache, given = DynamicCache(config=network.config), list(request.prompt)
     tokens: list[int] = []
     words = np.zeros(word_count(SIZE), dtype=np.uint32)
@@ -124,7 +240,7 @@ def plainly(network: Any, request: RowRequest) -> list[int]:
 
 @pytest.fixture(scope="module")
 def alone(vocabulary: Vocabulary, network: Any) -> list[list[int]]:
-    """What each row is alone."""
+    """Tokens of each row decoded alone."""
     return [plainly(network, request) for request in requests(vocabulary, BUDGET)]
 
 
@@ -134,7 +250,7 @@ def alone(vocabulary: Vocabulary, network: Any) -> list[list[int]]:
     if LONG
     else [(1, True, 1), (3, True, 32), (3, False, 1), (16, True, 1), (16, False, 32)],
 )
-def test_rows_of_different_languages_are_what_each_is_alone(
+def test_rows_of_different_languages_decode_as_each_does_alone(
     vocabulary: Vocabulary, network: Any, alone: list[list[int]], most_rows: int, overlapped: bool, span_step: int
 ) -> None:
     assert len({len(tokens) for tokens in alone}) > 1, "rows end at different steps"
@@ -148,13 +264,13 @@ def test_rows_of_different_languages_are_what_each_is_alone(
             assert Language.load(language).open(left, right).check(text).viable
 
 
-def test_rows_are_used_again(vocabulary: Vocabulary, network: Any) -> None:
+def test_rows_can_be_reused(vocabulary: Vocabulary, network: Any) -> None:
     rows = StaticRows(network, CPU, 4, 64)
     first, second = (decode_rows(rows, requests(vocabulary, 12), STOPS, SIZE) for _ in range(2))
     assert first == second
 
 
-def test_the_work_is_told_what_was_chosen_before(network: Any) -> None:
+def test_work_gets_the_tokens_of_the_step_before(network: Any) -> None:
     rows = StaticRows(network, CPU, 2, 32)
     told: list[list[int] | None] = []
     allowed = iter([7, 9, 11])
@@ -178,7 +294,7 @@ def test_the_work_is_told_what_was_chosen_before(network: Any) -> None:
     assert told == [None, [7, 7], [9, 9]]
 
 
-def test_what_the_work_raises_is_raised(network: Any) -> None:
+def test_an_error_of_the_work_is_raised(network: Any) -> None:
     def work(chosen: Any, words: Any) -> bool:
         raise KeyError("a matcher's")
 
@@ -189,8 +305,3 @@ def test_what_the_work_raises_is_raised(network: Any) -> None:
             rows.read(0, [1])
             with pytest.raises(KeyError):
                 steps.step(work)
-
-
-def test_a_prompt_without_room_is_refused(vocabulary: Vocabulary, network: Any) -> None:
-    with pytest.raises(ValueError, match="in 16"):
-        decode_rows(StaticRows(network, CPU, 1, 16), [RowRequest([1] * 10, None, 7)], STOPS, SIZE)
