@@ -1,4 +1,4 @@
-"""Completing a document at a cursor: sessions opened, the cut healed, a middle decoded."""
+"""Completion of a document at a cursor: open a session, heal the cut, decode a middle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
 
 ALTERNATIVES = 3
-"""Alternatives to try where the first text repeats itself or the document."""
+"""Alternatives to try if the first text repeats itself or the document."""
 
 
 def complete(
@@ -42,10 +42,17 @@ def complete(
 ) -> Completion:
     """Complete a split document.
 
-    The engine always sees the whole file; the model sees as much around the cursor as its window holds. ``cancelled``
-    stops the work within one forward pass when it is set. ``on_token`` is told the tokens so far. Never
-    raises on the user's code: a file that does not parse gives ``guarantee="none"`` and an unconstrained text. Raises
-    TypeError, naming the argument, where one is something else, and ValueError for options that are none.
+    The engine sees the whole file; the model sees as much around the cursor as its window holds. A file that does not
+    parse gives ``guarantee="none"`` and an unconstrained text. Raises TypeError for an argument of a wrong type, and
+    ValueError for wrong options, but never on the user's code.
+
+    Args:
+        model: Writes the text.
+        language: Language of the document.
+        split: Document around the cursor.
+        options: How to decode.
+        cancelled: Stops decoding within a forward pass once it is set.
+        on_token: Gets the tokens so far.
     """
     expect_able("model", model, "forward", "a FimModel")
     expect_able("language", language, "open", "a Language")
@@ -66,7 +73,7 @@ def complete(
         options = replace(options, rest_of_line=RestOfLine.of(session, split.right))
     if options.names == "require" and options.undefined_names is None and options.constrained:
         if not isinstance(language, NamedLanguage) or not language.name:
-            raise ValueError("names: the language does not say its name, so nothing is known of its names")
+            raise ValueError("names: the language has no name, so there are no rules for its names")
         naming = UndefinedNames.of(language.name, split.left, split.right, session.guarantee)
         options = replace(options, undefined_names=naming)
     opened = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""A prompt that is read while the session is opened that its completion needs: the longer of the two is waited for."""
+"""Prefill on another thread while the engine opens the session; the caller waits for the longer of the two."""
 
 from __future__ import annotations
 
@@ -22,29 +22,28 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 THREADS = ThreadPoolExecutor(64, "fim-read")
-"""Kept from one prompt to the next: who starts a thread waits until it runs. One more prompt than there are threads, of
-all models and clients, is read once one of them is free."""
+"""Kept from one prompt to the next, because starting a thread takes time. They serve all models and clients; a prompt
+beyond their number waits for a free one."""
 
 
 class ConcurrentPrefill:
-    """A prompt being read on another thread, in the passes that :func:`.loop.prefill` would read it in.
+    """Prefill of a prompt on another thread, in the same passes as :func:`.loop.prefill`.
 
-    So the logits are the same to the last bit. Its thread is watched by what watches the thread that makes it, and
-    keeps the deadline.
+    So the logits are the same to the last bit. The stops that watch the making thread and the deadline hold for it.
 
     Attributes:
-        prompt: Its tokens.
-        reading: What reads it; the thread's own until :meth:`logits` or :meth:`close` returns.
-        reused: Tokens that had been read before.
-        tokens: Tokens read here, after the thread has ended.
-        seconds: What reading them took.
-        ended: When it ended, by ``time.perf_counter``; None where it never began.
+        prompt: Tokens to read.
+        reading: KV cache; the thread's own until :meth:`logits` or :meth:`close` returns.
+        reused: Tokens found in the KV cache.
+        tokens: Tokens read, once the thread has ended.
+        seconds: Time it took to read them.
+        ended: End of the prefill by ``time.perf_counter``; None if it never began.
     """
 
     def __init__(
         self, model: FimModel, split: Split, options: DecodeOptions, readings: Readings | Lent, heals: bool = False
     ) -> None:
-        """``heals``: as in :func:`.alternatives.read_before`. Nothing is read yet with `DecodeOptions.fast_forward`."""
+        """Begin to read, unless `DecodeOptions.fast_forward` is on; ``heals``: as in :func:`.read_before`."""
         self.prompt, self.reading = read_before(model, split, options, readings, heals)
         self.reused = self.tokens = 0
         self.seconds = 0.0
@@ -57,24 +56,24 @@ class ConcurrentPrefill:
             self._future = THREADS.submit(self._watched, (*watching(), self._stop))
 
     def logits(self, prompt: Sequence[int]) -> Logits | None:
-        """The logits [V] after the prompt, once it is read; None where not all of it was, or another is asked for.
+        """Wait for the prompt and return the logits [V] after it; None if it was not read or differs from ``prompt``.
 
-        To be asked once. Raises what the model does.
+        Call it once. Raises the model's errors.
         """
         future, self._future = self._future, None
         logits = None if future is None else future.result()
         return logits if self.prompt == prompt else None
 
     def seconds_before(self, moment: float) -> float:
-        """How much of its time lies before a moment of ``time.perf_counter``; to be asked after it has ended."""
+        """Return the part of ``seconds`` before a moment of ``time.perf_counter``, once the prefill has ended."""
         return 0.0 if self.ended is None else max(0.0, self.seconds - max(0.0, self.ended - moment))
 
     def stop(self) -> None:
-        """Read no further than to the end of the pass that is under way."""
+        """Stop after the present forward pass."""
         self._stop.set()
 
     def close(self) -> None:
-        """Stop reading, and wait until that is so."""
+        """Stop, and wait for the thread."""
         self.stop()
         future, self._future = self._future, None
         if future is not None:

@@ -1,4 +1,7 @@
-"""How to decode."""
+"""Options of decoding, in groups by purpose.
+
+:class:`DecodeOptions` has all of them under one keyword each. A function that reads one group takes that group's type.
+"""
 
 from __future__ import annotations
 
@@ -14,114 +17,144 @@ if TYPE_CHECKING:
 
 from fim_server.models.backend import PREFILL_CHUNK
 
-REPEATED_TOKENS, REPEATED_TIMES = 24, 4
-
 CONTEXT_SHARE = 0.25
-"""With more, what is shown of other files takes the place of what says more: the lines around the cursor."""
+"""Share of the prompt for other files. With more they displace the more telling lines around the cursor."""
 
 LEAST_TEMPERATURE, GREATEST_TEMPERATURE = 1e-30, 1e30
-"""Logits divided by what lies between are numbers of single precision still, and what is refused stays refused."""
+"""Between them, logits divided by the temperature stay finite in single precision, and refused ones stay refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeOptions:
-    """How to decode."""
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions:
+    """Limits of length and time."""
 
     max_new_tokens: int = 128
-    """Budget of the middle, in tokens; at most half the model's window is given to it."""
+    """Most tokens of the middle; at most half the model's window is used."""
+    landing: bool = True
+    """Choose only tokens after which the middle can still end within the budget (:mod:`.landing`), and a
+    ``single_line`` within its line, wherever the engine knows a way to do that. A deadline, ``stop_repetition`` or a
+    cancellation may stop earlier, before a complete point. With ``no_comments`` a way through a comment does not count.
+    """
+    deadline_ms: float | None = None
+    """Milliseconds after which the best text so far is returned."""
+    first_end_ms: float | None = None
+    """Milliseconds after which decoding gives up a middle that is complete nowhere yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions:
+    """Prompt of the model."""
+
+    max_prompt_tokens: int = 1024
+    """Most tokens of the prompt; the model's window may be shorter. One CPU thread prefills 1,024 tokens in about 0.1 s
+    with a model of 7M parameters and in 1.6 s with one of 135M; :class:`.models.pace.Pace` tells how many there is time
+    for."""
+    prefill_chunk: int = PREFILL_CHUNK
+    """Most tokens of one forward pass of the prefill. Cancellation and the deadline wait for one pass."""
+    prompt_grid: int = 1
+    """Contexts that do not fit lose a multiple of this many tokens. Above 1, the prompt of the next keystroke then has
+    the same prefix."""
+    context: ProjectContext | None = None
+    """Text of other files to show."""
+    context_share: float = CONTEXT_SHARE
+    """Share of ``max_prompt_tokens`` that it may take."""
+    heal: bool = True
+    """Let the model write again the tokens that the tokenizer may have cut otherwise left of the cursor
+    (:class:`.healing.Healing`). Only :func:`.complete.complete` reads this; the budget is for the text after them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstraintOptions:
+    """Texts that are allowed."""
+
+    constrained: bool = True
+    """False decodes without the grammar, as a baseline."""
+    floor: str = "off"
+    """Part of the left context that the middle must not close: `off`, `brackets` or `block`
+    (:meth:`~fim_server.language.session.Session.floored`). Without a middle that keeps it, as `off`."""
+    names: str = "off"
+    """`off`, or `require`: the middle loads no undefined name (:mod:`.undefined_names`), and there is no text where it
+    could end only with one. Only :func:`.complete.complete` reads this, for languages with name rules."""
+    undefined_names: UndefinedNames | None = None
+    """Rules for ``names``; :func:`.complete.complete` makes them."""
+    single_line: bool = False
+    """No line break in the middle. If the model would begin a new line where the middle may end, it ends."""
+    says_something: bool = False
+    """Require a character that is no blank."""
+    no_comments: bool = False
+    """Begin no comment, which would swallow the rest of the cursor's line."""
+    word_ends: bool = False
+    """The word before the cursor is whole: begin with no letter, digit, ``_`` or character beyond ASCII."""
+    line_begun: bool = False
+    """The cursor stands at its line's whole indentation: begin with no blank or tab."""
+    invisible: frozenset[str] = frozenset()
+    """Hidden characters (:mod:`fim_server.text.hidden`) that the middle may have; all others are refused, also without
+    the grammar. :func:`.complete.complete` adds those of the word at the cursor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Choice among allowed texts."""
+
     temperature: float = 0.0
     """0 takes the likeliest token; above, tokens are drawn from softmax(logits / temperature)."""
-    constrained: bool = True
-    """False decodes without the grammar, whatever the session could guarantee: the baseline to compare with."""
     seed: int = 0
     """Seed of the draws."""
-    deadline_ms: float | None = None
-    """Milliseconds from the start after which the best text so far is returned."""
-    first_end_ms: float | None = None
-    """Milliseconds after which decoding gives up if the middle is complete nowhere yet."""
-    says_something: bool = False
-    """Require a middle with something besides blanks."""
-    max_prompt_tokens: int = 1024
-    """Longest prompt; the model's window may be shorter. 1,024 tokens prefill in about 0.1 s with a model of 7M
-    parameters on one CPU thread, in 1.6 s with one of 135M; where somebody waits, :class:`.models.pace.Pace` says how
-    many there is time for."""
-    prefill_chunk: int = PREFILL_CHUNK
-    """Prompt tokens in one forward pass at most. A cancellation and the deadline wait for one pass."""
-    prompt_grid: int = 1
-    """Contexts that do not fit into the prompt lose a multiple of this many tokens; above 1, so that the prompt of the
-    next keystroke begins as this one's."""
-    context: ProjectContext | None = None
-    """What the prompt shows of other files."""
-    context_share: float = CONTEXT_SHARE
-    """Of the longest prompt, what that may take."""
-    single_line: bool = False
-    """The middle has no line break. Where the model would begin a new line and the middle may end, it ends."""
-    stop_repetition: bool = False
-    """End where the model repeats itself: after :data:`REPEATED_TOKENS` tokens of at least :data:`REPEATED_TIMES` equal
-    stretches. What was repeated is cut to one of them, or to a complete point before."""
-    heal: bool = True
-    """Let the model write again what the tokenizer may have cut otherwise left of the cursor
-    (:class:`.healing.Healing`). For :func:`complete`; others heal by themselves. The budget is for what comes after."""
-    trimmed: bool = False
-    """Cut repetitions of the document and of the text itself off, as the server does (:mod:`.trimming`). Where nothing
-    is left, take another text. For :func:`complete`."""
-    no_comments: bool = False
-    """The middle begins no comment, which would take in the rest of the cursor's line: a program still, but not the
-    user's."""
-    project_bias: ProjectBias | None = None
-    """What else is known of how the text goes on: mixed with what the model says."""
-    name_bias: NameBias | None = None
-    """What is thought of the likeliest tokens besides, once that is mixed in (:mod:`.preferring`)."""
-    drafts: Drafts | None = None
-    """What proposes how the text goes on, so that the model reads several tokens in a pass (:mod:`.drafting`). Used by
-    one run on one prompt, where the model gives the logits after each token of a pass, and without ``fast_forward``."""
-    word_ends: bool = False
-    """The word that the left context ends with is whole: the middle does not begin with a letter, a digit, ``_``, or
-    anything that is not ASCII."""
-    invisible: frozenset[str] = frozenset()
-    """Hidden characters (:mod:`fim_server.text.hidden`) that the middle may have. All others are refused, under the
-    grammar and without it. :func:`complete` takes those of the word at the cursor."""
-    line_begun: bool = False
-    """Refuse a blank or tab at the middle's beginning, because the cursor stands at its line's whole indentation."""
-    landing: bool = True
-    """Choose only tokens after which the middle can still end within the budget, so that every one ends in time
-    (:mod:`.landing`), wherever a way to do that is known at the cursor; a ``single_line`` within its line. What
-    stops earlier may stop before a complete point all the same (``deadline_ms``, ``stop_repetition``, cancelling), and
-    with ``no_comments`` a way that needs a comment is none."""
-    floor: str = "off"
-    """What of the left context's the middle must not close: `off`, `brackets` or `block`, see
-    :meth:`~fim_server.language.session.Session.floored`; where none keeps it, as `off`."""
-    names: str = "off"
-    """`require`: the middle loads no name that is bound nowhere (:mod:`.naming`); where it could end only with such a
-    name, there is no text. `off`. For :func:`complete`, and languages of which names are known: Python."""
-    undefined_names: UndefinedNames | None = None
-    """What decoding asks for that. :func:`complete` makes it."""
-    right_closer: RightCloser | None = None
-    """The closer that the right context begins with: the model's writing it ends the middle (:mod:`.closing`).
-    :func:`complete` finds it."""
-    rest_of_line: RestOfLine | None = None
-    """The rest of the cursor's line: the model's writing it ends the middle (:mod:`.following`). :func:`complete` finds
-    it."""
-    scored: bool = False
-    """Note the probability of each token: another pass over each row of logits."""
-    least_likelihood: float = 0.0
-    """Where tokens are ``scored``: end where the probability of all of the middle together falls below."""
-    unlikely_if_nothing: bool = True
-    """Whether that ends a middle of which nothing is complete yet, so that there is none."""
     search: int = 1
-    """Texts that are tried at most, of which the one is taken that the model holds for likeliest (:mod:`.search`); 1
-    takes the likeliest token at each step. For :func:`complete`, at temperature 0, where the model's own session is
-    exact."""
+    """Most texts to try for the likeliest (:mod:`.search`); 1 is greedy. Only for one completion in an exact session at
+    temperature 0."""
     samples: int = 1
-    """Texts that are drawn at a temperature above 0, each with what the ones before have told of what fits; the last is
-    taken (:mod:`.aligned`). With 1 a text is drawn from the masked distribution, which is another one than the model's
-    among the texts that fit."""
+    """Texts to draw at a temperature above 0, each with the worths learnt from those before; the last is taken
+    (:mod:`.aligned`). With 1 the text follows the masked distribution, not the model's distribution of texts that fit.
+    """
     fast_forward: bool = False
-    """Append the tokens that every continuation begins with without asking the model for them: it reads them in the
-    same forward pass as the token before. Neither the guarantee nor the forced text changes, but the model sees that
-    text in its tokenizer's own tokens, where it might have chosen others."""
+    """Append tokens that every continuation begins with without asking the model, which reads them in the pass of the
+    token before. The guarantee and the forced text stay; the model sees it in other tokens than it might have chosen.
+    """
+    scored: bool = False
+    """Note each token's probability: another pass over each row of logits."""
+    least_likelihood: float = 0.0
+    """Where tokens are ``scored``: end when the probability of the whole middle falls below."""
+    unlikely_if_nothing: bool = True
+    """Let ``least_likelihood`` also end a middle that is complete nowhere yet, which leaves no text."""
 
     @property
     def usable_temperature(self) -> float:
-        """The temperature, or the one within the limits of arithmetic that draws the same; 0 of one that is too low."""
+        """Return the temperature within the limits of arithmetic, or 0 for one that is too low."""
         return 0.0 if self.temperature < LEAST_TEMPERATURE else min(self.temperature, GREATEST_TEMPERATURE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasOptions:
+    """Knowledge besides the model's."""
+
+    project_bias: ProjectBias | None = None
+    """Foretells texts, which are mixed into the model's distribution (:mod:`.project_bias`)."""
+    name_bias: NameBias | None = None
+    """Rates the likeliest tokens after that (:mod:`.name_bias`)."""
+    drafts: Drafts | None = None
+    """Proposes texts, so that the model reads several tokens in a pass (:mod:`.drafting`). For one run on one prompt, a
+    model that gives the logits after each token of a pass, and no ``fast_forward``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndingOptions:
+    """Ends of the middle before its budget."""
+
+    stop_repetition: bool = False
+    """End where the model repeats itself (:func:`.repetition.before_repetition`); keep one of the equal stretches, or
+    less if that is complete nowhere."""
+    trimmed: bool = False
+    """Cut off repetitions of the document and of the text, as the server does (:mod:`.trimming`); if no text is left,
+    take another. Only :func:`.complete.complete` reads this."""
+    right_closer: RightCloser | None = None
+    """Closer that begins the right context; a model that writes it ends the middle (:mod:`.right_closer`).
+    :func:`.complete.complete` finds it."""
+    rest_of_line: RestOfLine | None = None
+    """Rest of the cursor's line; a model that writes it ends the middle (:mod:`.rest_of_line`).
+    :func:`.complete.complete` finds it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeOptions(BudgetOptions, PromptOptions, ConstraintOptions, SamplingOptions, BiasOptions, EndingOptions):
+    """Options of decoding."""

@@ -1,4 +1,4 @@
-"""What decoding asks of the engine: languages, sessions and matchers, as far as it uses them."""
+"""Protocols of decoding's inputs: the engine's sessions and matchers, biases, drafts, and what strategies observe."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ if TYPE_CHECKING:
 
 
 class CancelFlag(Protocol):
-    """What ends decoding once nobody waits for it: a `threading.Event`, or a `fim_server.Stop`."""
+    """Flag that ends decoding: a `threading.Event`, or a `fim_server.Stop`."""
 
     def is_set(self) -> bool: ...
 
 
 class ProjectBias(Protocol):
-    """What else than the model knows how a text goes on."""
+    """Source of texts that may come next, such as the project's memory."""
 
     def __call__(self, middle: str, /) -> Sequence[tuple[str, float]]:
-        """Texts that may come after a middle, each with its weight; less than 1 together.
+        """Return texts that may come after a middle, each with its weight; less than 1 together.
 
         A text should be longer than a token, and end with a lexeme.
         """
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float, /) -> float:
-        """What a token that a text begins with has of the probability for that; the rest is the model's.
+        """Return the share of the probability that a token gets as a text's beginning; the rest is the model's.
 
         Args:
-            weight: That of the texts that begin with it; its share is less.
-            heaviest: The greatest weight of a token at this step.
-            certainty: The probability of the model's likeliest token.
-            probability: That of this token, by the model.
+            weight: Weight of the texts that begin with it; greater than its share.
+            heaviest: Greatest weight of a token at this step.
+            certainty: Probability of the model's likeliest token.
+            probability: Probability of this token by the model.
         """
 
 
 class NameBias(Protocol):
-    """What makes tokens likelier or less likely than the model says, by what they would write."""
+    """Rating of tokens by the text that they would write."""
 
     def __call__(self, middle: str, healing: str, texts: Sequence[str | None], /) -> Sequence[float]:
-        """What to add to the logarithms of the probabilities of tokens.
+        """Return a term for the logarithm of each token's probability.
 
         Args:
-            middle: The text so far.
-            healing: What the left context ends with and the tokens are to write again.
-            texts: The tokens' texts; None of one that is no text by itself.
+            middle: Text so far.
+            healing: End of the left context that the tokens write again.
+            texts: The tokens' texts; None where one is no text by itself.
         """
 
 
 class Drafts(Protocol):
-    """What proposes how a text goes on, for the model to check in one pass; what it proposes decides nothing."""
+    """Source of drafts for the model to check in one pass; a draft decides nothing."""
 
     def __call__(self, middle: str, /) -> str:
-        """A text that may come after a middle; empty where none is likely enough to be read for nothing."""
+        """Return a text that may come after a middle; empty if none is likely enough to be worth reading."""
 
 
 class Matcher(Protocol):
-    """What decoding asks of ``session.matcher(vocabulary)``."""
+    """Result of ``session.matcher(vocabulary)``."""
 
     def fill_mask(self, words: NDArray[np.uint32], /) -> None: ...
     def allows(self, token_id: int, /) -> bool: ...
@@ -71,7 +71,7 @@ class Matcher(Protocol):
 
 @runtime_checkable
 class InsideMatcher(Protocol):
-    """A matcher that can go back, and knows what the middle's end is inside of."""
+    """Matcher that can go back, and knows the construct around the middle's end."""
 
     def commit(self, token_id: int, /) -> None: ...
     def rollback(self, n_tokens: int, /) -> None: ...
@@ -81,7 +81,7 @@ class InsideMatcher(Protocol):
 
 @runtime_checkable
 class LandingMatcher(Protocol):
-    """A matcher that knows how the middle can end in a few tokens."""
+    """Matcher that can plan an end of the middle in a few tokens."""
 
     def plan(self, enough: int = 0, /) -> list[int] | None: ...
     def lands(self, token_id: int, left: int, /) -> bool | None: ...
@@ -89,7 +89,7 @@ class LandingMatcher(Protocol):
 
 
 class Session(Protocol):
-    """What decoding asks of ``language.open(left, right)``."""
+    """Result of ``language.open(left, right)``."""
 
     @property
     def guarantee(self) -> str: ...
@@ -99,7 +99,7 @@ class Session(Protocol):
 
 
 class MiddleState(Protocol):
-    """What decoding asks of ``session.start()``: a middle in progress, in bytes."""
+    """Result of ``session.start()``: a middle in progress, in bytes."""
 
     def advance(self, text: bytes, /) -> int: ...
     def rollback(self, n_bytes: int, /) -> None: ...
@@ -108,20 +108,20 @@ class MiddleState(Protocol):
 
 @runtime_checkable
 class StartingSession(Session, Protocol):
-    """A session that has states of middles."""
+    """Session that has states of middles."""
 
     def start(self) -> MiddleState: ...
 
 
 @runtime_checkable
 class FlooredSession(Protocol):
-    """A session that can keep middles from closing what the left context has opened."""
+    """Session that can keep middles from closing what the left context has opened."""
 
     def floored(self, floor: str, /) -> Session: ...
 
 
 class StartedPrefill(Protocol):
-    """What decoding asks of a prompt whose reading was begun before (:class:`.beside.Beside`)."""
+    """Prefill that another thread has begun (:class:`.concurrent_prefill.ConcurrentPrefill`)."""
 
     prompt: list[int]
     reading: Reading
@@ -134,30 +134,30 @@ class StartedPrefill(Protocol):
 
 
 class Language(Protocol):
-    """What completing asks of a language."""
+    """Language, as far as completing uses it."""
 
     def open(self, left: str, right: str, /) -> Session: ...
 
 
 @runtime_checkable
 class NamedLanguage(Protocol):
-    """A language that says which one it is."""
+    """Language that has a name."""
 
     name: str
 
 
 class Beginnings(Protocol):
-    """Where else texts could begin: :class:`.search.Frontier`."""
+    """Collector of other beginnings: :class:`.search.Frontier`."""
 
     def note(self, run: Any, logits: Logits, choice: Any, /) -> None:
-        """A run has chosen, from logits [V] of which nothing was refused yet."""
+        """Take a run's choice, and its logits [V] before any refusal."""
 
 
 class Worths(Protocol):
-    """What beginnings of texts are worth: :class:`.aligned.Aligned`."""
+    """Worths of beginnings: :class:`.aligned.Aligned`."""
 
     def weighed(self, run: Any, logits: Logits, /) -> Logits:
-        """The logits [V] that a run's next token is drawn from."""
+        """Return the logits [V] to draw a run's next token from."""
 
     def note(self, run: Any, logits: Logits, token: int, /) -> None:
-        """A run has drawn a token where the model's logits were these, [V]."""
+        """Take a token that a run has drawn, and the model's logits [V] there."""

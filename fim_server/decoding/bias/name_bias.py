@@ -1,4 +1,4 @@
-"""The likeliest tokens, made likelier or less likely by what they would write (`DecodeOptions.name_bias`)."""
+"""Raise or lower the likeliest tokens by the text that they would write (`DecodeOptions.name_bias`)."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 LOOKED_AT, LEAST_SHARE = 32, 1e-4
-"""Tokens that are asked about, the likeliest, if they have so much of the likeliest one's probability: what comes of
-the others is not changed. The fitted weights of two tokens differ by a factor of 200 at most, so that none of them
-would be chosen; a doubt (`suggest/ranking/regenerate`) may make the likeliest a thousand times less likely."""
+"""Most tokens to rate, and their least probability as a share of the likeliest one's. Fitted weights of two tokens
+differ by a factor of 200 at most, so that no less likely token would be chosen; a red flag
+(`suggest/ranking/regenerate`) may make the likeliest a thousand times less likely."""
 
 
 def with_name_bias(
     logits: Logits,
-    preference: NameBias,
+    bias: NameBias,
     middle: bytes,
     healing: bytes,
     vocabulary: Vocabulary,
     arithmetic: Arithmetic,
 ) -> Logits:
-    """The logits [V] of the next token, those of the likeliest changed.
+    """Return the logits [V] of the next token with those of the likeliest tokens changed.
 
-    While something is written again, only tokens that do are left, where any is changed.
+    If healed text is left and a token changes, only the tokens that write the healed text keep their logits.
 
     Args:
         logits: Of the next token, [V].
-        preference: What is thought of tokens.
-        middle: The text so far.
-        healing: What is to be written again before anything follows it.
+        bias: Rates tokens.
+        middle: Text so far.
+        healing: Text to be written again first.
         vocabulary: The model's tokens.
         arithmetic: The backend's.
     """
@@ -43,13 +43,13 @@ def with_name_bias(
     likeliest = arithmetic.top(arithmetic.shares(asked), LOOKED_AT)
     tokens = [token for token, share in likeliest if share > LEAST_SHARE * likeliest[0][1]]
     texts = [text_of(vocabulary, token) for token in tokens]
-    changes = preference(middle.decode(errors="ignore"), healing.decode(errors="ignore"), texts)
+    changes = bias(middle.decode(errors="ignore"), healing.decode(errors="ignore"), texts)
     wanted = {token: change for token, change in zip(tokens, changes, strict=True) if change}
     return arithmetic.shifted(asked, wanted) if wanted else logits
 
 
 def text_of(vocabulary: Vocabulary, token: int) -> str | None:
-    """A token's text; None where its bytes are none, or a part of one only. What ends the middle ends a line."""
+    """Return a token's text, a line break for an end token; None where its bytes are no whole characters."""
     if token in vocabulary.end_token_ids:
         return "\n"
     try:

@@ -1,4 +1,4 @@
-"""What is known besides the model of a middle's next token (`DecodeOptions.project_bias`)."""
+"""Mix foretold texts into a middle's next token (`DecodeOptions.project_bias`)."""
 
 from __future__ import annotations
 
@@ -8,31 +8,69 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fim_server.decoding.protocols import ProjectBias
+    from fim_server.models.backend import Arithmetic, Logits
     from fim_server.tokens.vocabulary import Vocabulary
 
 
+def with_project_bias(
+    logits: Logits,
+    bias: ProjectBias,
+    middle: bytes,
+    healing: bytes,
+    vocabulary: Vocabulary,
+    arithmetic: Arithmetic,
+    counts: Callable[[int, bytes], bool],
+) -> Logits:
+    """Return the logits [V] of the next token with foretold texts mixed in.
+
+    If healed text is left and a text is foretold, only the tokens that write the healed text keep their logits.
+
+    Args:
+        logits: Of the next token, [V].
+        bias: Foretells texts.
+        middle: Text so far.
+        healing: Text to be written again first.
+        vocabulary: The model's tokens.
+        arithmetic: The backend's.
+        counts: As in :func:`project_bias_tokens`.
+    """
+    weights = project_bias_tokens(bias, middle, healing, vocabulary, len(logits), counts)
+    if not weights:
+        return logits
+    if healing:
+        logits = arithmetic.only(logits, vocabulary.towards(healing, len(logits)))
+        if arithmetic.is_spent(logits):
+            return logits
+    probabilities = arithmetic.shares(logits)
+    certainty, heaviest = float(probabilities[arithmetic.likeliest(logits)]), max(weights.values())
+    shares = {
+        token: bias.share(weight, heaviest, certainty, float(probabilities[token])) for token, weight in weights.items()
+    }
+    return arithmetic.mixed(logits, shares)
+
+
 def project_bias_tokens(
-    advice: ProjectBias,
+    bias: ProjectBias,
     middle: bytes,
     healing: bytes,
     vocabulary: Vocabulary,
     size: int,
     counts: Callable[[int, bytes], bool],
 ) -> dict[int, float]:
-    """The tokens that foretold texts begin with, and the sums of their weights.
+    """Return the first tokens of foretold texts, each with the sum of its texts' weights.
 
     Args:
-        advice: What foretells.
-        middle: The text so far.
-        healing: What is to be written again before anything follows it.
+        bias: Foretells texts.
+        middle: Text so far.
+        healing: Text to be written again first.
         vocabulary: The model's tokens.
-        size: How many of them the model knows.
-        counts: Whether a token counts that begins with a text; the text is what follows the middle.
+        size: Number of tokens that the model has.
+        counts: Whether to count a first token of a text; the text is what follows the middle.
     """
     characters = middle.decode(errors="ignore")
-    begun = middle[len(characters.encode()) :]  # the bytes of a character that some tokens are parts of
+    begun = middle[len(characters.encode()) :]  # bytes of a character of which some tokens are parts
     found: dict[int, float] = {}
-    for text, weight in advice(characters):
+    for text, weight in bias(characters):
         known = text.encode()
         if not known.startswith(begun):
             continue
@@ -44,7 +82,7 @@ def project_bias_tokens(
 
 
 def first_token(vocabulary: Vocabulary, text: bytes, size: int) -> int | None:
-    """The token that a tokenizer writes first of a text, where the model has ``size`` tokens."""
+    """Return the first token that a tokenizer makes of a text; None if it is not one of the model's ``size`` tokens."""
     tokens = vocabulary.encode(text)
     if not tokens or tokens[0] >= size:
         return None

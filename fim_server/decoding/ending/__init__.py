@@ -1,1 +1,1 @@
-"""Ends of middles: text right of the cursor, merged tokens, trimming."""
+"""Ends of middles: end tokens, text right of the cursor, merged tokens, trimming."""

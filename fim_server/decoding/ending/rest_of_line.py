@@ -1,10 +1,9 @@
-"""What stands right of the cursor on its line: where a model that writes it means that the middle ends.
+"""Rest of the cursor's line: a model that writes it means the end of the middle.
 
-Somebody who types in the middle of a line has the rest of it there already. A model that reads the left context above
-all writes that rest again and goes on; the grammar lets it, since `a = b = c` is as good a program as `a = c`. So a
-token that holds what the rest of the line begins with, a whole lexeme at least, counts as an end token where the middle
-may end on the cursor's line, as a closer does (:mod:`.closing`). A lexeme that is written in several tokens is not
-noticed.
+A user who types in the middle of a line has its rest already. A model that follows the left context writes that rest
+again and goes on. The grammar allows this, since `a = b = c` is as good a program as `a = c`. So a token that holds at
+least the first lexeme of the rest counts as an end token where the middle may end on the cursor's line, as a closer
+does (:mod:`.right_closer`). A lexeme written in several tokens goes unnoticed.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ if TYPE_CHECKING:
 
 OPERATORS = "-=<>!+*/%&|^~:@?"
 FIRST_LEXEME = re.compile(rf"[ \t]*(?:\w+|[{OPERATORS}]+|[^\w\s])")
-"""Blanks, and a word, a run of operators' signs, or another sign."""
+"""Blanks, and a word, a run of operator signs, or another sign."""
 
 MOST_REST = 256
-"""Characters of the rest that are looked at; a token is shorter."""
+"""Characters of the rest to look at; a token is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestOfLine:
-    """The rest of a cursor's line."""
+    """Rest of a cursor's line."""
 
     text: bytes
     lexeme: bytes
-    """What it begins with, the blanks before it too."""
+    """Its first lexeme, with the blanks before it."""
 
     @classmethod
     def of(cls, session: ClosedSession, right: str) -> RestOfLine | None:
-        """That of a session's right context; None where nothing is right of the cursor, or no code.
+        """Return the rest in a session's right context.
 
-        None where the right context begins with a closer, or a string of its own: the first quote of one is that of
-        any.
+        None if the line has no rest, if the cursor is not in code, and if the rest begins with a closer or a string of
+        its own: the first quote of one string is that of any.
         """
         rest = right[:MOST_REST].partition("\n")[0].rstrip()
         first = FIRST_LEXEME.match(rest)
@@ -53,14 +52,14 @@ class RestOfLine:
         return cls(rest.encode(), first[0].encode())
 
     def is_written_by(self, token: bytes) -> bool:
-        """Whether a token's text is the beginning of the rest, or all of it and then a blank or a line break."""
+        """Return whether a token's text begins the rest, or is all of it and then a blank or a line break."""
         if not token.startswith(self.lexeme):
             return False
         behind = token[len(self.text) :]
         return self.text.startswith(token) or (token.startswith(self.text) and behind[:1].isspace())
 
     def is_written_in(self, token: bytes, length: int) -> bool:
-        """Whether that can be said of what a token has behind so many bytes, which end with a lexeme there."""
+        """Return whether a token's text does so after its first bytes, which end with a lexeme there."""
         if not self.is_written_by(token[length:]):
             return False
         before, first = kind_of(token[length - 1 : length]), kind_of(self.lexeme[:1])
@@ -68,12 +67,12 @@ class RestOfLine:
 
 
 def is_on_first_line(vocabulary: Vocabulary, tokens: Sequence[int]) -> bool:
-    """Whether a middle of some tokens has no line break yet: below, what the rest begins with says little."""
+    """Return whether a middle has no line break yet: on later lines the beginning of the rest means little."""
     return not any(b"\n" in vocabulary.token_bytes(token) for token in tokens)
 
 
-def kind_of(character: bytes) -> str:
-    """What a character joins with, to one lexeme; nothing of one that stands by itself."""
-    if character.isalnum() or character == b"_" or character >= b"\x80":
+def kind_of(byte: bytes) -> str:
+    """Return the kind of bytes that a byte joins to one lexeme; empty if it stands alone."""
+    if byte.isalnum() or byte == b"_" or byte >= b"\x80":
         return "word"
-    return "operator" if character in OPERATORS.encode() else ""
+    return "operator" if byte in OPERATORS.encode() else ""

@@ -1,11 +1,12 @@
-"""The closer that stands right of the cursor: where a model that writes it means that the middle ends.
+"""Closer right of the cursor: a model that writes it means the end of the middle.
 
-Editors close brackets and quotes as soon as they are opened. A model that has rarely seen what is right of the cursor
-writes the closer itself and goes on; the grammar lets it, since something to the right could still open what that
-closes. So a closer that the right context begins with counts as an end token where the middle may end, as a line break
-does for a single line. And where the pair is fresh, opened right before the cursor, the greatest single choice is often
-to leave it empty although it is likelier that *something* stands there: the empty middle has to be at least as likely
-as all the others together.
+Editors close brackets and quotes as soon as they are opened. A model that has rarely seen the right context writes the
+closer itself and goes on. The grammar allows this, since text to the right could still open what that closer closes. So
+a closer that begins the right context counts as an end token where the middle may end, as a line break does for a
+single line.
+
+In a fresh pair, opened right before the cursor, leaving it empty is often the greatest single choice although some text
+is likelier. There the empty middle has to be at least as likely as all others together.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from fim_server.language.spelling import Spelling
 
 EVEN = 0.5
-"""Probability of the empty middle from which on it is likelier than all others together."""
+"""Least probability of the empty middle in a fresh pair."""
 
 
 @runtime_checkable
 class ClosedSession(Protocol):
-    """What is asked of a session to find out."""
+    """Session, as far as finding a closer uses it."""
 
     @property
     def guarantee(self) -> str: ...
@@ -36,18 +37,18 @@ class ClosedSession(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RightCloser:
-    """The closer right of a cursor."""
+    """Closer right of a cursor."""
 
     text: bytes
-    """A bracket, or where the cursor is inside of a string a quote, three of them for one that has three."""
+    """A bracket; inside a string its quote, or three quotes if it has three."""
     at_once: bool
     """Whether the middle may be empty."""
     fresh: bool
-    """Whether its partner stands right before the cursor."""
+    """Whether its opener stands right before the cursor."""
 
     @classmethod
     def of(cls, session: ClosedSession, left: str, right: str) -> RightCloser | None:
-        """The closer that a session's right context begins with, if it begins with one."""
+        """Return the closer that begins a session's right context; None if none does."""
         first = right[:1]
         if session.guarantee == "none" or first not in session.spelling.closers or not first:
             return None

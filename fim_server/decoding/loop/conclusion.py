@@ -1,19 +1,18 @@
-"""What a finished run amounts to.
+"""Completion of a finished run.
 
-A middle that ends with an end token the grammar allows is returned whole. Where the budget or the deadline ends first,
-the middle is cut back to the best *complete point*: of all the lengths n (in tokens) at which left + middle + right was
-in the language, the one with the greatest
+A middle that ends with an end token the grammar allows is returned whole. Where the budget or the deadline ends it
+first, the middle is cut back to the best *complete point*: of all lengths n (in tokens) at which left + middle + right
+was in the language, the one with the greatest
 
     score(n) = n * p_end(n)
 
-where p_end(n) is the probability the unconstrained model gave to its end tokens after n tokens; of equal scores, the
+where p_end(n) is the probability of the end tokens after n tokens by the unconstrained model; of equal scores, the
 longest. The probability says where the model would have stopped, and the length keeps it from stopping at once (Melcer
 et al., arXiv 2402.17988, who take the complete point of the greatest end-token probability and note its liking for
-short texts). At a deadline somebody is waiting, and the longest complete point is taken; as well where what is written
-has become unlikely.
+short texts). At a deadline, and where the text has become unlikely, the longest complete point wins.
 
-By its budget's end a middle has always come to an end (:mod:`.landing`): the text that the budget forced
-competes with the complete points before it by the same score.
+Within its budget a middle always comes to an end (:mod:`.landing`): the text that the budget forced competes with the
+complete points before it by the same score.
 """
 
 from __future__ import annotations
@@ -39,29 +38,29 @@ if TYPE_CHECKING:
 
 
 def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
-    """Take a finished run's counts and times."""
-    statistics.tokens = len(run.tokens) - run.healed_tokens
+    """Write a finished run's counts and times into ``statistics``."""
+    statistics.tokens = len(run.tokens) - run.middle.healed_tokens
     statistics.refused_tokens = run.refused
     statistics.fast_forwarded_tokens = run.fast_forwarded
-    statistics.passes = run.passes
-    statistics.drafted_tokens, statistics.accepted_tokens = run.drafting.drafted, run.drafting.accepted
-    statistics.landing_steps = 0 if run.landing is None else run.landing.steps
+    statistics.passes = run.passes.count
+    statistics.drafted_tokens, statistics.accepted_tokens = run.passes.drafting.drafted, run.passes.drafting.accepted
+    statistics.landing_steps = run.budget.landing_steps
     statistics.forced_share = min(1.0, run.refused / len(run.tokens)) if run.tokens else 0.0
-    statistics.reused_tokens = run.reused
-    statistics.prefilled_tokens = run.prefilled
-    statistics.model_ms = 1000 * run.model_seconds
-    statistics.prefill_ms = 1000 * run.prefill_seconds
+    statistics.reused_tokens = run.passes.reused
+    statistics.prefilled_tokens = run.passes.prefilled
+    statistics.model_ms = 1000 * run.passes.model_seconds
+    statistics.prefill_ms = 1000 * run.passes.prefill_seconds
     statistics.engine_ms = 1000 * run.constraint.engine_seconds
     statistics.engine_wait_ms = 1000 * run.constraint.waited_seconds
-    waited = run.prefill_seconds - run.hidden_seconds + run.constraint.waited_seconds
-    statistics.decode_ms = 1000 * max(0.0, time.perf_counter() - run.started - waited)
+    waited = run.passes.prefill_seconds - run.passes.hidden_seconds + run.constraint.waited_seconds
+    statistics.decode_ms = 1000 * max(0.0, time.perf_counter() - run.passes.started - waited)
     statistics.total_ms = 1000 * total_seconds
 
 
 def conclude(
     run: Run, session: Session, constrained: bool, stop_reason: StopReason, statistics: Statistics
 ) -> Completion:
-    """The completion that a finished run amounts to."""
+    """Return the completion of a finished run."""
     length = final_length(run, constrained, stop_reason)
     begins = length is None and stop_reason is not StopReason.CANCELLED
     begun = run.repetition() or 0 if stop_reason is StopReason.REPETITION else len(run.tokens)
@@ -75,59 +74,59 @@ def conclude(
         truncated=won not in (None, Won.END_TOKEN) or stop_reason is not StopReason.END_TOKEN,
         won=won,
         diagnostics=tuple(session.diagnostics),
-        written=written(run, scored) if run.scored else (),
+        written=written(run, scored) if run.options.scored else (),
         following=following_text(run, length) if length is not None and stop_reason is StopReason.UNLIKELY else "",
         begun=text_of(run.model, run.tokens[:begun], strict=False) if begins else "",
-        bits=bits_of(run, length, stop_reason) if run.scored and length is not None else None,
+        bits=bits_of(run, length, stop_reason) if run.options.scored and length is not None else None,
         statistics=statistics,
     )
 
 
 def bits_of(run: Run, length: int, stop_reason: StopReason) -> float | None:
-    """Of the first ``length`` tokens of a finished, scored run and the end after them; None if that was not looked at.
+    """Return the bits of the first ``length`` tokens of a scored run and the end after them; None if unknown.
 
-    Tokens that only write again what stood there are not counted.
+    Tokens that only write healed text do not count.
     """
     ended = run.ended if stop_reason is StopReason.END_TOKEN and length == len(run.tokens) else None
     if ended is None:
-        ended = next((point.end_probability for point in run.points if point.tokens == length), None)
+        ended = next((point.end_probability for point in run.middle.points if point.tokens == length), None)
     if ended is None:
         return None
-    likelihood = prod(run.probabilities[run.healed_tokens : length]) * ended
+    likelihood = prod(run.middle.probabilities[run.middle.healed_tokens : length]) * ended
     return -log2(likelihood) if likelihood > 0 else None
 
 
 def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | None:
-    """How many of the run's tokens are the middle, or None if there is none to offer."""
+    """Return the length of the middle in tokens; None if there is none to suggest."""
     if stop_reason is StopReason.CANCELLED:
         return None
     length = _longest(run, constrained, stop_reason)
-    return None if length is None or not run.may_end(length) else length
+    return None if length is None or not run.rules.may_end(length) else length
 
 
 def _longest(run: Run, constrained: bool, stop_reason: StopReason) -> int | None:
-    """The same where it does not matter what an unconstrained text loads."""
-    landed = run.landing is not None and run.landing.steps > 0
+    """Return the same, without the check of names at the end of an unconstrained text."""
+    landed = run.budget.landing_steps > 0
     if stop_reason is StopReason.END_TOKEN and not landed:
         return len(run.tokens)
     if not constrained and stop_reason is not StopReason.REPETITION:
         return len(run.tokens) or None
-    points = [point for point in run.points if point.tokens > run.healed_tokens]  # nothing at all is no completion
+    points = [point for point in run.middle.points if point.tokens > run.middle.healed_tokens]
     waited_for = stop_reason in (StopReason.DEADLINE, StopReason.UNLIKELY, StopReason.LOST)
     if waited_for:
         whole = [point for point in points if not cuts_lexeme(run, point.tokens)]
         points = whole if whole or stop_reason is StopReason.UNLIKELY else points
     points = sorted(points, key=lambda point: (0 if waited_for else point.score, point.tokens), reverse=True)
-    best = next((point for point in points if run.may_end(point.tokens)), None)
+    best = next((point for point in points if run.rules.may_end(point.tokens)), None)
     if best is None:
         return len(run.tokens) if stop_reason is StopReason.END_TOKEN else None
     return best.tokens
 
 
 def cuts_lexeme(run: Run, length: int) -> bool:
-    """Whether what follows after ``length`` tokens goes on with the lexeme that they end in, as far as is known.
+    """Return whether the text after ``length`` tokens goes on with their last lexeme, as far as it is known.
 
-    A word goes on with a letter, and a sign with another of its kind, as three quotes do after two; brackets do not.
+    A word goes on with a letter, and a sign with its like, as three quotes do after two; brackets do not.
     """
     last = text_of(run.model, run.tokens[:length], strict=False)[-1:]
     following = following_text(run, length)[:1]
@@ -137,16 +136,16 @@ def cuts_lexeme(run: Run, length: int) -> bool:
 
 
 def following_text(run: Run, length: int) -> str:
-    """What was written after ``length`` tokens, and what would have been."""
+    """Return the text written after ``length`` tokens, with the token that would have come next."""
     before = text_of(run.model, run.tokens[:length], strict=False)
     tokens = run.tokens if run.unwritten is None else [*run.tokens, run.unwritten]
     return text_of(run.model, tokens, strict=False)[len(before) :]
 
 
 def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) -> Won:
-    """What the first ``length`` tokens of a finished run are."""
+    """Return the kind of text that the first ``length`` tokens of a finished run are."""
     whole = length == len(run.tokens)
-    if whole and stop_reason in (StopReason.END_TOKEN, StopReason.BUDGET) and run.landing and run.landing.steps:
+    if whole and stop_reason in (StopReason.END_TOKEN, StopReason.BUDGET) and run.budget.landing_steps:
         return Won.LANDED
     if whole and stop_reason is StopReason.END_TOKEN:
         return Won.END_TOKEN
@@ -154,27 +153,29 @@ def winner(run: Run, length: int, constrained: bool, stop_reason: StopReason) ->
 
 
 def written(run: Run, length: int) -> tuple[Written, ...]:
-    """The first ``length`` tokens of a finished run, with their probabilities."""
+    """Return the ends and probabilities of the first ``length`` tokens of a finished run."""
     decoder = getincrementaldecoder("utf-8")("replace")
     tokens = run.tokens[:length]
     ends = accumulate(len(decoder.decode(run.model.vocabulary.token_bytes(token))) for token in tokens)
-    return tuple(Written(end, share) for end, share in zip(ends, run.probabilities, strict=False))
+    return tuple(Written(end, share) for end, share in zip(ends, run.middle.probabilities, strict=False))
 
 
 def explain_nothing(run: Run, stop_reason: StopReason) -> str:
-    """Why a run came to nothing, in words."""
-    tokens = len(run.tokens) - run.healed_tokens
-    unbound = [name for point in run.points if point.tokens > run.healed_tokens for name in run.unbound(point.tokens)]
+    """Return the reason for a run without a text, as a user reads it."""
+    healed = run.middle.healed_tokens
+    tokens = len(run.tokens) - healed
+    points = (point.tokens for point in run.middle.points if point.tokens > healed)
+    unbound = [name for length in points for name in run.rules.unbound(length)]
     match stop_reason:
         case StopReason.CANCELLED:
             return "cancelled"
         case _ if unbound:
             return f"wherever the text was complete it would load a name that nothing binds: {unbound[-1]}"
         case StopReason.BUDGET if run.landing is not None and run.landing.needed is not None:
-            tokens = min(tokens, run.budget - run.allowance)
-            known = f"the shortest completion known takes {run.landing.needed - run.healed_tokens}"
+            tokens = min(tokens, run.budget.tokens - run.budget.healed)
+            known = f"the shortest completion known takes {run.landing.needed - healed}"
             return f"at no point within {tokens} tokens was the text complete; {known}"
-        case StopReason.DEAD_END if tokens == 0 and run.has_limits:
+        case StopReason.DEAD_END if tokens == 0 and run.rules.refuse_words:
             return "each word that the model proposes would load an unbound name, or continue the chosen one"
         case StopReason.DEAD_END if tokens == 0:
             return "nothing can connect the text before the cursor with the text after it"
@@ -193,15 +194,15 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
 
 
 def text_of(model: FimModel, tokens: Sequence[int], strict: bool) -> str:
-    """The text of tokens: their bytes, joined and then decoded, because a token may hold part of a character.
-
-    A complete middle is always valid UTF-8 (``strict``); any other is cut before the first byte that is not.
-    """
+    """Return the text of a model's tokens (:func:`decoded`)."""
     return decoded(model.vocabulary, tokens, strict)
 
 
 def decoded(vocabulary: Vocabulary, tokens: Sequence[int], strict: bool) -> str:
-    """The same for a vocabulary."""
+    """Decode tokens together, because one may hold part of a character.
+
+    A complete middle is valid UTF-8 (``strict``); any other is cut before the first byte that is not.
+    """
     data = b"".join(vocabulary.token_bytes(token) for token in tokens)
     try:
         return data.decode()

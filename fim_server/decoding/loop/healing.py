@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """What is taken from the prompt's end, to be written again: the tokens that would have been others.
+    """End of the left context that the model writes again, because its tokens would have been others.
 
     A model has rarely seen a word go on after its first letters, or a word without its blank: after ``return `` it
-    writes what follows a blank that stands by itself. So the end of the cursor's line that the tokenizer would cut
-    otherwise, had it seen what comes (:meth:`.vocabulary.Vocabulary.unsettled`), is not shown to the model, and what
-    the model writes has to begin with it, in whatever tokens (design, section 10; *token healing*). The session stays
-    that of the cursor: its matcher takes these bytes first (``Session.matcher(healing=...)``).
+    writes what follows a lone blank. So the prompt lacks the end of the cursor's line that the tokenizer might cut
+    otherwise (:meth:`.vocabulary.Vocabulary.unsettled`), and the model's text has to begin with that end, in whatever
+    tokens (design, section 10; *token healing*). The session stays that of the cursor: its matcher takes these bytes
+    first (``Session.matcher(healing=...)``).
     """
 
     split: Split
-    """The cut before that text: what the model reads."""
+    """The cut before the healed text: the model reads this."""
     text: str
-    """The text; empty if there is nothing to heal."""
+    """The healed text; empty if there is nothing to heal."""
 
     @classmethod
     def of(cls, model: FimModel, split: Split, most: int | None = None) -> Healing:
@@ -36,7 +36,7 @@ class Healing:
         return cls(replace(split, left=split.left.removesuffix(text)), text)
 
     def undo(self, completion: Completion) -> Completion:
-        """The completion without what was written again; a token of both counts among the text's."""
+        """Return the completion without the healed text; a token of both counts among the text's."""
         if not self.text or (completion.text is None and not completion.begun):
             return completion
         healed = len(self.text)

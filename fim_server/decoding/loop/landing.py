@@ -37,8 +37,8 @@ NO_WAY = -(1 << 30)
 class LandingRun(Protocol):
     """What landing asks of a run: its tokens, and to be taken back to fewer of them."""
 
-    tokens: list[int]
-
+    @property
+    def tokens(self) -> list[int]: ...
     def rewind(self, tokens: int) -> None: ...
 
 

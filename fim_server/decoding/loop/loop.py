@@ -12,58 +12,46 @@ from fim_server.decoding.loop.watch import Interrupted
 from fim_server.decoding.results import StopReason
 from fim_server.language.stop import heed
 from fim_server.models.backend import LostError
-from fim_server.models.reading import passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fim_server.decoding.loop.run import Choice, Run
+    from fim_server.decoding.loop.choice import Choice
+    from fim_server.decoding.loop.run import Run
 
 
 def prefill(run: Run, prompt: Sequence[int]) -> Choice:
-    """Read what is new in the prompt, a chunk a forward pass; choose the first token that is not forced.
-
-    What was read when it is interrupted stays in the run's reading: the next prompt that begins so goes on from there.
-    """
+    """Read what is new in the prompt and choose the first token that is not forced."""
     prompt = [*prompt, *run.append_forced()]
-    if not run.healing:  # few tokens do: they are asked about one by one
+    if not run.middle.healing:  # few tokens write healed text: they are checked one by one
         run.constraint.prefetch(float("inf"))
-    logits = run.read_concurrently(prompt)
-    if logits is not None:
-        return run.choose(logits)
-    kept = run.reading.resume(prompt)
-    run.reused = max(0, kept - run.prefilled)
-    for part in passes(prompt, kept, run.chunk):
-        before = run.model_seconds
-        logits = run.forward(part)
-        run.prefill_seconds += run.model_seconds - before
-        run.prefilled += len(part)
-    return run.choose(logits)
+    return run.choose(run.passes.read_prompt(prompt))
 
 
 def decode_one_token(run: Run, token: int) -> Choice:
-    """Append a token to the middle, and those forced after it; choose the next, whose mask is computed meanwhile.
+    """Append a token and those forced after it; choose the next, whose mask a worker computes meanwhile.
 
-    Where the token was read ahead, no pass is made, and none to compute a mask behind.
+    A token that was read ahead needs no pass, and no mask is computed behind one.
     """
     run.append(token)
     forced = run.append_forced()
-    logits = run.drafting.take(token)
+    logits = run.passes.drafting.take(token)
     if logits is None:
-        if not run.healing:
-            run.constraint.prefetch(run.forward_seconds)
+        if not run.middle.healing:
+            run.constraint.prefetch(run.passes.forward_seconds)
         logits = run.read_on([token, *forced])
     return run.choose(logits)
 
 
 def decode(run: Run, prompt: Sequence[int], on_token: Callable[[Sequence[int]], None]) -> StopReason:
-    """Decode a middle within the run's budget into ``run.tokens``, noting its complete points."""
+    """Decode a middle within the run's budget into ``run.middle``."""
     return decode_from(run, lambda: prefill(run, prompt), on_token)
 
 
 def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[Sequence[int]], None]) -> StopReason:
-    """Go on decoding from a first choice."""
-    run.reading.wait_with(run.watch.check)
+    """Decode on from a first choice. Raises LostError if the model is lost before any complete point."""
+    reading = run.passes.reading
+    reading.wait_with(run.passes.watch.check)
     try:
         choice = first()
         while True:
@@ -75,9 +63,15 @@ def decode_from(run: Run, first: Callable[[], Choice], on_token: Callable[[Seque
     except Interrupted as interruption:
         return interruption.stop_reason
     except LostError:
-        if not run.points:
+        if not run.middle.points:
             raise
-        return StopReason.LOST  # what was complete before is offered
+        return StopReason.LOST  # the middle can end at a complete point
     finally:
-        run.reading.wait_with(heed)
-        run.reading.rest()
+        reading.wait_with(heed)
+        reading.rest()
+
+
+def branch(run: Run, prompt: Sequence[int], token: int, probability: float) -> Choice:
+    """Append a token of another beginning, read all tokens after the prompt, and choose the next."""
+    run.follow([token], [probability])
+    return run.choose(run.passes.read([*prompt, *run.tokens]))

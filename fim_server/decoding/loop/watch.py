@@ -1,4 +1,4 @@
-"""The deadline and the cancel flag of a decoding."""
+"""Deadline and cancel flag of a decoding."""
 
 from __future__ import annotations
 

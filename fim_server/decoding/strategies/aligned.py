@@ -1,56 +1,52 @@
-"""Samples that are not distorted: texts drawn as the model would write them, were it to write only what fits.
+"""Grammar-aligned sampling: texts drawn as the model would write them, given that they fit.
 
-A mask leaves out the tokens after which nothing fits, and shares what they had among the others. That is not the
-model's distribution of texts that fit: a beginning after which nearly all that the model would write is refused stays
-as likely as one after which nothing is. What a beginning is worth, the probability that the model goes on with what
-fits, is not known before it is tried; but each text that was drawn tells of the places that it passed. Here the next
-one counts that: adaptive sampling with approximate expected futures (Park et al. 2024, "Grammar-Aligned Decoding",
-arXiv 2405.21047, section 3), over an exact mask. What was not tried counts as worth 1, so beginnings are overrated
-until they are tried, and with more texts their distribution comes nearer to the model's, given that the text fits.
+A mask leaves out the tokens after which nothing fits and shares their probability among the others. The result is not
+the model's distribution of texts that fit. A beginning after which the grammar refuses nearly all the model would write
+stays as likely as one after which it refuses nothing.
+
+The worth of a beginning, the probability that the model continues it with text that fits, is unknown before it is
+tried. Each drawn text tells something about the places that it passed, and the next text uses that: adaptive sampling
+with approximate expected futures (Park et al. 2024, "Grammar-Aligned Decoding", arXiv 2405.21047, section 3), over an
+exact mask. An untried beginning counts as worth 1, so it is overrated until it is tried. With more texts their
+distribution approaches the model's, given that the text fits.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from math import inf, log
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.loop.conclusion import conclude, fill_in
+from fim_server.decoding.loop.conclusion import conclude
 from fim_server.decoding.loop.loop import decode
-from fim_server.decoding.loop.run import start
 from fim_server.decoding.results import Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import ThreadPoolExecutor
 
     from fim_server.decoding.loop.run import Run
-    from fim_server.decoding.loop.watch import Watch
     from fim_server.decoding.options import DecodeOptions
-    from fim_server.decoding.protocols import Session, StartedPrefill
     from fim_server.decoding.results import Completion
+    from fim_server.decoding.strategies.cursor import Cursor
     from fim_server.models.backend import Logits
-    from fim_server.models.model import FimModel
-    from fim_server.models.reading import Reading
 
 LEAST_WORTH, LEAST_SHARE = 1e-9, 1e-30
-"""What a beginning is worth at least, so that it stays a text's where nothing else fits; the least share of a token."""
+"""Least worth of a beginning, so that a text can still take it where nothing else fits; least share of a token."""
 
 LEAST_WARM = 0.01
-"""Logits divided by less would be no numbers of single precision; below it the likeliest token is drawn as it is."""
+"""Least temperature. Logits divided by less overflow single precision; below it, sampling takes the likeliest token."""
 
 Path = tuple[int, ...]
 
 
 @dataclass(slots=True)
 class Place:
-    """Somewhere in the texts that were drawn.
+    """Place that a drawn text passed.
 
     Attributes:
-        fits: The probability of all tokens that may come next, together.
-        shares: Of the tokens that were drawn here, their probabilities.
-        worth: The probability that the model goes on with what fits, as far as is known.
+        fits: Probability of all tokens together that may come next.
+        shares: Probabilities of the tokens drawn here.
+        worth: Probability that the model continues with text that fits, as far as it is known.
     """
 
     fits: float
@@ -59,10 +55,9 @@ class Place:
 
 
 class Aligned:
-    """What the texts drawn so far have told. For one prompt, one session and one temperature.
+    """Worths of beginnings, learnt from the texts drawn so far for one prompt, session and temperature.
 
-    Tokens that write again what stands left of the cursor are drawn as without it, and so is what has to end because
-    the budget does.
+    Tokens that write healed text are drawn as without it, and so are the tokens that the budget's end forces.
     """
 
     def __init__(self, temperature: float) -> None:
@@ -72,17 +67,17 @@ class Aligned:
         self.places: dict[Path, Place] = {}
 
     def weighed(self, run: Run, logits: Logits) -> Logits:
-        """The logits [V] of a run's next token, all that may not come at minus infinity, by what is known of it."""
+        """Return the logits [V] of a run's next token, masked and weighed by the known worths."""
         words = run.constraint.mask()
         if words is None:
             self.places[tuple(run.tokens)] = Place(0.0)
             return logits
         arithmetic, warm = run.model.backend.arithmetic, self._temperature
         found = arithmetic.masked(logits, words)
-        path, end, meant = tuple(run.tokens), min(run.stop_ids), 0.0
+        path, end, meant = tuple(run.tokens), run.ends.token, 0.0
         changes: dict[int, float] = {}
         if run.constraint.is_complete() and (ends := self._tokens_that_end(run)):
-            found = arithmetic.shifted(found, dict.fromkeys(ends, -inf))  # whoever draws one ends as well
+            found = arithmetic.shifted(found, dict.fromkeys(ends, -inf))  # a run that draws one ends as well
             meant = arithmetic.share_of(arithmetic.tempered(logits, warm), ends)
             ended = max(arithmetic.share_of(arithmetic.tempered(logits, warm), [end]), LEAST_SHARE)
             changes[end] = warm * log((ended + meant) / ended)
@@ -99,16 +94,16 @@ class Aligned:
         return arithmetic.shifted(found, changes) if changes else found
 
     def note(self, run: Run, logits: Logits, token: int) -> None:
-        """A token was drawn where the model's logits were these, [V]."""
+        """Take a token that a run has drawn, and the model's logits [V] there."""
         place = self.places.get(tuple(run.tokens))
         if place is None:
             return
-        token = min(run.stop_ids) if token in run.stop_ids else token
+        token = run.ends.token if token in run.stop_ids else token
         arithmetic = run.model.backend.arithmetic
         place.shares[token] = arithmetic.share_of(arithmetic.tempered(logits, self._temperature), [token])
 
     def end(self, path: Sequence[int]) -> None:
-        """A text ended, of which so many tokens are known: what was passed is worth what has become of it."""
+        """Update the worths of the places that a finished text passed."""
         for length in reversed(range(len(path) + 1)):
             way = tuple(path[:length])
             place = self.places.get(way)
@@ -120,46 +115,31 @@ class Aligned:
     def _tokens_that_end(self, run: Run) -> list[int]:
         if self._ends is None:
             known = min(run.model.size, run.model.vocabulary.size)
-            self._ends = [token for token in range(known) if token not in run.stop_ids and run.means_end(token)]
+            self._ends = [token for token in range(known) if token not in run.stop_ids and run.ends.means_end(token)]
         return self._ends
 
 
-def drawn(
-    model: FimModel,
-    session: Session,
-    prompt: Sequence[int],
-    reading: Reading,
-    options: DecodeOptions,
-    watch: Watch,
-    worker: ThreadPoolExecutor,
-    healing: str = "",
-    prefill: StartedPrefill | None = None,
-    on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
-) -> Completion:
-    """The last of ``options.samples`` texts, each drawn with what the ones before have told.
+def drawn(cursor: Cursor, options: DecodeOptions, on_token: Callable[[Sequence[int]], None]) -> Completion:
+    """Return the last of ``options.samples`` texts, with the statistics of all of them.
 
-    Its statistics are those of all of them together. Where the deadline passes, the last whole one. The arguments are
-    those of :func:`.search.searched`.
+    After the deadline the last whole text is returned.
     """
-    started = time.perf_counter()
     aligned, last = Aligned(options.usable_temperature), None
-    all_of_them = Statistics(prompt_tokens=len(prompt))
+    total = Statistics(prompt_tokens=len(cursor.prompt))
     for number in range(options.samples):
-        run = start(model, reading, session, replace(options, seed=options.seed + number), watch, worker, healing)
+        run = cursor.start(replace(options, seed=options.seed + number))
         run.aligned = aligned
-        statistics = Statistics(prompt_tokens=len(prompt))
         try:
-            run.prefill, prefill = prefill, None
-            stop_reason = decode(run, prompt, on_token)
+            stop_reason = decode(run, cursor.prompt, on_token)
         finally:
             run.constraint.close()
         aligned.end(run.tokens)
-        fill_in(statistics, run, time.perf_counter() - started)
-        all_of_them.add(statistics)
+        statistics = cursor.statistics_of(run)
+        total.add(statistics)
         interrupted = stop_reason.is_interruption
         if last is None or not interrupted:
-            last = conclude(run, session, True, stop_reason, statistics)
+            last = conclude(run, cursor.session, True, stop_reason, statistics)
         if interrupted:
             break
     assert last is not None, "one text at least is drawn"
-    return replace(last, statistics=all_of_them)
+    return replace(last, statistics=total)

@@ -1,6 +1,6 @@
-"""Several completions of one cursor.
+"""Several completions at one cursor.
 
-:func:`alternatives` decodes once, and then again from the places where the model nearly chose otherwise;
+:func:`alternatives` decodes once, and then again from places where the model nearly chose otherwise;
 :func:`candidates` looks at the next token alone.
 """
 
@@ -11,14 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.loop.conclusion import conclude, fill_in
-from fim_server.decoding.loop.loop import decode, decode_from
-from fim_server.decoding.loop.run import budget_of, start
+from fim_server.decoding.loop.budget import budget_of
+from fim_server.decoding.loop.conclusion import conclude
+from fim_server.decoding.loop.loop import branch, decode, decode_from
 from fim_server.decoding.loop.watch import Interrupted, Watch
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import FlooredSession
-from fim_server.decoding.results import Candidate, Statistics, StopReason
+from fim_server.decoding.results import Candidate, StopReason
 from fim_server.decoding.strategies.aligned import drawn
+from fim_server.decoding.strategies.cursor import Cursor
 from fim_server.decoding.strategies.search import searched
 from fim_server.errors import StoppedError
 from fim_server.language.stop import heed, watch_also, watching
@@ -28,8 +29,9 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fim_server.decoding.ending.merged_tokens import MergedTokens
-    from fim_server.decoding.loop.run import Choice, Run, RunnerUp
+    from fim_server.decoding.loop.choice import RunnerUp
+    from fim_server.decoding.loop.run import Run
+    from fim_server.decoding.options import PromptOptions
     from fim_server.decoding.protocols import CancelFlag, Session, StartedPrefill
     from fim_server.decoding.results import Completion
     from fim_server.models.backend import Logits
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 ATTEMPTS = 2
-"""Runs for each alternative that is asked for: some come to a text that is there already."""
+"""Runs for each alternative: some end with a text that another has already."""
 
 
 def complete_session(
@@ -52,12 +54,7 @@ def complete_session(
     readings: Readings | Lent | None = None,
     healing: str = "",
 ) -> Completion:
-    """As :func:`.complete.complete`, in a session that is open.
-
-    The model reads ``split``, whatever contexts the session has. ``readings``: what the model has read for the requests
-    before, and will have read after this one. ``healing``: what the text has to begin with, before the session's
-    middle does (:class:`.healing.Healing`).
-    """
+    """Complete in an open session; the arguments are those of :func:`alternatives`."""
     return next(alternatives(model, session, split, 1, options, cancelled, on_token, readings, healing))
 
 
@@ -73,11 +70,23 @@ def alternatives(
     healing: str = "",
     prefill: StartedPrefill | None = None,
 ) -> Iterator[Completion]:
-    """The completion, and then up to ``count - 1`` others with other texts, the more likely beginnings first.
+    """Yield the completion, and then up to ``count - 1`` others with other texts, likelier beginnings first.
 
-    Each of them leaves an earlier one at the token where the model's second choice was the likeliest of all second
-    choices met so far, and goes on from there as the first did. The deadline holds for all of them together. At least
-    one completion comes, others only if they have a text. ``prefill``: the prompt, where its reading was begun before.
+    Each of the others leaves an earlier one where the model's second choice was the likeliest of all second choices so
+    far, and continues as the first did. The deadline holds for all together. There is always a first completion; the
+    others have a text.
+
+    Args:
+        model: Writes the texts.
+        session: Session at the cursor.
+        split: Text around the cursor that the model reads, whatever contexts the session has.
+        count: Most completions.
+        options: How to decode.
+        cancelled: Stops decoding within a forward pass once it is set.
+        on_token: Gets the tokens so far.
+        readings: KV caches of earlier requests, kept for later ones.
+        healing: Text to write again before the middle (:class:`.healing.Healing`).
+        prefill: A prefill of the prompt on another thread.
     """
     options = options or DecodeOptions()
     started = time.perf_counter()
@@ -91,23 +100,20 @@ def alternatives(
         session = session.floored(options.floor)
     runners: list[RunnerUp] = []
     texts: set[str | None] = set()
-    joined: MergedTokens | None = None
-    # Masks are watched by what watches this thread.
+    # The stops that watch this thread watch the masks' thread as well.
     with ThreadPoolExecutor(1, "fim-mask", watch_also, (watching(),)) as worker:
-        if options.search > 1 and count == 1 and constrained and not options.usable_temperature:
-            yield searched(model, session, prompt, reading, options, watch, worker, healing, prefill, on_token)
+        cursor = Cursor(model, session, constrained, prompt, reading, watch, worker, healing, prefill, started)
+        if count == 1 and constrained and options.search > 1 and not options.usable_temperature:
+            yield searched(cursor, options, on_token)
             return
-        if options.samples > 1 and count == 1 and constrained and options.usable_temperature:
-            yield drawn(model, session, prompt, reading, options, watch, worker, healing, prefill, on_token)
+        if count == 1 and constrained and options.samples > 1 and options.usable_temperature:
+            yield drawn(cursor, options, on_token)
             return
         for attempt in range(1 if count == 1 else count * ATTEMPTS):
-            statistics = Statistics(prompt_tokens=len(prompt))
-            run = start(model, reading, session if constrained else None, options, watch, worker, healing)
-            run.runners_up = None if count == 1 else runners
-            run.merged_tokens = joined = joined or run.merged_tokens
+            run = cursor.start(options)
+            run.chooser.runners_up = None if count == 1 else runners
             try:
                 if attempt == 0:
-                    run.prefill = prefill
                     stop_reason = decode(run, prompt, on_token)
                 elif (runner := take_likeliest(runners)) is not None:
                     stop_reason = branch_off(run, prompt, runner, on_token)
@@ -115,13 +121,13 @@ def alternatives(
                     break
             finally:
                 run.constraint.close()
-            fill_in(statistics, run, time.perf_counter() - started)
+            statistics = cursor.statistics_of(run)
             completion = conclude(run, session, constrained, stop_reason, statistics)
             if completion.text not in texts or attempt == 0:
                 texts.update((completion.text, healing, "", None))
                 latest = completion.statistics
                 yield completion
-            else:  # nobody sees it, but it took its time
+            else:  # not shown, but its time counts
                 latest.prefill_ms += statistics.prefill_ms
                 latest.decode_ms += statistics.decode_ms
                 latest.engine_wait_ms += statistics.engine_wait_ms
@@ -132,21 +138,25 @@ def alternatives(
 def read_before(
     model: FimModel, split: Split, options: DecodeOptions, readings: Readings | Lent | None, heals: bool = False
 ) -> tuple[list[int], Reading]:
-    """The prompt of a cut, and what the model has read of it, if anything, with room for the middle.
+    """Return the prompt of a cut, and the KV cache nearest to it, with room for the middle.
 
-    ``heals``: whether something is written again before it.
+    ``heals``: whether the run writes a healed text before the middle.
     """
     prompt, room = prompt_of(model, split, options, heals)
     return prompt, Reading(model, room) if readings is None else readings.nearest(prompt, room)
 
 
 def prompt_of(model: FimModel, split: Split, options: DecodeOptions, heals: bool) -> tuple[list[int], int]:
-    """The prompt of a cut, and the tokens that it and what is written after it take at most."""
+    """Return the prompt of a cut, and the most tokens of the prompt and the text after it."""
     budget = budget_of(model, options) + (MOST_UNSETTLED if heals else 0)
-    limit = min(options.max_prompt_tokens, model.window - budget)
-    most = int(options.max_prompt_tokens * options.context_share)
-    prompt = model.format.encode(split.left, split.right, limit, options.prompt_grid, options.context, most)
+    prompt = encoded(model, split, options, min(options.max_prompt_tokens, model.window - budget))
     return prompt, len(prompt) + budget
+
+
+def encoded(model: FimModel, split: Split, options: PromptOptions, limit: int) -> list[int]:
+    """Return the prompt of a cut in at most ``limit`` tokens."""
+    most = int(options.max_prompt_tokens * options.context_share)
+    return model.format.encode(split.left, split.right, limit, options.prompt_grid, options.context, most)
 
 
 def read_ahead(
@@ -158,10 +168,10 @@ def read_ahead(
     heals: bool = False,
     least: int = 1,
 ) -> int:
-    """Read the prompt of a cut before anybody asks, until ``cancelled`` is set; returns how many tokens were read.
+    """Read the prompt of a cut into ``readings`` before a request, until ``cancelled``; return the tokens read.
 
-    What was read is kept in ``readings``. The last token is left: its logits are wanted when somebody asks. ``heals``:
-    as in :func:`read_before`. ``least``: nothing is read where fewer tokens are new.
+    The last token is left for the request, which needs its logits. ``heals``: as in :func:`read_before`. ``least``:
+    fewest new tokens that are worth a pass.
     """
     prompt, reading = read_before(model, split, options, readings, heals)
     count = 0
@@ -183,14 +193,14 @@ def read_ahead(
             count = count if reading.read_now() else 0
         except StoppedError:
             count = 0
-            heed()  # it may be what watches the thread
+            heed()  # the stop may be one that watches the thread
         finally:
             reading.wait_with(before)
     return count
 
 
 def unless(cancelled: CancelFlag) -> None:
-    """Raises StoppedError where what is read ahead is not wanted any more."""
+    """Raise StoppedError once a flag is set."""
     if cancelled.is_set():
         raise StoppedError("something else is asked")
 
@@ -207,23 +217,12 @@ def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:
 def branch_off(
     run: Run, prompt: Sequence[int], runner: RunnerUp, on_token: Callable[[Sequence[int]], None]
 ) -> StopReason:
-    """Decode the middle that begins with a runner-up's path and goes on with its token."""
-    for token in runner.path:
-        run.append(token)
-    run.probability = runner.probability
+    """Decode the middle that begins with a runner-up's path and token."""
+    run.follow(runner.path, [1.0] * len(runner.path))
+    run.chooser.path_probability = runner.probability
     if runner.token in run.stop_ids:
         return StopReason.END_TOKEN
-
-    def first() -> Choice:
-        run.append(runner.token)
-        wanted = [*prompt, *run.tokens]
-        logits = None
-        for part in passes(wanted, run.reading.resume(wanted), run.chunk):
-            logits = run.forward(part)
-        assert logits is not None, "resume leaves the last token to be read"
-        return run.choose(logits)
-
-    return decode_from(run, first, on_token)
+    return decode_from(run, lambda: branch(run, prompt, runner.token, 1.0), on_token)
 
 
 def candidates(
@@ -236,11 +235,10 @@ def candidates(
     cancelled: CancelFlag | None = None,
     healing: str = "",
 ) -> list[Candidate]:
-    """What the unconstrained model would most likely write next at the cursor: ``count`` tokens, likeliest first.
+    """Return the unconstrained model's ``count`` likeliest next tokens at the cursor, likeliest first.
 
-    None where ``cancelled`` is set, or the options' deadline is over, before it has read the prompt. ``split``: what
-    the model reads; ``healing``: what it writes again before the cursor, in its likeliest tokens as far as they end
-    within that.
+    Empty if ``cancelled`` is set or the deadline passes before the prompt is read. ``healing``: text that the model
+    first writes again in its likeliest tokens, as far as they end within it.
     """
     watch = Watch(options.deadline_ms, cancelled)
     prompt, reading = read_before(model, split, options, readings, bool(healing))
@@ -261,7 +259,7 @@ def candidates(
 def likeliest_of(
     model: FimModel, session: Session, reading: Reading, logits: Logits, count: int, healing: str
 ) -> list[Candidate]:
-    """The same where the prompt is read; ``logits`` [V]: after it."""
+    """Return the likeliest tokens after a prompt that is read; ``logits``: [V], after it."""
     arithmetic = model.backend.arithmetic
     vocabulary = model.vocabulary
     rest = healing.encode()
@@ -290,7 +288,7 @@ def likeliest_of(
 
 
 def text_after(vocabulary: Vocabulary, token: int, healed: int) -> str:
-    """The text of a token without its first bytes; nothing of one that ends the middle."""
+    """Return a token's text after its first ``healed`` bytes; empty for an end token."""
     if token in vocabulary.end_token_ids:
         return ""
     return vocabulary.token_bytes(token)[healed:].decode("utf-8", "replace")

@@ -1,11 +1,11 @@
 """Batched decoding: the middles of many prompts, one forward pass a token for all of them.
 
-Each middle is a :class:`.loop.Run` and decides by itself, from its own row of the logits, so a batch gives
-the texts that :func:`.loop.decode` gives one at a time, up to rounding of the logits. Runs on one prompt
-(the same hole with the grammar and without) share a row, and its forward passes, for as long as they choose alike.
+Each middle is a :class:`.loop.run.Run` and chooses from its own row of logits, so a batch gives the texts of
+:func:`.loop.decode`, up to rounding of the logits. Runs on one prompt (the same hole with the grammar and without)
+share a row and its forward passes as long as they choose alike.
 
-Where the rows' keys and values lie is the backend's (:class:`..backend.Store`): on torch in one buffer a layer, and on
-CUDA a step is a graph (:mod:`fim_server.models.pytorch.rows`); on llama.cpp each row is a sequence of one context
+The backend keeps the rows' keys and values (:class:`..backend.Store`). Torch has one buffer a layer, and on CUDA a step
+is a graph (:mod:`fim_server.models.pytorch.rows`). On llama.cpp each row is a sequence of one context
 (:mod:`fim_server.models.gguf.rows`).
 """
 
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Row:
-    """Tokens that the model has read, one that it has not, and the runs whose middle they are."""
+    """A row: tokens that the model has read, one that it reads next, and the runs whose middle they are."""
 
     token: int
     rewound: int
-    """Tokens to be taken back before that one is read."""
+    """Tokens to take back before reading that one."""
     members: list[int]
     """Numbers of the runs."""
 
 
 class _NoReading(Reading):
-    """Stands in for a run's own cache, which is the batch's: how far a run went back shows in its tokens."""
+    """Empty KV cache of a run, because the batch has one for all: a run's tokens show how far it went back."""
 
     def rewind(self, n_tokens: int) -> None:
-        """Nothing to be done here."""
+        """Do nothing."""
 
 
 class _Batch:
-    """The runs of a batch, and how they ended."""
+    """Runs of a batch, with their endings."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
@@ -56,13 +56,13 @@ class _Batch:
         self.choosing_seconds = [0.0] * len(runs)
 
     def advance(self, members: Sequence[int], logits: Logits) -> list[_Row]:
-        """Let the runs that share a row choose from its logits [V]; returns the rows that go on."""
+        """Let the runs that share a row choose from its logits [V]; return the rows that go on."""
         rows: dict[tuple[int, int], _Row] = {}
         for number in members:
             run = self.runs[number]
             read = len(run.tokens)
             with self._ending(number):
-                run.watch.check()
+                run.passes.watch.check()
                 # Landing keeps logits for many steps, and would keep those of all rows with them.
                 own = logits if run.landing is None else run.model.backend.arithmetic.copy(logits)
                 token = run.take(run.choose(own))
@@ -76,7 +76,7 @@ class _Batch:
 
     @contextmanager
     def _ending(self, number: int) -> Iterator[None]:
-        """Time what a run does, and note how it ends if it does by an exception: the others go on."""
+        """Time a run's choice, and note an exception as its ending: the others go on."""
         started = time.perf_counter()
         try:
             yield
@@ -90,14 +90,14 @@ class _Batch:
 def decode_together(
     model: FimModel, tasks: Sequence[Task], on_step: Callable[[int], None] = lambda rows: None
 ) -> list[list[Outcome]]:
-    """Decode the middles of all tasks; the outcomes in the tasks' and their runs' order.
+    """Decode the middles of all tasks; return the outcomes in the order of the tasks and their runs.
 
-    ``on_step`` is told how many rows the next forward pass has. The runs' times are filled in: a prefill counts for
-    each run on its prompt, a forward pass in equal shares for its rows. ``fast_forward`` is not obeyed, and masks are
-    computed where they are asked for instead of ahead: a batch has other rows to spend the time on.
+    ``on_step`` gets the number of rows of the next forward pass. The runs' times are filled in: a prefill counts for
+    each run on its prompt, a forward pass in equal shares for its rows. ``fast_forward`` has no effect, and no mask is
+    computed ahead: a batch has other rows to spend the time on.
 
-    Raises ValueError for a model whose runtime reads one row at a time, and whatever the model raises; none of the runs
-    is of use then.
+    Raises ValueError for a model whose runtime reads one row at a time, and the model's own errors; the runs are of no
+    use then.
     """
     backend = model.backend
     if not isinstance(backend, BatchBackend):
@@ -105,7 +105,7 @@ def decode_together(
     batch = _Batch([run for task in tasks for run in task.runs])
     try:
         for run in batch.runs:
-            run.reading = _NoReading(model)
+            run.passes.reading = _NoReading(model)
         with backend.batching():
             _decode(backend, tasks, batch, on_step)
     finally:
@@ -116,7 +116,7 @@ def decode_together(
 
 
 def _decode(backend: BatchBackend, tasks: Sequence[Task], batch: _Batch, on_step: Callable[[int], None]) -> None:
-    longest = max((len(task.prompt) + run.budget for task in tasks for run in task.runs), default=0)
+    longest = max((len(task.prompt) + run.budget.tokens for task in tasks for run in task.runs), default=0)
     if not longest:
         return
     store = backend.store(len(batch.runs), longest)
@@ -134,7 +134,7 @@ def _step_by_step(batch: _Batch, store: Store, rows: list[_Row], on_step: Callab
         forked: list[_Row] = []
         for place, row in enumerate(rows):
             for number in row.members:
-                batch.runs[number].model_seconds += share
+                batch.runs[number].passes.model_seconds += share
             going = batch.advance(row.members, logits[place])
             places.append(going[0] if going else None)
             for other in going[1:]:
@@ -154,7 +154,7 @@ def _step_by_step(batch: _Batch, store: Store, rows: list[_Row], on_step: Callab
 
 
 def _prefill(store: Store, tasks: Sequence[Task], batch: _Batch) -> list[_Row]:
-    """Read the prompts, and choose the first tokens: the rows that go on."""
+    """Read the prompts and choose the first tokens; return the rows that go on."""
     rows: list[_Row] = []
     first = 0
     for task in tasks:
@@ -163,8 +163,8 @@ def _prefill(store: Store, tasks: Sequence[Task], batch: _Batch) -> list[_Row]:
         started = time.perf_counter()
         logits = store.read(task.prompt)
         for number in members:
-            run = batch.runs[number]
-            run.prefill_seconds = run.model_seconds = time.perf_counter() - started
+            own = batch.runs[number].passes
+            own.prefill_seconds = own.model_seconds = time.perf_counter() - started
         going = batch.advance(members, logits)
         if not going:
             store.remove(len(rows))

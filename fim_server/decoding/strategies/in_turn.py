@@ -1,8 +1,8 @@
-"""Several runs on one prompt, one after another, on any backend: what one has had read is not read again for the next.
+"""Several runs on one prompt, one after another on any backend, that share what the model has read.
 
-:mod:`.batches` reads many rows at once, which onnxruntime's exports do not. Where a model is served by that, its
-figures are to be that runtime's, and what makes decoding in several modes dear is reading: the same prompt for each of
-them, and the same tokens until they choose differently.
+:mod:`.batches` reads many rows at once, which onnxruntime's exports cannot. A model served by onnxruntime is to be
+measured with it. Decoding in several modes mostly costs reading: the same prompt for each mode, and the same tokens
+until the modes choose differently.
 """
 
 from __future__ import annotations
@@ -25,43 +25,45 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    """The logits after some tokens, and the time it took to read the last of them."""
+    """Logits [V] after some tokens, and the time to read the last of them."""
 
     logits: Logits
     seconds: float
 
 
 class SharedReading(Reading):
-    """What a model has read, for runs that come one after another and ask for much the same.
+    """KV cache for runs that come one after another with nearly the same tokens.
 
-    To each it looks like a reading of its own: going back takes nothing back until something else is read.
+    To each run it looks like a cache of its own: tokens that one takes back stay until another text is read.
+
+    Attributes:
+        spared_seconds: Time that the present run would have needed to read what it found done.
     """
 
     def __init__(self, model: FimModel, room: int | None = None) -> None:
-        """``room``: as of :class:`.Reading`."""
+        """Make an empty cache; ``room`` as in :class:`.Reading`."""
         super().__init__(model, room)
         self._arithmetic = model.backend.arithmetic
         self._asked: list[int] = []
-        """What the present run has had read; the model may have read on."""
+        """Tokens of the present run; the model may have read on."""
         self._rows: dict[int, _Row] = {}
-        """By the number of tokens read."""
+        """Rows by the number of tokens read."""
         self.spared_seconds = 0.0
-        """What reading would have taken that the present run found done."""
 
     def begin(self) -> None:
-        """Another run begins."""
+        """Begin another run."""
         self._asked = []
         self.spared_seconds = 0.0
 
     def resume(self, tokens: Sequence[int]) -> int:
-        """As :meth:`.Reading.resume`, but what follows is kept."""
+        """Resume as :meth:`.Reading.resume` does, but keep the tokens after that."""
         kept = self.shared(tokens)
         self._asked = list(tokens[:kept])
         self.spared_seconds += sum(row.seconds for count, row in self._rows.items() if count <= kept)
         return kept
 
     def forward(self, token_ids: Sequence[int]) -> Logits:
-        """As :meth:`.Reading.forward`, from memory where it has been read."""
+        """Read tokens, or return the row that was read before."""
         wanted = [*self._asked, *token_ids]
         row = self._rows.get(len(wanted))
         if row is not None and self._tokens[: len(wanted)] == wanted:
@@ -81,26 +83,24 @@ class SharedReading(Reading):
         return row
 
     def rewind(self, n_tokens: int) -> None:
-        """As :meth:`.Reading.rewind`, but nothing is taken back yet."""
+        """Go back, but take nothing back yet."""
         self._asked = self._asked[: len(self._asked) - n_tokens]
 
     def forget(self) -> None:
-        """As :meth:`.Reading.forget`."""
         super().forget()
         self._rows = {}
 
 
 def decode_in_turn(task: Task, reading: SharedReading) -> list[Outcome]:
-    """Decode the middles of a task; the outcomes in the runs' order.
+    """Decode the middles of a task; return the outcomes in the runs' order.
 
-    The runs' times are filled in as if each had read everything itself. Raises whatever the model raises; none of the
-    runs is of use then, but for what a run raises otherwise, which is its own outcome.
+    The runs' times are filled in as if each had read everything itself. An exception of a run is its outcome.
     """
     outcomes: list[Outcome] = []
     try:
         for run in task.runs:
-            run.reading = reading
-            run.drafting.end()  # each row is kept by itself
+            run.passes.reading = reading
+            run.passes.drafting.end()  # each row is kept by itself
             reading.begin()
             started = time.perf_counter()
             ending: Ending
@@ -108,11 +108,11 @@ def decode_in_turn(task: Task, reading: SharedReading) -> list[Outcome]:
                 ending = decode(run, task.prompt, lambda count: None)
             except Exception as error:  # noqa: BLE001  # whatever a matcher or a model raises
                 ending = error
-            choosing = time.perf_counter() - started - run.model_seconds
-            run.model_seconds += reading.spared_seconds
+            choosing = time.perf_counter() - started - run.passes.model_seconds
+            run.passes.model_seconds += reading.spared_seconds
             outcomes.append(Outcome(ending, 1000 * choosing))
     finally:
         for run in task.runs:
-            with suppress(Exception):  # of a matcher that could not be made: its run has said so
+            with suppress(Exception):  # of a matcher that could not be made: its run has raised that
                 run.constraint.close()
     return outcomes

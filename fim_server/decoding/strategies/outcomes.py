@@ -1,4 +1,4 @@
-"""What is decoded side by side, and what becomes of it: the words of :mod:`.batches` and :mod:`.in_turn`."""
+"""Tasks and outcomes of :mod:`.batches` and :mod:`.in_turn`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A prompt, and the runs that are to go on from it."""
+    """Prompt, and the runs that go on from it."""
 
     prompt: Sequence[int]
     runs: Sequence[Run]
 
 
 Ending: TypeAlias = StopReason | Exception
-"""How a run ended. An exception is what the run itself raised (its matcher, its sampler); the others go on."""
+"""Ending of a run. An exception is the run's own, from its matcher or sampler; the other runs go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one run."""
+    """Outcome of one run."""
 
     ending: Ending
     choosing_ms: float
-    """Everything but forward passes: choosing tokens, and waiting for the engine."""
+    """Time without forward passes: choosing tokens, and waiting for the engine."""

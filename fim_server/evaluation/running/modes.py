@@ -249,7 +249,9 @@ class Decoder:
             run, outcome = runs["constrained"], outcomes["constrained"]
             exact = one.session.guarantee != "none"
             text = text_of_run(run, outcome, exact)
-            offers["constrained"] = offer(one, run, outcome, text, [p.tokens for p in run.points] if exact else [])
+            offers["constrained"] = offer(
+                one, run, outcome, text, [p.tokens for p in run.middle.points] if exact else []
+            )
         return {mode: offers[mode] for mode in modes}
 
 
@@ -286,7 +288,9 @@ def checked_text(run: Run, outcome: Outcome, complete: Sequence[int]) -> Text:
     """
     if outcome.ending is StopReason.END_TOKEN and len(run.tokens) in complete:
         return Text(len(run.tokens), "end_token", whole=True)
-    points = [point for point in run.points if point.tokens in complete and point.tokens > run.healed_tokens]
+    points = [
+        point for point in run.middle.points if point.tokens in complete and point.tokens > run.middle.healed_tokens
+    ]
     best = max(points, key=lambda point: (point.score, point.tokens), default=None)
     return NOTHING if best is None else Text(best.tokens, "prefix", whole=True)
 
@@ -324,7 +328,7 @@ def offer(
     length = 0 if text.length is None else text.length
     engine_ms = 1000 * run.constraint.engine_seconds + extra_ms
     wait_ms = 1000 * run.constraint.waited_seconds + extra_ms
-    model_ms = 1000 * run.model_seconds
+    model_ms = 1000 * run.passes.model_seconds
     return Offer(
         text=None if text.length is None else cut_text(one, text_of(run.model, run.tokens[:length], text.whole)),
         guarantee=one.session.guarantee,
@@ -335,7 +339,7 @@ def offer(
         refused=run.refused,
         forced=run.fast_forwarded,
         landing=0 if run.landing is None else run.landing.steps,
-        complete_at=stretches(count for count in complete if count >= run.healed_tokens),
+        complete_at=stretches(count for count in complete if count >= run.middle.healed_tokens),
         open_ms=one.open_ms,
         model_ms=model_ms,
         engine_ms=engine_ms,

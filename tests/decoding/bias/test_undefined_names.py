@@ -357,7 +357,7 @@ def test_other_values_are_refused() -> None:
     model = network(decoding.VOCABULARY, lambda middle: preferring([0]))
     with pytest.raises(ValueError, match="names: one of off, require expected, not exist"):
         complete(model, PYTHON, Split("", ""), DecodeOptions(names="exist"))
-    with pytest.raises(ValueError, match="does not say its name"):
+    with pytest.raises(ValueError, match="the language has no name"):
         complete(model, Recovery(PYTHON.open), Split("", ""), DecodeOptions(names="require"))
 
 

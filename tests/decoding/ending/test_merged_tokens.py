@@ -183,10 +183,10 @@ def run_at(vocabulary: Vocabulary, arithmetic: Any, tokens: list[int]) -> Any:
         model=model,
         constraint=constraint,
         tokens=tokens,
-        healing=b"",
+        middle=SimpleNamespace(healing=b""),
         stop_ids=frozenset(vocabulary.end_token_ids),
-        fits=lambda token: True,
-        means_end=lambda token: False,
+        rules=SimpleNamespace(fits=lambda token: True),
+        ends=SimpleNamespace(token=min(vocabulary.end_token_ids), means_end=lambda token: False),
     )
 
 

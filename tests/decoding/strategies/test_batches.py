@@ -154,7 +154,7 @@ def test_the_times_of_a_batch_are_shared_out() -> None:
     model = cached(saying(*[["x"]] * 6, [END]))
     found = together(model, SPLITS[:4], lambda split: [None], DecodeOptions())
     for [(_, _, run)] in found:
-        assert 0 < run.prefill_seconds < run.model_seconds
+        assert 0 < run.passes.prefill_seconds < run.passes.model_seconds
 
 
 # --- runs that go back --------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -155,10 +156,7 @@ def test_the_frontier_keeps_no_more_than_so_much() -> None:
 
     class Writing:
         tokens: tuple[int, ...] = ()
-        probabilities: tuple[float, ...] = ()
-
-        def likelihood(self) -> float:
-            return 1.0
+        middle = SimpleNamespace(probabilities=(), likelihood=lambda: 1.0)
 
         def others(self, logits: object, token: int, least: float) -> Iterator[tuple[int, float]]:
             return ((token, token / 10_000) for token in range(1, 9))
