@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.bias.undefined_names import NAMES, UndefinedNames
 from fim_server.decoding.ending.rest_of_line import RestOfLine
 from fim_server.decoding.ending.right_closer import ClosedSession, RightCloser
+from fim_server.decoding.ending.trimming.completions import first_trimmed
 from fim_server.decoding.ending.trimming.indentation import starts_line
-from fim_server.decoding.ending.trimming.trimmed import first_trimmed
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.protocols import NamedLanguage

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.ending.trimming.trimmed import with_ending
+from fim_server.decoding.ending.trimming.endings import with_ending
 from fim_server.decoding.results import StopReason
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Stop

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from fim_server.decoding.ending.trimming.below import without_line_below, without_repetition
+from fim_server.decoding.ending.trimming.completions import completed, first_trimmed
 from fim_server.decoding.ending.trimming.indentation import deepest_column, starts_line
 from fim_server.decoding.ending.trimming.loops import start_of_loop
 from fim_server.decoding.ending.trimming.trimmed import (
     THERE_ALREADY,
-    completed,
-    first_trimmed,
     roughly_trimmed,
     trimmed,
     without_foreign_indentation,

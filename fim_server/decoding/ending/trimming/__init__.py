@@ -1,1 +1,1 @@
-"""Cuts that turn a text into a suggestion: indentation, lines and phrases that are there already."""
+"""Trimming: cuts that turn a text into a suggestion."""

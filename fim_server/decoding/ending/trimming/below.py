@@ -17,7 +17,7 @@ WORD = re.compile(r"\w")
 WORDS = re.compile(r"\w+")
 
 LEAST_TELLING = 3
-"""Least letters and digits of a line below that no text repeats: `try:` above a `try:` is a repetition most often."""
+"""Letters and digits of a line below that no text repeats by chance: a short line such as `try:` may come twice."""
 
 SIGN = re.compile(r"[^\w\s,;]")
 """Sign that separates nothing."""
@@ -30,9 +30,9 @@ SEPARATORS = " \t,;"
 
 
 def without_repetition(text: str, right: str, is_complete: Callable[[str], bool], left: str = "") -> str:
-    """Return a text without its last lines, if they stand right of the cursor and the text may end before them.
+    """Return a text without last lines that stand right of the cursor, if it may end before them.
 
-    ``left``: the text before the cursor, whose indentation is that of the first line.
+    ``left``: text before the cursor, whose indentation is that of the first line.
     """
     indentation = left[left.rfind("\n") + 1 :]
     lines = text.split("\n")
@@ -54,13 +54,17 @@ def without_line_below(
     marks: Callable[[str], bool] = bool,
     ended: Callable[[str], str | None] = lambda text: None,
 ) -> str | None:
-    """Return a text without the lines below the cursor; None where nothing complete is left.
+    """Return a text without the lines below the cursor; None if no complete text is left.
 
-    The text's first line equals the line below it, too, if the latter is indented less and the former follows closing
+    The text's first line also equals the line below it if the latter is indented less and the former follows closing
     brackets. A mark above a definition counts only where the text has no more.
 
-    ``marks``: whether a first line that begins with a sign may be such a mark. ``ended``: ends a beginning that is not
-    complete, if it can.
+    Args:
+        text: Complete at the cursor.
+        split: The document at the cursor.
+        is_complete: Whether a shorter text is complete.
+        marks: Whether a first line that begins with a sign may be such a mark.
+        ended: Completes a beginning, if it can.
     """
     before = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")
@@ -88,13 +92,13 @@ def without_line_below(
 
 
 def is_mark(line: str) -> bool:
-    """Return whether a line annotates the definition below it: it begins with a sign and is no entry of a list."""
+    """Return whether a line may annotate the definition below it: it begins with a sign and is no entry of a list."""
     written = line.strip()
     return WORD.match(written) is None and said(line) == written
 
 
 def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callable[[str], bool]) -> str | None:
-    """Return the lines of a text after those below the cursor; None where they cannot stand alone at the cursor."""
+    """Return the lines of a text after those below the cursor; None if they cannot stand alone at the cursor."""
     others = "\n".join(lines)
     if before.strip() or not others.startswith(before) or others[len(before) :][:1].isspace():
         return None
@@ -103,7 +107,7 @@ def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callabl
 
 
 def common(some: Sequence[str], following: Sequence[str], start: int = 0) -> int:
-    """Count the lines, from ``start`` on, that equal those below the cursor; the last counted one is not blank."""
+    """Count the lines from ``start`` on that equal those below the cursor, up to the last that is not blank."""
     count = at = 0
     for number in range(start, len(some)):
         line = some[number]
@@ -116,7 +120,7 @@ def common(some: Sequence[str], following: Sequence[str], start: int = 0) -> int
 
 
 def says_much(lines: Sequence[str]) -> bool:
-    """Return whether lines are too specific to be repeated by chance: a short one has a sign within."""
+    """Return whether lines are too specific to repeat by chance; a short one then has a sign within."""
     return any(is_telling(line, LEAST_TELLING) or has_inner_sign(line) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Removal of definitions from a text that stand in the same block already: models like to write a method again."""
+"""Removal of definitions that stand in the same block already: models like to write a method again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ Name = tuple[str, ...]
 
 
 def defined_again(text: str, split: Split, defining: Defining) -> int | None:
-    """Return the number of a text's first line that defines a name again, from 0; None where no line does.
+    """Return the number, from 0, of a text's first line that defines a name again; None if no line does.
 
-    The name is defined in the same block above or below the cursor, or in the text. A line below a mark may define it
-    once more, and so may a line where a mark stands above the other definition. A block that the text has opened has
-    no lines of the document.
+    The other definition stands in the same block above or below the cursor, or in the text. A mark above either
+    definition allows both. A block that the text has opened has no lines of the document.
     """
     *above, before = split.left[-LOOKED_AT:].split("\n")
     below = split.right[:LOOKED_AT].split("\n")[1:]
@@ -58,8 +57,8 @@ def names_in_block(lines: Iterable[str], column: int, defining: Defining, are_ab
     Args:
         lines: Lines of code, the one next to the cursor first.
         column: Indentation of the block, in columns.
-        defining: Description of such lines.
-        are_above: Whether the lines come from below to above; a name whose line stands below a mark does not count.
+        defining: Description of defining lines.
+        are_above: Whether the lines go upwards; a name whose line stands below a mark does not count.
     """
     names: set[Name] = set()
     waiting: Name | None = None

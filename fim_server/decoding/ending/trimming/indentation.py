@@ -1,7 +1,7 @@
-"""Indentation at the cursor: the limit of its line's depth, and suggestions that repeat the indentation.
+"""Indentation at the cursor: the deepest column of its line, and suggestions that repeat the indentation.
 
-A model may write the indentation again that stands at the cursor. Most grammars let it: blanks mean nothing in
-languages with braces, and the first line of a block may be indented as far as it likes.
+A model may write the indentation at the cursor again. Most grammars allow it: blanks mean nothing in languages with
+braces, and the first line of a block may be indented at will.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 BLANKS = " \t"
 
 TAB = 4
-"""Columns of a tab, for comparing lines with tabs and lines with blanks."""
+"""Columns of a tab, to compare lines with tabs and lines with blanks."""
 
 LOOKED_AT = 1 << 14
 """Characters on either side of the cursor that are searched for other lines."""
 
 UNFINISHED = re.compile(r"[^\w\s,;]\Z")
-"""The end of a line with a sign that separates nothing."""
+"""A sign at the end of a line that separates nothing."""
 
 BLANK_LINES = re.compile(r"^(?:[ \t]*\n)+", re.MULTILINE)
-"""Lines in a row that have nothing but blanks; the last line of a text is none of them."""
+"""Lines in a row with nothing but blanks, without the last line of a text."""
 
 MOST_BLANK_LINES = 2
 """Most blank lines in a row."""
@@ -99,11 +99,11 @@ def is_indentation(line: str) -> bool:
 
 
 def deepest_column(split: Split, spelling: Spelling, is_prose: bool = False) -> int:
-    """Return the column up to which the cursor's line may be indented.
+    """Return the deepest column of the cursor's line.
 
-    That is the cursor's own column, unless the cursor stands in the middle of the indentation: less deep than the
-    first line of a block, or at a column at which no line above begins a block. In an empty line it is the column of
-    the line above, or of the block that this line opens.
+    That is the cursor's own column, unless the cursor stands in the middle of the indentation. It does if it is less
+    deep than the first line of a block, or at a column at which no line above begins a block. In an empty line the
+    column is that of the line above, or of the block that this line opens.
 
     ``is_prose``: whether the cursor is inside a comment or a string.
     """
@@ -141,7 +141,7 @@ def without_comment(line: str, spelling: Spelling) -> str:
 def is_unfinished(line: str, spelling: Spelling) -> bool:
     """Return whether a line opens a block, a bracket or a case, so that the next line is indented further.
 
-    Behind an operator the next line may be, but the cursor's indentation says how far.
+    The next line may also be indented after an operator, but there the cursor's indentation decides.
     """
     if spelling.block_opener and line.endswith(spelling.block_opener):
         return True
@@ -162,7 +162,7 @@ def aligned_columns(line: str, spelling: Spelling) -> set[int]:
 
 
 def starts_line(session: ClosedSession, split: Split) -> bool:
-    """Return whether the cursor stands at the whole indentation of a new line of code, which no blank may begin."""
+    """Return whether the cursor stands at the whole indentation of a new line of code, which no blank may follow."""
     line = split.left[split.left.rfind("\n") + 1 :]
     if not is_indentation(line) or session.guarantee == "none" or session.inside is not None:
         return False
@@ -186,10 +186,10 @@ def without_trailing_blanks(text: str) -> Trimmed:
 
 
 def without_indentation(text: str, split: Split, spelling: Spelling, is_prose: bool = False) -> Iterator[Trimmed]:
-    """Return the candidates for a suggestion without the indentation that the cursor's line has already.
+    """Yield candidates for a suggestion without the indentation that the cursor's line has already.
 
-    There are none if the first line is not indented too far. The lines below that are indented with it are moved along
-    where possible. ``is_prose``: as in :func:`deepest_column`.
+    There are none if the first line is not indented too far. Lines below move along where possible. ``is_prose``: as in
+    :func:`deepest_column`.
     """
     line = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")

@@ -1,8 +1,8 @@
 """Loops: phrases and groups of lines that a suggestion repeats.
 
-Each repetition makes the next one likelier to a model, so that its probabilities say nothing against a loop. The
-counts were chosen on 18,000 stretches of twelve lines of Python, Go and Rust: 0.2 % of them repeat a phrase so often,
-most of them in tables of bytes.
+Each repetition makes the next one likelier to a model, so its probabilities say nothing against a loop. The counts were
+fitted on 18,000 stretches of twelve lines of Python, Go and Rust. 0.2 % of them repeat a phrase so often, most of them
+in tables of bytes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MOST_LEXEMES = 512
 """Most lexemes of a text that are searched."""
 
 OF_WORD, OF_WORDS, OF_PROSE, OF_NESTED = 4, 3, 2, 4
-"""Repetitions that make a phrase a loop: one word, such as an attribute; one word and an operator, or several
-words; four words and more; the beginning of a call, which nests. In a list, each phrase counts with the comma behind
-it."""
+"""Repetitions that make a phrase a loop. In this order: one word, such as an attribute; one word and an operator, or
+several words; four words and more; the beginning of a call, which nests. In a list, each phrase counts with the comma
+behind it."""
 
 MOST_JOINING = 3
 """Lexemes of a word with what joins it to the one before."""
@@ -100,7 +100,7 @@ class Lexeme:
 
 
 def start_of_loop(text: str, before: str, spelling: Spelling) -> int | None:
-    """Return where the first repeated phrase of a text begins for the second time; None where nothing repeats.
+    """Return the offset at which a text's first repeated phrase begins for the second time; None without a repetition.
 
     ``before``: the cursor's line, up to the cursor.
     """
@@ -116,7 +116,7 @@ def is_part(text: str) -> bool:
 
 
 def repeated_phrases(text: str, spelling: Spelling, begins_line: bool) -> Iterator[int]:
-    """Yield where phrases of a text begin for the second time; ``begins_line``: whether the text begins a line."""
+    """Yield offsets at which phrases of a text begin again; ``begins_line``: whether the text begins a line."""
     pieces = [Lexeme(found[0][:1] if found[0][0] == "\n" else found[0], found.start()) for found in lexemes(text)]
     yield from repeated(pieces, [piece.text for piece in pieces], spelling, begins_line, False)
     flat = flattened(pieces)
@@ -131,10 +131,16 @@ def repeated_phrases(text: str, spelling: Spelling, begins_line: bool) -> Iterat
 def repeated(
     pieces: Sequence[Lexeme], words: Sequence[str], spelling: Spelling, begins_line: bool, counts: bool
 ) -> Iterator[int]:
-    """Yield where phrases of words begin for the second time, those of whole lines with a line.
+    """Yield offsets at which phrases begin for the second time, those of whole lines with a line.
 
-    The first word may be the end of one, and the last word the beginning of one. ``begins_line``: as in
-    :func:`repeated_phrases`; ``counts``: phrases with other numbers each time.
+    The first word may be the end of one, and the last word the beginning of one.
+
+    Args:
+        pieces: Lexemes of the text.
+        words: What to compare of each lexeme.
+        spelling: Brackets and operators of the language.
+        begins_line: Whether the text begins a line.
+        counts: Whether the phrases have other numbers each time.
     """
     for period in range(1, min(MOST_PERIOD, len(words) // 2 + 1) + 1):
         equal = bytearray(map(eq, words, words[period:]))
@@ -155,7 +161,7 @@ def repeated(
 
 
 def enumerated(pieces: Sequence[Lexeme]) -> Iterator[int]:
-    """Yield where phrases that only count on begin for the second time: `b, c, d, e` or `row 2, row 3, row 4`."""
+    """Yield offsets at which phrases that only count on begin again: `b, c, d` or `row 2, row 3, row 4`."""
     for period in range(2, min(MOST_ENUMERATED, len(pieces) // (OF_ENUMERATED - 1)) + 1):
         at = run = 0
         while at + period < len(pieces):
@@ -182,7 +188,7 @@ def is_next(text: str, other: str) -> bool:
 
 
 def flattened(pieces: Sequence[Lexeme]) -> list[Lexeme]:
-    """Return lexemes with each nested phrase once, so that one which nests deeper each time repeats.
+    """Return lexemes with each nested phrase once, so that a phrase which nests deeper each time repeats.
 
     `x[int]`, `x[x[int]]` and `x[x[x[int]]]` all become `x[int]`.
     """
@@ -209,7 +215,7 @@ def lexemes(text: str) -> list[re.Match[str]]:
 
 
 def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
-    """Return whether a phrase that repeats over so many lexemes is a loop."""
+    """Return whether a phrase that repeats over ``length`` lexemes is a loop."""
     times, rest = divmod(length, len(phrase))
     names = [piece.is_name for piece in phrase]
     if any(names[:rest]) and (2 * rest >= len(phrase) or not any(names[rest:])):
@@ -238,14 +244,14 @@ def follows(phrase: Sequence[Lexeme], at: int) -> bool:
 
 
 def is_counted(phrase: Sequence[Lexeme], length: int) -> bool:
-    """Return whether a phrase that repeats over so many lexemes, each time with other numbers, is a loop."""
+    """Return whether a phrase that repeats over ``length`` lexemes, each time with other numbers, is a loop."""
     return length >= OF_COUNTED_PHRASE * len(phrase) and sum(piece.is_name for piece in phrase) > 1
 
 
 def repeated_lines(text: str, before: str) -> Iterator[int]:
-    """Yield where lines of a text begin for the second time: a group in a row, or one line with others between.
+    """Yield offsets at which lines begin for the second time: a group in a row, or one line with others between.
 
-    ``before``: as in :func:`start_of_loop`; where that is no indentation, the first line is the rest of one.
+    ``before``: as in :func:`start_of_loop`; if it is no indentation, the first line is the rest of one.
     """
     starts, at = [], 0
     for line in text.split("\n"):
@@ -281,23 +287,23 @@ def is_telling(line: str, least: int = LEAST_TELLING) -> bool:
 
 
 def first_complete(text: str, start: int, is_complete: Callable[[str], bool], most: int) -> str | None:
-    """Return the shortest beginning of a text, longer than ``start``, that is complete and ends with no part of a word.
+    """Return the shortest complete beginning longer than ``start`` of the first ``most``; None if none is complete.
 
-    None where none of the first ``most`` beginnings is.
+    It ends with no part of a word.
     """
     return complete_beginning(text, range(start + 1, len(text) + 1), is_complete, most)
 
 
 def last_complete(text: str, end: int, is_complete: Callable[[str], bool], most: int) -> str | None:
-    """Return the longest beginning of a text, up to ``end``, that is complete and ends with no part of a word.
+    """Return the longest complete beginning up to ``end`` of the last ``most``; None if none is complete.
 
-    None where none of the last ``most`` beginnings is.
+    It ends with no part of a word.
     """
     return complete_beginning(text, range(end, 0, -1), is_complete, most)
 
 
 def complete_beginning(text: str, ends: Iterable[int], is_complete: Callable[[str], bool], most: int) -> str | None:
-    """Return the first beginning of a text that is complete, of at most so many that end with a whole lexeme."""
+    """Return the first complete beginning of at most ``most`` that end with a whole lexeme."""
     whole = (
         end
         for end in ends

@@ -1,6 +1,6 @@
 """Trimming of a text into a suggestion that repeats neither the cursor's surroundings nor itself.
 
-The server and the command line share this. Each cut ends where the engine says that the program is complete.
+The server and the command line share this. Each cut ends where the engine calls the program complete.
 """
 
 from __future__ import annotations
@@ -11,37 +11,29 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.ending.trimming.below import without_line_below, without_repetition
 from fim_server.decoding.ending.trimming.defined import defined_again
+from fim_server.decoding.ending.trimming.endings import ended
 from fim_server.decoding.ending.trimming.indentation import Trimmed, without_indentation, without_trailing_blanks
 from fim_server.decoding.ending.trimming.loops import first_complete, last_complete, start_of_loop
-from fim_server.decoding.results import Won
-from fim_server.errors import SearchLimitError, StoppedError
-from fim_server.language import Stop
 from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from fim_server.decoding.results import Completion, Written
+    from fim_server.decoding.results import Written
     from fim_server.language import Session
     from fim_server.text.document import Split
 
 MOST_TRIED = 24
 """Ends to try before a loop."""
 
-ENDING_SECONDS = 0.05
-"""Longest time to search for an ending."""
-
-MOST_ENDED = 3
-"""Beginnings to try an ending for."""
-
 MOST_OF_REST = 200
-"""Characters right of the cursor that a text is searched for."""
+"""Characters right of the cursor to search a text for."""
 
 SPECIFIC = re.compile(r"\w{2,}")
-"""Word that does not stand there by chance."""
+"""A word that hardly stands there by chance."""
 
 MANY_BLANKS = 2
-"""Blanks that a text within a line does not begin with."""
+"""Blanks that no text within a line begins with."""
 
 MOST_ABOVE = 64
 """Lines above the cursor to search for an indentation."""
@@ -67,8 +59,71 @@ class Found:
     loop: int = 0
 
 
+class _Trimming:
+    """A text being trimmed, with its tokens."""
+
+    def __init__(self, text: str, written: tuple[Written, ...], session: Session, split: Split) -> None:
+        self.text = text
+        self.written = written
+        self._session = session
+        self._split = split
+
+    def cut_surroundings(self) -> bool:
+        """Cut the rest of the line, blanks and lines that stand around the cursor; return False if no text is left."""
+        session, split, whole = self._session, self._split, self.text.strip()
+        self.text = without_rest(self.text, split, self._is_complete)
+        if before_code(session, split):
+            self._take_first(with_one_blank(self.text))
+        self._take_first([without_trailing_blanks(self.text)])
+        self._take_first(without_indentation(self.text, split, session.spelling, session.inside is not None))
+        if split.right[:1] in ("", "\n") and self._is_complete(self.text.rstrip()):
+            self.text = self.text.rstrip()
+        self.text = without_repetition(self.text, split.right, self._is_complete, split.left)
+        return not whole or bool(self.text.strip())
+
+    def cut_definitions(self) -> bool:
+        """Cut from the first definition that its block has already; return False if no text is left."""
+        session = self._session
+        number = None if session.inside else defined_again(self.text, self._split, session.spelling.defining)
+        if number is None:
+            return True
+        kept = "\n".join(self.text.split("\n")[:number]).rstrip()
+        self.text = kept if self._is_complete(kept) else ended(kept, session) or ""
+        return bool(self.text.strip())
+
+    def cut_lines_below(self) -> bool:
+        """Cut the lines below the cursor, also at the text's beginning; return False if no text is left."""
+        first = self.text.split("\n", 1)[0]
+        shorter = without_line_below(
+            self.text, self._split, self._is_complete, self._may_mark, lambda part: ended(part, self._session)
+        )
+        if shorter is None:
+            return False
+        shift = -1 if shorter.startswith(first) else self.text.find(shorter, len(first))
+        if shift > 0:  # it began with the line below
+            self.written = tuple(replace(one, end=one.end - shift) for one in self.written if one.end > shift)
+        self.text = without_foreign_indentation(shorter, self._split.left, self._is_complete)
+        return True
+
+    def _is_complete(self, shorter: str) -> bool:
+        return self._session.check(shorter).complete
+
+    def _may_mark(self, line: str) -> bool:
+        """Return whether a text's first line is no comment, and does not begin with a closing bracket or a quote."""
+        state = self._session.start()
+        state.advance(line)
+        return state.inside != "comment" and not line.strip().startswith(tuple(self._session.spelling.closers))
+
+    def _take_first(self, candidates: Iterable[Trimmed]) -> None:
+        """Take the first candidate that is complete."""
+        found = next((one for one in candidates if one.removed and self._is_complete(one.text)), None)
+        if found is not None:
+            self.text = found.text
+            self.written = tuple(replace(one, end=found.place_of(one.end)) for one in self.written)
+
+
 def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
-    """Return a text without repetitions of what is there already.
+    """Return a text without repetitions of the document and of itself.
 
     Args:
         text: Complete in the session.
@@ -76,56 +131,17 @@ def trimmed(text: str, written: tuple[Written, ...], session: Session, split: Sp
         session: At the cursor.
         split: The document at the cursor.
     """
-
-    def is_complete(shorter: str) -> bool:
-        return session.check(shorter).complete
-
-    def may_mark(line: str) -> bool:
-        """Return whether a text's first line is no comment, and does not begin with a closing bracket or a quote."""
-        state = session.start()
-        state.advance(line)
-        return state.inside != "comment" and not line.strip().startswith(tuple(session.spelling.closers))
-
-    def first_of(candidates: Iterable[Trimmed]) -> None:
-        """Take the first candidate that is complete."""
-        nonlocal text, written
-        found = next((one for one in candidates if one.removed and is_complete(one.text)), None)
-        if found is not None:
-            text, written = found.text, tuple(replace(one, end=found.place_of(one.end)) for one in written)
-
-    whole = text.strip()
-    text = without_rest(text, split, is_complete)
-    if before_code(session, split):
-        first_of(with_one_blank(text))
-    first_of([without_trailing_blanks(text)])
-    first_of(without_indentation(text, split, session.spelling, session.inside is not None))
-    if split.right[:1] in ("", "\n") and is_complete(text.rstrip()):
-        text = text.rstrip()
-    text = without_repetition(text, split.right, is_complete, split.left)
-    if whole and not text.strip():
-        return Found(None, reason=THERE_ALREADY)
-    number = None if session.inside else defined_again(text, split, session.spelling.defining)
-    if number is not None:
-        kept = "\n".join(text.split("\n")[:number]).rstrip()
-        text = kept if is_complete(kept) else ended(kept, session) or ""
-        if not text.strip():
-            return Found(None, reason=THERE_ALREADY)
-    first = text.split("\n", 1)[0]
-    shorter = without_line_below(text, split, is_complete, may_mark, lambda part: ended(part, session))
-    if shorter is None:
-        return Found(None, reason=THERE_ALREADY)
-    shift = -1 if shorter.startswith(first) else text.find(shorter, len(first))
-    if shift > 0:  # it began with the line below
-        written = tuple(replace(one, end=one.end - shift) for one in written if one.end > shift)
-    shorter = without_foreign_indentation(shorter, split.left, is_complete)
-    return without_loop(shorter, written, session, split)
+    trimming = _Trimming(text, written, session, split)
+    if trimming.cut_surroundings() and trimming.cut_definitions() and trimming.cut_lines_below():
+        return without_loop(trimming.text, trimming.written, session, split)
+    return Found(None, reason=THERE_ALREADY)
 
 
 def without_loop(text: str, written: tuple[Written, ...], session: Session, split: Split) -> Found:
     """Return a text up to its first repetition.
 
-    Where the program is complete nowhere near before, the text is ended with the signs that are lacking, or soon after
-    the repetition has begun.
+    Where the program is complete nowhere near before it, the text ends with added signs, or soon after the repetition
+    has begun.
     """
     before = split.left[split.left.rfind("\n") + 1 :]
     start = start_of_loop(text, before, session.spelling)
@@ -148,10 +164,7 @@ def without_loop(text: str, written: tuple[Written, ...], session: Session, spli
 
 
 def without_rest(text: str, split: Split, is_complete: Callable[[str], bool]) -> str:
-    """Return a text without its end where that is what stands right of the cursor, whole words at least.
-
-    Empty where nothing else is left.
-    """
+    """Return a text without an end that stands right of the cursor, in whole words; empty if no other text is left."""
     right = split.right[:MOST_OF_REST]
     for length in range(min(len(text), len(right)), 0, -1):
         if text.endswith(right[:length]) and is_specific(right[:length], right[length : length + 1]):
@@ -164,17 +177,17 @@ def without_rest(text: str, split: Split, is_complete: Callable[[str], bool]) ->
 
 
 def is_specific(text: str, following: str) -> bool:
-    """Return whether a text, and not the character that follows, ends with a whole word or a sign, and has a word."""
+    """Return whether a text has a word and ends with a whole word or a sign, given the character that follows."""
     return SPECIFIC.search(text) is not None and not (is_word(text[-1]) and is_word(following))
 
 
 def before_code(session: Session, split: Split) -> bool:
-    """Return whether code stands left of the cursor on its line, in which blanks mean nothing."""
+    """Return whether code stands left of the cursor on its line, where blanks mean nothing."""
     return session.inside is None and bool(split.left[split.left.rfind("\n") + 1 :].strip())
 
 
 def with_one_blank(text: str) -> Iterator[Trimmed]:
-    """Return the candidates for a text that begins with one blank, or none, where it begins with several."""
+    """Yield candidates for a text that begins with several blanks: with one blank, and with none."""
     blanks = len(text) - len(text.lstrip(" \t"))
     if blanks >= MANY_BLANKS and text[blanks : blanks + 1] not in ("", "\n"):
         yield Trimmed.of(text, [range(text.startswith(" "), blanks)])
@@ -182,7 +195,7 @@ def with_one_blank(text: str) -> Iterator[Trimmed]:
 
 
 def roughly_trimmed(text: str, split: Split, session: Session) -> str:
-    """Return a text without repetitions at a place of which the engine knows nothing; empty where nothing is left."""
+    """Return a text without repetitions at a cursor without a guarantee; empty if no text is left."""
 
     def is_complete(shorter: str) -> bool:
         return bool(shorter.strip())
@@ -194,34 +207,11 @@ def roughly_trimmed(text: str, split: Split, session: Session) -> str:
     return without_line_below(without_rest(text, split, is_complete), split, is_complete) or ""
 
 
-def ended(beginning: str, session: Session) -> str | None:
-    """Return the longest part of a beginning that signs alone complete, with them; None after the time limit."""
-    brackets = {closing for _, closing in session.spelling.brackets}
-    ends = [
-        end
-        for end in range(len(beginning), 0, -1)
-        if (is_word(beginning[end - 1]) and not is_word(beginning[end : end + 1])) or beginning[end - 1] in brackets
-    ]
-    for end in ends[:MOST_ENDED]:
-        state = session.start()
-        text = beginning[:end]
-        if state.advance(text) < len(text.encode()):
-            continue
-        try:
-            with Stop(ENDING_SECONDS):
-                ending = state.shortest_completion()
-        except (SearchLimitError, StoppedError):
-            return None
-        if ending and not any(map(is_word, ending)) and session.check(text + ending).complete:
-            return text + ending
-    return None
-
-
 def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str], bool]) -> str:
-    """Return a text up to a line that is indented with other blanks than the cursor's line, if it may end there.
+    """Return a text up to a line whose indentation has other blanks than the cursor's line, if it may end there.
 
-    Some languages allow comments anywhere, so that no grammar checks their indentation, and mixing tabs and spaces is
-    always wrong. Where the cursor's line is not indented, the nearest indented line above decides.
+    Some languages allow comments anywhere, so that no grammar checks their indentation, but mixing tabs and spaces is
+    always wrong. If the cursor's line is not indented, the nearest indented line above decides.
     """
     near = (line for line in reversed(left.split("\n")[-MOST_ABOVE:]) if line[:1].isspace() and line.strip())
     line = left[left.rfind("\n") + 1 :]
@@ -232,49 +222,3 @@ def without_foreign_indentation(text: str, left: str, is_complete: Callable[[str
             shorter = "\n".join(lines[:at])
             return shorter if is_complete(shorter) else ""
     return text
-
-
-def first_trimmed(completions: Iterable[Completion], session: Session, split: Split) -> Completion:
-    """Return the first of several completions of which something is left after trimming.
-
-    If all of them repeat themselves or have no text, return the first with a text; else the first.
-    """
-    given = iter(completions)
-    best = first = completed(next(given), session, split)
-    while best.text is None or loops(best, session, split):
-        following = next(given, None)
-        if following is None:
-            return first if first.text is not None else best
-        best = completed(following, session, split)
-        first = best if first.text is None else first
-    return best
-
-
-def loops(completion: Completion, session: Session, split: Split) -> bool:
-    """Return whether a text still repeats itself."""
-    before = split.left[split.left.rfind("\n") + 1 :]
-    return start_of_loop(completion.text or "", before, session.spelling) is not None
-
-
-def completed(completion: Completion, session: Session, split: Split) -> Completion:
-    """Return a completion with its text trimmed; without a text where nothing is left.
-
-    Where the model gave up because it repeated itself, the beginning becomes a text with the signs that it lacks.
-    """
-    if completion.text is None:
-        return completion if not completion.begun else with_ending(completion, session)
-    found = trimmed(completion.text, completion.written, session, split)
-    if found.text == completion.text:
-        return completion
-    if found.text is None:
-        return replace(completion, text=None, reason=found.reason, won=None, truncated=True)
-    return replace(completion, text=found.text, written=found.written, truncated=True, won=Won.POINT)
-
-
-def with_ending(completion: Completion, session: Session) -> Completion:
-    """Return a completion that has only a beginning, ended; as it is where nothing short ends it."""
-    text = ended(completion.begun, session)
-    if text is None:
-        return completion
-    written = tuple(one for one in completion.written if one.end <= len(text))
-    return replace(completion, text=text, reason=None, begun="", written=written, truncated=True, won=Won.POINT)
