@@ -47,8 +47,8 @@ class PromptOptions:
 
     max_prompt_tokens: int = 1024
     """Most tokens of the prompt; the model's window may be shorter. One CPU thread prefills 1,024 tokens in about 0.1 s
-    with a model of 7M parameters and in 1.6 s with one of 135M; :class:`.models.pace.Pace` tells how many there is time
-    for."""
+    with a model of 7M parameters, and in 1.6 s with one of 135M. :class:`.models.pace.Pace` tells how many there is
+    time for."""
     prefill_chunk: int = PREFILL_CHUNK
     """Most tokens of one forward pass of the prefill. Cancellation and the deadline wait for one pass."""
     prompt_grid: int = 1

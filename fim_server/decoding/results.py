@@ -1,4 +1,4 @@
-"""What decoding comes to: a completion, why it ended there, and what it cost."""
+"""Results of decoding: a completion, its stop reason and its cost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import StrEnum
 
 
 class StopReason(StrEnum):
-    """Why a middle ended where it did."""
+    """Reason why a middle ended where it did."""
 
     END_TOKEN = "end_token"
-    """The model ended it, at a point where the grammar allows that."""
+    """The model ended it where the grammar allows that."""
     BUDGET = "budget"
     """``max_new_tokens`` were generated."""
     DEADLINE = "deadline"
@@ -18,74 +18,74 @@ class StopReason(StrEnum):
     CANCELLED = "cancelled"
     """The caller set the cancel flag."""
     REPETITION = "repetition"
-    """The model had begun to say the same over and over."""
+    """The model had begun to repeat itself."""
     UNLIKELY = "unlikely"
-    """By itself the model would hardly have written what it has (``least_likelihood``)."""
+    """The middle's probability fell below ``least_likelihood``."""
     LOST = "lost"
-    """The model gave nothing more: an endpoint that does not answer."""
+    """The model gave no more logits: an endpoint that does not answer."""
     DEAD_END = "dead_end"
-    """No token at all may come next."""
+    """No token may come next."""
 
     @property
     def is_interruption(self) -> bool:
-        """Whether nothing more is to be asked of the model: nobody waits, the time is over, or it does not answer."""
+        """Return whether to stop asking the model: after a cancellation, a deadline, or if it does not answer."""
         return self in (StopReason.CANCELLED, StopReason.DEADLINE, StopReason.LOST)
 
 
 class Won(StrEnum):
-    """What the text of a completion is."""
+    """Kind of a completion's text."""
 
     END_TOKEN = "end_token"
     """The model's own, whole."""
     LANDED = "landed"
-    """Whole, and its end such as the budget's end allowed it."""
+    """Whole, with an end that the budget forced."""
     POINT = "point"
-    """What there was at a complete point, most often cut back to it; it may have won against the landed text."""
+    """Text up to a complete point, most often cut back; it may have won against the landed text."""
     BUDGET = "budget"
-    """Unconstrained: what there was when decoding stopped."""
+    """Unconstrained text up to where decoding stopped."""
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What a completion cost."""
+    """Cost of a completion."""
 
     prompt_tokens: int = 0
     tokens: int = 0
-    """Tokens generated, those cut off again at the end included."""
+    """Tokens generated, those cut off at the end included."""
     refused_tokens: int = 0
-    """Steps at which the grammar refused the model's own choice; ``landing_steps`` are those of the budget."""
+    """Steps at which the grammar refused the model's own choice; ``landing_steps`` counts the budget's."""
     reused_tokens: int = 0
-    """Tokens of the prompt that the model had read before."""
+    """Tokens of the prompt found in the KV cache."""
     prefilled_tokens: int = 0
-    """Tokens of the prompt that it read now: the rest, or less where it was interrupted."""
+    """Tokens of the prompt read for this completion; fewer than the rest after an interruption."""
     forced_share: float = 0.0
     """``refused_tokens / tokens``: the share of the text that the grammar chose among the model's alternatives."""
     fast_forwarded_tokens: int = 0
-    """Those of ``tokens`` that the model was not asked for, because nothing else could come (``fast_forward``)."""
+    """Those of ``tokens`` that were appended without the model's choice (``fast_forward``)."""
     passes: int = 0
     """Forward passes after the prompt's."""
     drafted_tokens: int = 0
-    """Proposed tokens that were read ahead in them (``drafts``)."""
+    """Tokens of drafts that were read ahead in them (``drafts``)."""
     accepted_tokens: int = 0
     """Those of them that were then chosen: each has saved a pass."""
     landing_steps: int = 0
-    """Steps at which the budget's end ruled out what would have been chosen (``landing``)."""
+    """Steps at which the budget's end ruled out the choice (``landing``)."""
     open_ms: float = 0.0
-    """Opening the session on the whole file."""
+    """Time to open the session on the whole file."""
     model_ms: float = 0.0
-    """Forward passes, prefill included."""
+    """Time of forward passes, prefill included."""
     prefill_ms: float = 0.0
     """The part of ``model_ms`` that read the prompt."""
     decode_ms: float = 0.0
-    """Everything after that but waiting for the engine: forward passes, choosing tokens."""
+    """Time after the prefill, without waiting for the engine: forward passes and choices."""
     engine_ms: float = 0.0
-    """Masks, checks and commits, including masks computed while the model ran."""
+    """Time of masks, checks and commits, also while the model ran."""
     engine_wait_ms: float = 0.0
     """The part of ``engine_ms`` that decoding waited for."""
     total_ms: float = 0.0
 
     def add(self, other: Statistics) -> None:
-        """Add what another text on the same prompt cost."""
+        """Add the cost of another text on the same prompt."""
         for name in self.__slots__:
             if name not in ("prompt_tokens", "forced_share"):
                 setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -94,45 +94,45 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A token of a text that is offered."""
+    """Token of a suggested text."""
 
     end: int
-    """Characters of the text up to its end; one that it only begins is not counted."""
+    """Offset in characters of its end in the text; a character that it only begins does not count."""
     probability: float
-    """As the model had it, before the grammar refused anything."""
+    """By the model, before any refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A middle and what is known about it. Line breaks are ``"\\n"``."""
+    """Middle with its origin and cost. Line breaks are ``"\n"``."""
 
     text: str | None
-    """The middle, or None if there is none to offer."""
+    """The middle, or None if there is none to suggest."""
     guarantee: str
-    """``"exact"``: left + text + right is in the language. ``"none"``: nothing is known about it."""
+    """``"exact"``: left + text + right is in the language. ``"none"``: it may be in the language or not."""
     stop_reason: StopReason
     reason: str | None
-    """Why there is no text, in words."""
+    """Reason for a missing text, in words."""
     truncated: bool = False
-    """Whether the model would have gone on: the text was cut back to a complete point."""
+    """True if the text was cut back to a complete point before the model's end."""
     won: Won | None = None
-    """What the text is, or None if there is none."""
+    """Kind of the text, or None without one."""
     diagnostics: tuple[str, ...] = ()
-    """What the session has to say about the contexts."""
+    """The session's diagnostics on the contexts."""
     written: tuple[Written, ...] = ()
-    """The text's tokens, where they are ``scored`` (:class:`.options.DecodeOptions`); those of ``begun``, if any."""
+    """The text's tokens, where they are ``scored`` (:class:`.options.DecodeOptions`), or those of ``begun``."""
     following: str = ""
-    """What would have come next, by itself unlikely, where the text ends because of that."""
+    """The unlikely text that would have come next, where ``least_likelihood`` ended the middle."""
     begun: str = ""
-    """Beginning that the model wrote, where it is complete at no point and there is no text."""
+    """The model's beginning, where it is complete at no point and there is no text."""
     bits: float | None = None
-    """Of the text and its end by the model, before the grammar refused anything, where they are ``scored``."""
+    """Bits of the text and its end by the model before any refusal, where tokens are ``scored``."""
     statistics: Statistics = field(default_factory=Statistics)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A token that the model would write next."""
+    """Token that the model would write next."""
 
     text: str
     probability: float

@@ -1,7 +1,7 @@
-"""Refuse tokens that write characters which readers do not see (:mod:`fim_server.text.hidden`).
+"""Refusal of tokens that write characters which readers do not see (:mod:`fim_server.text.hidden`).
 
-A grammar takes them in strings and comments. A token may hold a part of a character, so that it is read together with
-the bytes before it.
+A grammar allows them in strings and comments. A token may hold a part of a character, so the check reads it together
+with the bytes before it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 DEAD_BEGINNING = re.compile(b"\xee|\xef[\x80-\xa3]|\xf3[\xa0\xb0-\xbf]|\xf4")
-"""Beginnings of characters in UTF-8 that lead to hidden characters only."""
+"""Beginnings of UTF-8 characters that lead to hidden characters only."""
 
 MOST_BEGUN = 3
-"""Most bytes of a character that is not whole."""
+"""Most bytes of an unfinished character."""
 
 
 class Visible:
     """Check of tokens for hidden characters."""
 
     def __init__(self, vocabulary: Vocabulary, known: frozenset[str] = frozenset()) -> None:
-        """Take the hidden characters that may be written (``known``)."""
+        """Take the hidden characters that the middle may have (``known``)."""
         self._vocabulary = vocabulary
         self._known = known
 
     def refuses(self, written: Sequence[int], token: int, healing: bytes = b"") -> bool:
         """Return whether a token after others writes a hidden character, or begins one.
 
-        ``healing``: the document's text that is still to be written again.
+        ``healing``: healed text that is still to be written.
         """
         text = self._vocabulary.token_bytes(token)
         if text.isascii() and not healing:
@@ -50,7 +50,7 @@ class Visible:
         return DEAD_BEGINNING.match(rest) is not None and not may_go_on
 
     def allowed_of(self, written: Sequence[int], forced: Sequence[int]) -> list[int]:
-        """Return the first of some tokens that may follow each other."""
+        """Return the leading forced tokens without hidden characters."""
         so_far = list(written)
         for token in forced:
             if self.refuses(so_far, token):

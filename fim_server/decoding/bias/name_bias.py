@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT, LEAST_SHARE = 32, 1e-4
 """Most tokens to rate, and their least probability as a share of the likeliest one's. Fitted weights of two tokens
-differ by a factor of 200 at most, so that no less likely token would be chosen; a red flag
+differ by a factor of 200 at most, so that a less likely token is never chosen. A red flag
 (`suggest/ranking/regenerate`) may make the likeliest a thousand times less likely."""
 
 

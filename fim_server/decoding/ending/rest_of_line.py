@@ -2,8 +2,8 @@
 
 A user who types in the middle of a line has its rest already. A model that follows the left context writes that rest
 again and goes on. The grammar allows this, since `a = b = c` is as good a program as `a = c`. So a token that holds at
-least the first lexeme of the rest counts as an end token where the middle may end on the cursor's line, as a closer
-does (:mod:`.right_closer`). A lexeme written in several tokens goes unnoticed.
+least the first lexeme of the rest counts as an end token, as a closer does (:mod:`.right_closer`). The middle must be
+able to end there, on the cursor's line. A lexeme written in several tokens goes unnoticed.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class RestOfLine:
 
     @classmethod
     def of(cls, session: ClosedSession, right: str) -> RestOfLine | None:
-        """Return the rest in a session's right context.
+        """Return the rest in a session's right context; None if the line has no rest or the cursor is not in code.
 
-        None if the line has no rest, if the cursor is not in code, and if the rest begins with a closer or a string of
-        its own: the first quote of one string is that of any.
+        None as well if the rest begins with a closer, or with a string of its own: the first quote of one string is
+        that of any.
         """
         rest = right[:MOST_REST].partition("\n")[0].rstrip()
         first = FIRST_LEXEME.match(rest)

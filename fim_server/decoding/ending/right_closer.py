@@ -42,9 +42,9 @@ class RightCloser:
     text: bytes
     """A bracket; inside a string its quote, or three quotes if it has three."""
     at_once: bool
-    """Whether the middle may be empty."""
+    """True if the middle may be empty."""
     fresh: bool
-    """Whether its opener stands right before the cursor."""
+    """True if its opener stands right before the cursor."""
 
     @classmethod
     def of(cls, session: ClosedSession, left: str, right: str) -> RightCloser | None:

@@ -27,8 +27,8 @@ RUNNERS_LOOKED_AT = 8
 """The model's likeliest tokens that are tried as an alternative's beginning."""
 
 LANDING_DRAWS, MOST_LANDING_DRAWS = 8, 64
-"""Tokens that landing may rule out at a step: before the run takes the shortest known way to an end, and before it
-gives the step up where no way is known. Asking about all tokens takes a tenth of a second or more."""
+"""Tokens that landing may rule out at a step. After the first number the run takes the shortest known way to an end;
+after the second it gives the step up where no way is known. Checking all tokens takes a tenth of a second or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Choice:
     token: int | None
     """None if no token may come next."""
     refused: bool
-    """Whether the grammar or a rule refused the model's own choice."""
+    """True if the grammar or a rule refused the model's own choice."""
     end_probability: float | None
     """Probability of the end tokens, if the middle may end here."""
     probability: float = 1.0
@@ -54,7 +54,7 @@ class RunnerUp:
     """Tokens before it."""
     token: int
     probability: float
-    """Of the path and the token together, under the masked model."""
+    """Probability of the path and the token together, under the masked model."""
 
 
 class Chooser:

@@ -1,15 +1,15 @@
 """Completion of a finished run.
 
-A middle that ends with an end token the grammar allows is returned whole. Where the budget or the deadline ends it
-first, the middle is cut back to the best *complete point*: of all lengths n (in tokens) at which left + middle + right
-was in the language, the one with the greatest
+A middle that ends with an end token the grammar allows is returned whole. If the budget or the deadline ends it first,
+the middle is cut back to its best *complete point*. Complete points are the lengths n (in tokens) at which left +
+middle + right was in the language. The best has the greatest
 
     score(n) = n * p_end(n)
 
 where p_end(n) is the probability of the end tokens after n tokens by the unconstrained model; of equal scores, the
-longest. The probability says where the model would have stopped, and the length keeps it from stopping at once (Melcer
-et al., arXiv 2402.17988, who take the complete point of the greatest end-token probability and note its liking for
-short texts). At a deadline, and where the text has become unlikely, the longest complete point wins.
+longest. The probability says where the model would have stopped, and the length keeps it from stopping at once. (Melcer
+et al., arXiv 2402.17988, take the complete point of the greatest end-token probability and note its liking for short
+texts.) At a deadline, and where the text has become unlikely, the longest complete point wins.
 
 Within its budget a middle always comes to an end (:mod:`.landing`): the text that the budget forced competes with the
 complete points before it by the same score.

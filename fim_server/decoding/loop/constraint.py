@@ -1,4 +1,4 @@
-"""A session's matcher beside a model: its questions timed, its masks computed while the model runs."""
+"""Constraint of a run: a session's matcher, timed, whose masks a worker computes while the model runs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 
 
 class Constraint:
-    """A matcher, its mask buffer and its clock.
+    """Matcher, its mask buffer and its clock.
 
-    The mask of the next step may be computed on a worker thread while the model runs (:meth:`prefetch`); every other
-    method waits for that to end, because a matcher is used by one thread at a time.
+    A worker may compute the mask of the next step while the model runs (:meth:`prefetch`). Every other method waits for
+    it, because one thread at a time may use a matcher.
+
+    Attributes:
+        engine_seconds: Time of the engine, hidden behind the model or not.
+        waited_seconds: The part of it that decoding waited for.
     """
 
     def __init__(
@@ -38,37 +42,37 @@ class Constraint:
         budget: int | None = None,
         start: Callable[[], MiddleState] | None = None,
     ) -> None:
-        """``make_matcher`` is called on the worker: the first matcher of a shape reads the whole file once more.
+        """Open the matcher on the worker: the first matcher of a shape reads the whole file once more.
 
-        ``words``: memory for a packed mask over the matcher's vocabulary, zeroed and the constraint's own. ``budget``:
-        the tokens that the middle will have to end within, so that how it can is found out there as well. ``start``:
-        a state before the middle, for :meth:`stands`.
+        Args:
+            make_matcher: Makes the matcher.
+            words: Zeroed memory for a packed mask over the matcher's vocabulary, the constraint's own.
+            worker: Thread of the matcher.
+            budget: Tokens within which the middle has to end, so that the worker finds a way to its end at once.
+            start: Makes a state before the middle, for :meth:`stands`.
         """
         self._worker = worker
         self._budget = budget
         self._words = words
         self._start = start
-        self._standing: LexemeCheck | None = None
+        self._lexeme_check: LexemeCheck | None = None
         self._filling: Future[None] | None = None
         self._filled = False
         self._mask_seconds = 0.0
-        self.engine_seconds = 0.0
-        """Time spent in the engine, hidden behind the model or not."""
-        self.waited_seconds = 0.0
-        """The part of it that decoding had to wait for."""
+        self.engine_seconds = self.waited_seconds = 0.0
         self._opening: Future[None] | None = worker.submit(self._open, make_matcher)
 
     def prefetch(self, hidden_seconds: float) -> None:
         """Start computing this step's mask, if it should fit behind ``hidden_seconds`` of the model's work.
 
-        Most steps need no mask, so one that takes longer than the model would only delay them. The last mask's time
-        is the forecast; the first mask has none and hides behind the prefill.
+        Most steps need no mask, so one that takes longer than the model would only delay them. The last mask's time is
+        the forecast; the first mask has none and hides behind the prefill.
         """
         if not self._filled and self._filling is None and self._mask_seconds <= hidden_seconds:
             self._filling = self._worker.submit(self._fill)
 
     def allows(self, token_id: int) -> bool:
-        """Whether one token may come next, without paying for a mask that is not there already."""
+        """Return whether a token may come next, without computing a mask."""
         started = time.perf_counter()
         self._join()
         allowed = contains(self._words, token_id) if self._filled else self._matcher.allows(token_id)
@@ -76,7 +80,7 @@ class Constraint:
         return allowed
 
     def mask(self) -> NDArray[np.uint32] | None:
-        """The packed mask of this step, valid until the next commit, or None if nothing at all may come next."""
+        """Return the packed mask of this step, valid until the next commit; None if no token may come next."""
         started = time.perf_counter()
         self._join()
         if not self._filled:
@@ -85,7 +89,7 @@ class Constraint:
         return self._words if self._words.any() else None
 
     def is_complete(self) -> bool:
-        """Whether the middle may end here."""
+        """Return whether the middle may end here."""
         started = time.perf_counter()
         self._join()
         complete = self._matcher.is_complete()
@@ -93,21 +97,15 @@ class Constraint:
         return complete
 
     def completes(self, token_id: int) -> bool:
-        """Whether the middle may end after a token, which is allowed and text.
-
-        False where the matcher cannot tell.
-        """
+        """Return whether the middle may end after an allowed token; False where the matcher cannot go back."""
         return self._after(token_id, lambda matcher: self._matcher.is_complete())
 
     def begins_comment(self, token_id: int) -> bool:
-        """Whether the middle would end inside a comment after a token, which is allowed and text.
-
-        False where the matcher cannot tell.
-        """
+        """Return whether an allowed token would end in a comment; False where the matcher cannot go back."""
         return self._after(token_id, lambda matcher: matcher.inside == "comment")
 
     def _after(self, token_id: int, holds: Callable[[InsideMatcher], bool]) -> bool:
-        """Whether something holds after a token; False where the matcher cannot go back."""
+        """Return whether a condition holds after a token; False where the matcher cannot go back."""
         started = time.perf_counter()
         self._join()
         matcher = self._inside_matcher
@@ -120,17 +118,17 @@ class Constraint:
         return found
 
     def stands(self, middle: bytes, text: bytes) -> bool:
-        """Whether a text can follow a middle, the end of its last lexeme at its end (:class:`.standing.LexemeCheck`).
+        """Return whether a text can follow a middle, its last lexeme ending with it (:class:`.LexemeCheck`).
 
-        True where nothing can tell. No shape is asked about.
+        True without a state of the middle. The shape does not count.
         """
         if self._start is None:
             return True
         started = time.perf_counter()
         self._join()
-        if self._standing is None:
-            self._standing = LexemeCheck(self._start())
-        stands = self._standing.allows(middle, text)
+        if self._lexeme_check is None:
+            self._lexeme_check = LexemeCheck(self._start())
+        stands = self._lexeme_check.allows(middle, text)
         self._account(started)
         return stands
 
@@ -143,16 +141,16 @@ class Constraint:
         self._account(started)
 
     def can_land(self) -> bool:
-        """Whether the matcher knows how the middle can end."""
+        """Return whether the matcher can plan an end of the middle."""
         started = time.perf_counter()
         self._join()
         self._account(started)
         return self._landing_matcher is not None
 
     def distance(self, enough: int) -> int | None:
-        """Tokens in which the middle can end: of one way that needs at most ``enough``, or of a shortest.
+        """Return the tokens in which the middle can end: by a way of at most ``enough``, or by a shortest one.
 
-        None if there is no way. Raises SearchLimitError if that is not known. This and the next three need
+        None if there is no way. Raises SearchLimitError if the search is cut off. This method and the next three need
         :meth:`can_land`.
         """
         started = time.perf_counter()
@@ -164,7 +162,7 @@ class Constraint:
         return None if plan is None else len(plan)
 
     def lands(self, token_id: int, left: int) -> bool:
-        """Whether the middle is known to end within ``left`` tokens after an allowed one."""
+        """Return whether the middle is known to end within ``left`` tokens after an allowed one."""
         started = time.perf_counter()
         self._join()
         lands = self._lander.lands(token_id, left) is True
@@ -172,7 +170,7 @@ class Constraint:
         return lands
 
     def landing_token(self, left: int) -> int | None:
-        """A token after which the middle can end within ``left``; None if none is known, or if it is complete."""
+        """Return a token after which the middle can end within ``left``; None if none is known or it is complete."""
         started = time.perf_counter()
         self._join()
         try:
@@ -196,7 +194,7 @@ class Constraint:
         return self._landing_matcher
 
     def forced(self, vocabulary: Vocabulary) -> list[int]:
-        """The tokens that every continuation begins with; none if the matcher cannot tell."""
+        """Return the tokens that every continuation begins with; none if the matcher cannot tell."""
         started = time.perf_counter()
         self._join()
         if not isinstance(self._matcher, ForcedMatcher):
@@ -237,7 +235,7 @@ class Constraint:
             try:
                 opening.result()
             except BaseException:
-                # A mask that was asked for meanwhile has no matcher to come from: its error would hide this one.
+                # A mask requested meanwhile has no matcher, and its error would hide this one.
                 filling, self._filling = self._filling, None
                 if filling is not None and not filling.cancel():
                     filling.exception()

@@ -1,7 +1,7 @@
 """Drafts: tokens read before they are chosen, several in one forward pass.
 
 Speculative decoding (Leviathan et al., arXiv 2211.17192) with a draft that costs next to nothing. A caller proposes how
-the text goes on, the model reads the proposal together with the token before it, and each next token is chosen from the
+the text goes on, and the model reads the proposal together with the token before it. Each next token is chosen from the
 logits at its place, as without a draft. Proposed tokens count as long as the run chooses them; the rest is taken back.
 So a draft decides how many passes a text takes, and nothing else.
 """

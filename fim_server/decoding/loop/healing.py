@@ -17,7 +17,7 @@ class Healing:
 
     A model has rarely seen a word go on after its first letters, or a word without its blank: after ``return `` it
     writes what follows a lone blank. So the prompt lacks the end of the cursor's line that the tokenizer might cut
-    otherwise (:meth:`.vocabulary.Vocabulary.unsettled`), and the model's text has to begin with that end, in whatever
+    otherwise (:meth:`.vocabulary.Vocabulary.unsettled`). The model's text has to begin with that end, in whatever
     tokens (design, section 10; *token healing*). The session stays that of the cursor: its matcher takes these bytes
     first (``Session.matcher(healing=...)``).
     """

@@ -1,11 +1,12 @@
 """Landing: a middle that ends within its budget.
 
-With b tokens of budget left, only tokens are chosen whose result can still be completed within b - 1 (design, section
-10), and to know that takes a search. So while the budget is far, tokens are chosen freely, and only every so often it
-is asked how far the middle is from an end: the more slack there is, the later it is asked again. Should that show that
-a token was chosen that should not have been, the run goes back to before it and chooses anew. So the tokens are those
-that asking every time would have allowed, but for some of which asking would not have known: the search for an end
-(``Matcher.plan``) is bounded, and what it does not find counts as not there.
+With b tokens of budget left, a run chooses only tokens after which the middle can be completed within b - 1 (design,
+section 10). Knowing that takes a search for an end. So while the budget is far, the run chooses freely and searches
+only now and then: the more slack there is, the later. If a search finds a token that should not have been chosen, the
+run goes back to before it and chooses anew.
+
+The tokens are thus those that a search at every token would allow, except where it would fail. The search
+(``Matcher.plan``) is bounded, and an end that it does not find counts as none.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
     from fim_server.models.backend import Logits
 
 SLACK_PER_TOKEN = 4
-"""Tokens of slack that one token is expected to use up at most: itself, and three that it makes necessary."""
+"""Slack in tokens that one token is expected to use up at most: itself, and three that it makes necessary."""
 
 UNKNOWN_TOKENS = 32
-"""Tokens left up to which a distance that is not known counts as too far."""
+"""Tokens left up to which an unknown distance counts as too far."""
 
 UNKNOWN_STEPS = 32
-"""Tokens after which a distance that was not known is asked for again."""
+"""Tokens after which to search again after an unknown distance."""
 
 MOST_PLACES = 64
-"""Places to go back to that are kept, each with the logits of its next token; of more, every other one is forgotten."""
+"""Places to go back to, each with the logits of its next token; beyond them, every other one is forgotten."""
 
 NO_WAY = -(1 << 30)
-"""The slack where no tokens end the middle at all."""
+"""Slack where no tokens end the middle at all."""
 
 
 class LandingRun(Protocol):
-    """What landing asks of a run: its tokens, and to be taken back to fewer of them."""
+    """Run, as far as landing uses it."""
 
     @property
     def tokens(self) -> list[int]: ...
@@ -43,7 +44,12 @@ class LandingRun(Protocol):
 
 
 class Landing:
-    """Keeps one run within its budget."""
+    """Landing of one run.
+
+    Attributes:
+        needed: Tokens of the shortest known middle, if the budget has no room for it.
+        steps: Steps at which the budget ruled out a token.
+    """
 
     def __init__(self, constraint: Constraint, budget: int) -> None:
         self._constraint = constraint
@@ -51,25 +57,23 @@ class Landing:
         self._checked: int | None = None
         """Tokens of the run when it was last known to end within its budget; logits are kept from there on."""
         self._next = 0
-        """Tokens of the run when its distance is to be asked for again."""
+        """Tokens of the run at the next search for an end."""
         self._logits: dict[int, Logits] = {}
         self._near_until = 0
-        """Tokens of the run up to which every one is asked about: it had come so far when it went back last."""
+        """Tokens of the run when it last went back; up to them every token is checked."""
         self.needed: int | None = None
-        """Tokens of the shortest known middle, where the budget has no room for it."""
         self.steps = 0
-        """Steps at which the budget ruled out a token."""
 
     @property
     def is_near(self) -> bool:
-        """Whether every token has to be asked about."""
+        """Return whether every token is checked."""
         return self._checked is not None and self._next == self._checked
 
     def has_room(self, count: int) -> bool:
-        """Whether a run that has come to ``count`` tokens unasked can go on from there.
+        """Return whether a run that has come to ``count`` tokens unchecked can go on from there.
 
-        From where it was once known to end within its budget it can go back. Before, it has to be known, unless it was
-        not known earlier either.
+        It can if it was once known to end within its budget, because it can go back there. Otherwise an end has to be
+        known now, unless none was known earlier either.
         """
         if self._checked is not None or self._next > self._budget or not self._constraint.can_land():
             return True
@@ -97,7 +101,7 @@ class Landing:
         if slack is None and self._budget - count > UNKNOWN_TOKENS:
             self._next = count + UNKNOWN_STEPS
             return logits
-        if self._checked is None:  # nothing is promised; a shorter way than is known may come up all the same
+        if self._checked is None:  # a shorter way than the known ones may still come up
             self._next = self._budget + 1
             self.needed = None if slack is None or slack == NO_WAY else self._budget - slack
             return logits
@@ -109,9 +113,9 @@ class Landing:
         return logits
 
     def _last_safe(self, tokens: list[int], safe: int) -> int:
-        """The most tokens after which the model was asked and the run can end within its budget; ``safe`` are such.
+        """Move the constraint to the most tokens that have logits and can end within the budget; return their number.
 
-        Takes the constraint back there. By halves: what is safe after some tokens is safe after fewer.
+        ``safe`` tokens can. By halves: if the run can end after some tokens, it can after fewer.
         """
         at = unsafe = len(tokens)
         places = sorted(self._logits)  # tokens that were forced have none
@@ -132,16 +136,16 @@ class Landing:
                 unsafe = middle
 
     def admits(self, token: int, count: int) -> bool:
-        """Whether an allowed token may be chosen after ``count``; always true while the budget is far."""
+        """Return whether an allowed token may be chosen after ``count``; always true while the budget is far."""
         left = self._budget - count - 1
         return left < 0 or not self.is_near or self._constraint.lands(token, left)  # at the end nothing is chosen
 
     def note_refusal(self) -> None:
-        """The budget ruled out a token that would have been chosen at this step."""
+        """Count a step at which the budget ruled out a token."""
         self.steps += 1
 
     def _slack(self, count: int) -> int | None:
-        """Tokens to spare after ``count``; negative if all ways known are too long, None if none is known."""
+        """Return the tokens to spare after ``count``; negative if all known ways are too long, None without one."""
         left = self._budget - count
         try:
             distance = self._constraint.distance(left)

@@ -1,4 +1,4 @@
-"""What stands for a matcher where nothing is constrained."""
+"""Matcher of an unconstrained run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Unconstrained:
-    """Stands in for a matcher where the grammar has no say: everything may come after what is to be written again."""
+    """Matcher that allows every token after the healed text."""
 
     def __init__(self, vocabulary: Vocabulary, healing: bytes) -> None:
         self._vocabulary = vocabulary

@@ -1,6 +1,6 @@
 """Best-first search for the likeliest of several texts.
 
-Greedy decoding commits to a beginning that may lead only to texts the model would hardly write: where the grammar has
+Greedy decoding commits to a beginning that may lead only to texts the model would hardly write. Where the grammar has
 refused the model's own choice, most of the probability lies elsewhere. The search keeps every token that was allowed
 and not chosen, with the probability of its path before any refusal. The likeliest of them begins the next text, which
 continues greedily until it is less likely than the best whole text. The KV cache keeps the prompt, so that another text
@@ -40,9 +40,9 @@ class Beginning:
     path: tuple[int, ...]
     token: int
     probabilities: tuple[float, ...]
-    """Of the path's tokens and of the last one."""
+    """Probabilities of the path's tokens and of the last one."""
     likelihood: float
-    """Of all of them together."""
+    """Probability of all of them together."""
 
     def __lt__(self, other: Beginning) -> bool:
         return self.likelihood > other.likelihood
