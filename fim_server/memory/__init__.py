@@ -1,6 +1,6 @@
-"""A memory of the project: how its own text says that a line goes on.
+"""Memory of the project: continuations of a line from the project's own text.
 
-:class:`Memory` is what a server holds; :class:`ScoredContinuation` what it answers. The index is the native module's
+A server holds a :class:`Memory`, which answers with :class:`ScoredContinuation`. The index is the native module's
 (``rust_core/memory``).
 """
 

@@ -1,4 +1,4 @@
-"""A thread for work that nobody waits for: one thing after the other, the latest alone of what replaces itself."""
+"""Thread for background work: one task at a time, and of tasks under one name only the latest."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from threading import Condition, Thread, get_native_id
 
 LEAST_URGENT = 19
-"""The niceness of the thread, where threads have one of their own."""
+"""Niceness of the thread, on systems where each thread has its own."""
 
 logger = logging.getLogger(__name__)
 
 
 class Background:
-    """A thread that does one thing after the other; it begins with the first and ends with :meth:`close`."""
+    """Thread that does one task after the other; it starts with the first and ends with :meth:`close`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -27,10 +27,7 @@ class Background:
         self._thread: Thread | None = None
 
     def do(self, what: object, work: Callable[[], object]) -> None:
-        """Do something later; in place of what waits under the same name, behind all the rest.
-
-        After :meth:`close`, nothing.
-        """
+        """Queue a task, in place of a waiting one of the same name. Does nothing after :meth:`close`."""
         with self._changed:
             if self._closed:
                 return
@@ -48,7 +45,7 @@ class Background:
             return self._busy or bool(self._waiting)
 
     def settle(self, seconds: float) -> bool:
-        """Wait until nothing is left to do, at most so long; returns whether that is so."""
+        """Wait up to ``seconds`` until no task is left; return False if it takes longer."""
         deadline = time.monotonic() + seconds
         with self._changed:
             return self._changed.wait_for(
@@ -56,7 +53,7 @@ class Background:
             )
 
     def close(self, seconds: float = 5.0) -> bool:
-        """Forget what waits, and wait for what is being done, at most so long; returns whether the thread has ended."""
+        """Drop the waiting tasks; wait up to ``seconds`` for the running one. Return whether the thread has ended."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -88,8 +85,6 @@ class Background:
             try:
                 work()
             except BaseException:
-                # What one document does must not keep the others from being remembered; a panic of the native module is
-                # no Exception.
-                logger.exception("%s: something could not be done", self._name)
-            # What was done may hold a whole text.
-            del work
+                # The other documents go on; a panic of the native module is no Exception.
+                logger.exception("%s: a task failed", self._name)
+            del work  # it may hold a whole text

@@ -1,4 +1,4 @@
-"""Continuations with the confidence that they are what somebody would type."""
+"""Continuations with the confidence that the user would type them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fim_server.memory.weights import Weights, confidence, dot, logistic
 
 @dataclass(frozen=True, slots=True)
 class ScoredContinuation:
-    """A continuation, and how sure it is.
+    """Continuation with its confidence.
 
     Attributes:
-        text: What to insert at the cursor; empty where the line would end there.
-        beginnings: For each lexeme of the text's first line: characters up to its end, and the probability that the
-            text is right up to there. These never rise.
-        whole: The probability that the first line is right to its end, and ends there.
+        text: Text to insert at the cursor; empty where the line would end there.
+        beginnings: For each lexeme of the first line: characters up to its end, and the probability that the text is
+            right up to there. The probabilities never rise.
+        whole: Probability that the first line is right to its end, and ends there.
         lines: For each further line: characters of the text up to its end, and the probability that all is right up to
-            there. These fall.
-        continuation: What it was made of, and where it was found.
+            there. The probabilities fall.
+        continuation: Its matches in the project.
     """
 
     text: str
@@ -33,29 +33,24 @@ class ScoredContinuation:
 
     @property
     def first(self) -> float:
-        """The probability that the first word or character is right."""
+        """Return the probability that the first word or character is right."""
         return next((sure for end, sure in self.beginnings if self.text[:end].strip()), 0.0)
 
     def until(self, confidence: float) -> str:
-        """The longest beginning that is at least so sure, of whole lexemes, or of whole lines beyond the first."""
+        """Return the longest beginning of that confidence, of whole lexemes, or of whole lines beyond the first."""
         if self.whole >= confidence:
             return self.text[: self.end_of_lines(confidence)]
         ends = [end for end, sure in self.beginnings if sure >= confidence]
         return self.text[: max(ends, default=0)].rstrip(" \t")
 
     def end_of_lines(self, confidence: float) -> int:
-        """Where the last of its lines ends up to which it is at least so sure; the first in any case."""
+        """Return the offset after the last line of that confidence, at least after the first line."""
         end = self.text.find("\n")
         return max((at for at, sure in self.lines if sure >= confidence), default=len(self.text) if end < 0 else end)
 
 
 def offer_of(one: Continuation, weights: Weights) -> ScoredContinuation:
-    """A continuation with its confidence.
-
-    Args:
-        one: The continuation.
-        weights: Of the models that are asked.
-    """
+    """Return a continuation with its confidence by a model's weights."""
     shares = one.shares
     length = shares[-1][0] if shares else 0
     numbers = features(one, one.share, length, len(shares))
@@ -66,7 +61,7 @@ def offer_of(one: Continuation, weights: Weights) -> ScoredContinuation:
 
 
 def lines_of(one: Continuation, whole: float, weights: Weights) -> tuple[tuple[int, float], ...]:
-    """Return :attr:`ScoredContinuation.lines`, given the confidence of the ``whole`` first line."""
+    """Return :attr:`ScoredContinuation.lines`; ``whole``: the confidence in the first line."""
     text = one.text
     at, sure, lines = text.find("\n"), whole, []
     going_on = confidence(weights.further, further_features(one)) if at >= 0 else 1.0
@@ -81,7 +76,7 @@ def lines_of(one: Continuation, whole: float, weights: Weights) -> tuple[tuple[i
 def beginnings_of(
     one: Continuation, weights: Weights, shares: Sequence[tuple[int, float]], numbers: Sequence[float]
 ) -> tuple[tuple[int, float], ...]:
-    """Weigh the beginnings of a continuation: shared features once, the rest without a list for each lexeme.
+    """Return :attr:`ScoredContinuation.beginnings`, with one list of features for all of them.
 
     ``shares``: the continuation's; ``numbers``: the features of any of its beginnings.
     """
@@ -97,9 +92,9 @@ def beginnings_of(
 
 
 def ranked(found: list[Continuation], weights: Weights) -> list[ScoredContinuation]:
-    """Continuations with their confidence, the best first.
+    """Return continuations with their confidence, the best first.
 
-    What somebody gains is the first word where that is right, and the rest where all of it is: so both count.
+    A user gains the first word if it is right and the rest if all of it is, so the order counts both.
     """
     offers = [offer_of(one, weights) for one in found]
     return sorted(offers, key=lambda offer: -(offer.first + offer.whole))

@@ -1,4 +1,4 @@
-"""Excerpts of a project's text."""
+"""Excerpts of the project's text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A few lines of a document.
+    """Lines of a document.
 
     Attributes:
-        key: The document's name.
-        line: Its first line there, from 0.
-        text: Whole lines, without the last line break, indented as there.
-        name: What they define, where they are the header of a definition.
-        score: How alike they are to what was asked, from 0 to 1: words in common of all words; 1 for a definition.
+        key: Name of the document.
+        line: First line there, from 0.
+        text: Whole lines with their indentation, without the last line break.
+        name: Name that they define, if they are the header of a definition.
+        score: Similarity to the query, from 0 to 1: common words over all words; 1 for a definition.
     """
 
     key: str

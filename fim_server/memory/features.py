@@ -1,8 +1,8 @@
-"""What speaks for a continuation, as numbers that a logistic model weighs.
+"""Features of a continuation for a logistic model.
 
-Two questions are asked of each continuation: whether its first word is what somebody would type, and whether all of its
-line is. The first is asked again of each of its beginnings, by the share of the matches that go on alike up to there. A
-third is asked where it has further lines: whether the next one is right if those before it are.
+Three models answer a question each. The first asks if a beginning of the continuation is right, by the share of matches
+that agree up to there; the second, if all of its first line is. The third asks if the next line is right, given those
+before it.
 """
 
 from __future__ import annotations
@@ -38,36 +38,33 @@ NAMES = (
     "length",
     "words",
 )
-"""The features, in the order of the numbers."""
+"""Names of the features, in their order."""
 
 FURTHER_NAMES = ("bias", "matched")
-"""The features of a further line. How many places go on like that, and how sure the first line is, says no more of
-lines in packages that the weights were not fitted to."""
+"""Names of the features of a further line. The number of agreeing places and the confidence in the first line add
+nothing in packages that the weights were not fitted to."""
 
 FEW = 3
-"""Lexemes that a match has by chance."""
+"""Lexemes of a match that may be chance."""
 
 NEAR_LINES = 30.0
-"""Lines after which being near has lost half of its weight."""
+"""Distance in lines at which nearness has half of its weight."""
 
 
 def log_odds(share: float) -> float:
-    """The logarithm of the odds of a share, bounded where it is 0 or 1."""
+    """Return the log odds of a share, bounded at 0 and 1."""
     bounded = min(max(share, 0.001), 0.999)
     return log(bounded / (1 - bounded))
 
 
 def features(one: Continuation, share: float, length: int, words: int) -> list[float]:
-    """The features of a beginning of a continuation.
+    """Return the features of a beginning of a continuation, one for each of :data:`NAMES`.
 
     Args:
         one: The continuation.
-        share: Of the weight of all matches, what goes on alike up to the beginning's end.
-        length: Its characters.
-        words: Its lexemes.
-
-    Returns:
-        A number for each of :data:`NAMES`.
+        share: Share of the weight of all matches that agree up to the beginning's end.
+        length: Characters of the beginning.
+        words: Lexemes of the beginning.
     """
     matched = log1p(one.matched)
     first = one.shares[0][1] if one.shares else one.share
@@ -101,9 +98,9 @@ def features(one: Continuation, share: float, length: int, words: int) -> list[f
 
 
 VARYING = ("share", "share_logit", "share_matched", "length", "words")
-"""The features that the beginnings of one continuation differ in, in the order of `split_weights`."""
+"""Features in which the beginnings of one continuation differ, in the order of `split_weights`."""
 
 
 def further_features(one: Continuation) -> list[float]:
-    """The features of each further line of a continuation: a number for each of :data:`FURTHER_NAMES`."""
+    """Return the features of each further line of a continuation, one for each of :data:`FURTHER_NAMES`."""
     return [1.0, log1p(one.matched)]

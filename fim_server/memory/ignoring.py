@@ -1,4 +1,4 @@
-"""Files that git ignores or that are made for secrets: as open documents they stay out of other documents."""
+"""Files that git ignores or that hold secrets by their name: as open documents they stay out of other documents."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MOST_FOLDERS = 64
 def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
     """Return whether git ignores a file.
 
-    Where a file of rules cannot be read, everything below its folder counts as ignored.
+    If a file of rules cannot be read, everything below its folder counts as ignored.
 
     Args:
-        path: The file's path, without links in it.
-        folders: The workspace's folders that it is in. Rules are looked for up to the uppermost of them, and up to the
-            folder of the repository.
+        path: The file's path, with links resolved.
+        folders: Workspace folders that it is in. Rules apply from the uppermost of them, or from the repository's
+            folder.
     """
     above = path.parents[:MOST_FOLDERS]
     tops = [folder for folder in above if folder in folders or is_there(folder / ".git")]
@@ -32,7 +32,7 @@ def is_made_for_secrets(name: str) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a path is that of anything; false for a name that is too long."""
+    """Return whether a path exists; False for a name that is too long."""
     try:
         return path.exists()
     except OSError:

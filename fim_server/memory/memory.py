@@ -1,4 +1,4 @@
-"""The memory of a project: told of folders and documents in the background, asked at a cursor at once."""
+"""Memory of a project: indexes folders and documents in the background, answers at a cursor at once."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from fim_server.memory.excerpts import Excerpt
 from fim_server.memory.weights import Weights, fitted_weights
 
 CHARACTERS = 10_000_000
-"""Of files that are remembered, where nothing else is asked for."""
+"""Default limit of remembered characters of files."""
 
 LOOKED_AT = 8
-"""Continuations that an offer is chosen among."""
+"""Continuations among which the best is chosen."""
 
 BEFORE, AFTER = 300_000, 1_025
-"""Characters around a cursor that are passed on, and a little more than what is looked at (`limits.rs`): 16 + 256 KiB
-back to the beginning of a line, and 1 KiB ahead."""
+"""Characters around a cursor to pass on, a little more than the index looks at (`limits.rs`): 16 + 256 KiB back to the
+beginning of a line, and 1 KiB ahead."""
 
 
 class Memory:
-    """What the files of a project and its open documents say about how a text goes on.
+    """Index of a project's files and open documents, for continuations of a text.
 
-    Telling returns at once: folders and documents are read by a thread each, of the lowest priority. Asking takes about
-    a millisecond, and sees what has been read by then. All methods may be called from any thread.
+    Updates return at once: a thread of the lowest priority reads folders, another one documents. Queries take about a
+    millisecond and see the text read by then. All methods may be called from any thread.
 
-    Keys are names of documents: for those that have a file, its path, which begins with the folder's as that was given.
-    Texts have no line breaks but line feeds. The memory leaves secrets out (``secrets.rs``).
+    Keys are names of documents. For a file it is its path, which begins with the folder's as that was given. Texts have
+    line feeds as their only line breaks. The memory leaves secrets out (``secrets.rs``).
 
-    A query is answered with texts of one language, that of ``language``. Where that is empty, the suffix decides:
-    by the names given to :meth:`index`, or else each suffix is a language of its own.
+    A query is answered with texts of its ``language``. If that is empty, the suffix decides: by the names given to
+    :meth:`index`, or else each suffix is a language of its own.
     """
 
     def __init__(self, characters: int = CHARACTERS, weights: Weights | None = None) -> None:
-        """A memory of nothing yet.
+        """Make an empty memory.
 
         Args:
-            characters: Of files at most; those near open documents come first.
-            weights: Of the confidence, in place of those that come with the package.
+            characters: Most characters of files; those near open documents come first.
+            weights: Weights of the confidence instead of the package's.
         """
         self._memory = ProjectMemory(characters)
         self._weights = weights
@@ -60,16 +60,16 @@ class Memory:
         self.close()
 
     def index(self, folder: Path, suffixes: Sequence[str], languages: Mapping[str, str] | None = None) -> None:
-        """Read a folder's files, or what is new and changed among them where it was read before.
+        """Read a folder's files, or the new and changed ones if it was read before.
 
-        Ignored, hidden, foreign (virtual environments, ``node_modules``, what was built), generated and binary files
-        and those over 1 MB are left out, and so is whatever a link leads to. Ignore files are read up to a size and a
-        number of rules; a link that leads out of the folder, a pipe or a device in the place of one is not read.
+        Left out are ignored, hidden, foreign (virtual environments, ``node_modules``, build output), generated and
+        binary files, files over 1 MB, and targets of links. Ignore files are read up to a size and a number of rules. A
+        link out of the folder, a pipe or a device in the place of one is not read.
 
         Args:
             folder: Its path; nothing outside of it is read.
-            suffixes: Of the files, ``.py`` for example.
-            languages: The names of languages by their suffixes.
+            suffixes: Suffixes of the files, such as ``.py``.
+            languages: Names of languages by their suffixes.
         """
         suffixes = list(suffixes)
         self._memory.name_languages(list((languages or {}).items()))
@@ -77,7 +77,7 @@ class Memory:
 
     @property
     def is_reading(self) -> bool:
-        """Return whether a folder is being read, or waits to be."""
+        """Return whether a folder is being read or waits to be."""
         return self._folders.is_busy
 
     def stop_reading(self) -> None:
@@ -86,33 +86,29 @@ class Memory:
         stop.set()
 
     def take_notes(self) -> list[str]:
-        """Take the notes on files left out of folders since the last call."""
+        """Return the notes on files left out of folders since the last call."""
         return self._memory.take_notes()
 
     def changed(self, key: str, before: str, after: str, language: str = "", private: bool = False) -> None:
-        """Take what an open document holds now, in place of its file.
-
-        Without the line that the cursor is in, which would be found there again. A document that it does not know is
-        opened.
+        """Take the text of an open document in place of its file, without the cursor's line; open an unknown document.
 
         Args:
             key: The document's name.
-            before: All that is before the cursor's line, its line break included.
-            after: All that is after that line's line break.
+            before: Text before the cursor's line, with its last line break.
+            after: Text after that line's line break.
             language: The document's.
-            private: Whether its text answers questions about this document alone.
+            private: Whether its text answers queries about this document alone.
         """
         self._documents.do(key, lambda: self._memory.update(key, before, after, language, private))
 
     def closed(self, key: str) -> None:
-        """Leave an open document: its file counts again, as it was last read."""
+        """Close a document: its file counts again, as it was last read."""
         self._documents.do(key, lambda: self._memory.close(key))
 
     def left(self, folder: Path) -> None:
-        """Forget a folder's files, those of folders inside of it as well: they come back where these are read again.
+        """Forget a folder's files, also those of folders inside of it, which come back when these are read again.
 
-        Args:
-            folder: Its path, as it was given.
+        ``folder``: its path, as it was given to :meth:`index`.
         """
         self._folders.do(("index", folder), lambda: self._memory.leave_folder(folder))
 
@@ -123,15 +119,15 @@ class Memory:
     def recall(
         self, key: str, left: str, right: str, most_lines: int = 1, limit: int = LOOKED_AT, language: str = ""
     ) -> list[ScoredContinuation]:
-        """What may go on at a cursor, the best first; an offer without text says that nothing is missing.
+        """Return continuations at a cursor, the best first; one without text says that nothing is missing.
 
         Args:
-            key: The document's name; where it is unknown, nothing is near.
-            left: The text before the cursor.
-            right: The text after it.
-            most_lines: Of an offer. More than one only where nothing stands right of the cursor on its line, and as far
-                as the places where it was found agree.
-            limit: Offers at most.
+            key: The document's name; if it is unknown, no text is near.
+            left: Text before the cursor.
+            right: Text after it.
+            most_lines: Most lines of a continuation. More than one only where no text stands right of the cursor on its
+                line, and as far as its matches agree.
+            limit: Most continuations.
             language: The document's.
         """
         start = unseen(left)
@@ -143,24 +139,23 @@ class Memory:
     def recall_best(
         self, key: str, left: str, right: str, most_lines: int = 1, confidence: float = 0.0
     ) -> ScoredContinuation | None:
-        """The best of :meth:`recall`; None where there is none, or without text, or with a first word less sure."""
+        """Return the best of :meth:`recall`; None without a text, or if its first word is less sure than asked."""
         best = next(iter(self.recall(key, left, right, most_lines)), None)
         return best if best is not None and best.text and best.first >= confidence else None
 
     def predict(
         self, key: str, left: str, limit: int = 16, middle: str = "", language: str = ""
     ) -> list[tuple[str, float]]:
-        """What may come next, up to the end of a lexeme, or of two where the first is blank.
+        """Return texts that may come next, up to the end of a lexeme, or of two if the first is blank.
+
+        The likeliest comes first. The weights sum to at most 1; the rest is left to the model.
 
         Args:
             key: The document's name.
-            left: The text before the cursor, of which no more than its end is read.
-            limit: Of them at most.
-            middle: The text between the cursor and the place.
+            left: Text before the cursor, of which only the end is read.
+            limit: Most texts.
+            middle: Text between the cursor and the place.
             language: The document's.
-
-        Returns:
-            Texts, the likeliest first, with weights whose sum is at most 1; what is missing is left to others to say.
         """
         return self._memory.predict(key, left[unseen(left) :], limit, middle, language)
 
@@ -175,49 +170,48 @@ class Memory:
         limit: int = 8,
         language: str = "",
     ) -> list[Excerpt]:
-        """What else has to do with a place: definitions of names, and then the lines most like those around it.
+        """Return excerpts related to a place: definitions of names, then the lines most like those around it.
 
-        All that is remembered is looked at, some milliseconds for a million characters.
+        This searches all of the memory: some milliseconds for a million characters.
 
         Args:
             key: The document's name.
-            seen: Its lines, from 0, that are known anyway.
-            words: Those that stand around the place.
-            common: Words that say nothing of what a text is about.
-            names: Those whose definitions are wanted; one that many documents define has none.
-            defining: Words that a line begins with, or begins with but for one, and a name that it defines comes after.
-            limit: Definitions, and other excerpts, at most.
+            seen: Its lines, from 0, that are shown anyway.
+            words: Words around the place.
+            common: Words that say nothing about a text's subject.
+            names: Names whose definitions are wanted; a name that many documents define has none.
+            defining: Words that begin a line, or all but begin it, before the name that it defines.
+            limit: Most definitions, and most other excerpts.
             language: The document's.
         """
         of = (list(words), list(common), list(names), list(defining))
         return [Excerpt(*one) for one in self._memory.related(key, (seen.start, seen.stop), *of, limit, language)]
 
     def characters(self, language: str = "") -> int:
-        """Return the number of remembered characters of a language, or of all languages where none is named."""
+        """Return the remembered characters of a language, or of all languages if it is empty."""
         return self._memory.characters(language)
 
     def sizes(self) -> dict[str, int]:
-        """How many files, open documents, characters, segments and strings it knows, and the bytes that they take."""
+        """Return the numbers of files, open documents, characters, segments and strings, and their bytes."""
         names = ("files", "open", "characters", "segments", "strings", "bytes")
         return dict(zip(names, self._memory.sizes(), strict=True))
 
     def settle(self, seconds: float = 60.0) -> bool:
-        """Wait until all that it was told is read, at most so long for each thread; returns whether that is so."""
-        # Both are waited for, whatever the first says.
+        """Wait until all updates are read, up to ``seconds`` for each thread; return False if it takes longer."""
+        # A list, so that both are waited for.
         return all([self._documents.settle(seconds), self._folders.settle(seconds)])
 
     def close(self) -> bool:
-        """End its threads, which may take as long as joining some files; it can still be asked.
+        """End the threads, which may take as long as joining some files; return whether they have ended.
 
-        Returns:
-            Whether they have ended.
+        Queries still work.
         """
         self._stop.set()
         return all([self._documents.close(), self._folders.close()])
 
 
 def decoded(key: str, data: bytes) -> str | None:
-    """Return the text of a file that may not be in UTF-8; None where it is not in its declared encoding."""
+    """Return the text of a file; None if its bytes are not in its declared encoding."""
     try:
         return Language.decode(key, data)
     except EncodingError:
@@ -225,5 +219,5 @@ def decoded(key: str, data: bytes) -> str | None:
 
 
 def unseen(left: str) -> int:
-    """Characters of a text before a cursor that no question about it looks at: none, or up to a line break."""
+    """Return the number of leading characters of a left context that no query looks at: up to a line break."""
     return max(0, left.rfind("\n", 0, max(0, len(left) - BEFORE)))

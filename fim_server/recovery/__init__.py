@@ -1,1 +1,1 @@
-"""Texts that are broken elsewhere: which lines to leave out so that the rest parses."""
+"""Recovery: lines to leave out of a broken text so that the rest parses."""

@@ -1,4 +1,4 @@
-"""Bridges: texts for the cursor's place, after which the right side can be read as what comes after a known text."""
+"""Bridges: texts for the cursor's place after which the right side can be read."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from fim_server.recovery.lines import Lines
 from fim_server.recovery.texts import completion, indentation, size
 
 MOST_BRIDGE = 48
-"""Characters of the left side's shortest completion of which every prefix is tried as the bridge over the cursor."""
+"""Characters of the left side's shortest completion of which every prefix is tried as a bridge."""
 
 BRIDGE_AHEAD = 50
-"""Lines of the right side that such a prefix is tried on."""
+"""Lines of the right side to try such a prefix on."""
 
 MOST_UNSETTLED = 3
-"""Lines with text that count for a bridge although what they are in does not end."""
+"""Most lines with text that count for a bridge although their construct does not end."""
 
 
 class Bridges:
-    """Texts for the cursor's place, so that the right side can be read as what comes after a known text.
+    """Bridges between two sides of a cursor.
 
-    What a middle must do for the right side is seldom more than to end what the left side has begun, or to begin one
-    thing that the right side ends: those are tried. (A shortest middle would be exact, but may take a second to find.)
+    The right side seldom needs much of a middle. It has to end the left side's constructs, or to begin one that the
+    right side ends: those are tried. (A shortest middle would be exact, but may take a second to find.)
     """
 
     def __init__(self, above: Lines, tail: str) -> None:
-        """Connects with lines that can be read to their end, and with what is left of the cursor after them."""
+        """Take lines that can be read to their end, and the text between them and the cursor."""
         self._above = above
         self._tail = tail
         self._start = above.end()
@@ -35,15 +35,14 @@ class Bridges:
         self._completion: str | None = None
 
     def before(self, head: str, lines: Sequence[str], reach: int = 0) -> tuple[str, int] | None:
-        """The left side with a bridge and the rest of its line, so that most of the lines can be read after it.
+        """Return the left side with a bridge and the rest of its line, so that most of the lines can be read after it.
+
+        Also return how many of the lines can be. None if not even the rest of the cursor's line can.
 
         Args:
-            head: The rest of the cursor's line.
-            lines: Those below it.
-            reach: Number of lines, with the cursor's, that have to be read for the bridge to be good enough.
-
-        Returns:
-            The text, and how many of the lines can be read after it; None where not even the rest of the cursor's can.
+            head: Rest of the cursor's line.
+            lines: Lines below it.
+            reach: Lines, the cursor's included, after which a bridge is good enough.
         """
         trial = [head, *islice(lines, BRIDGE_AHEAD)]
         whole = len(trial) > len(lines)
@@ -95,11 +94,11 @@ class Bridges:
 
 @dataclass(frozen=True)
 class _Read:
-    """How far the right side can be read after a bridge: whole lines, and bytes of the next.
+    """Reach of the right side after a bridge: whole lines, and bytes of the next.
 
-    Lines with text count for the bridge's worth, those below the cursor's twice where a program could end after them.
-    The last ones count little where none could: what opens a bracket or a string lets much be read that is not meant
-    so. Settled is a bridge if a program could end after the cursor's line.
+    Lines with text count for the bridge's worth, those below the cursor twice if a program could end after them. Last
+    lines after which none could end count little: an opened bracket or string lets much be read with another meaning. A
+    bridge is settled if a program could end after the cursor's line.
     """
 
     bridge: str

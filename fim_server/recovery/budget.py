@@ -1,8 +1,8 @@
-"""Opening within a budget: a text that is too large for it is opened on what fits, and says which lines that are.
+"""Opening within a budget: a text that is too large is opened on a part that fits, with the numbers of its lines.
 
-How long a text takes is not known before: 0.3 µs a character of ordinary code right of the cursor, fifteen in the
-densest tables. So one whose length alone does not forbid it is tried as a whole. If that is stopped, or was not tried,
-little is opened first, which shows what a character takes here, and then more, as long as time is left.
+The time that a text takes is unknown before: 0.3 µs a character of ordinary code right of the cursor, fifteen in the
+densest tables. So the whole is tried first unless its length alone forbids it. If the trial is stopped or skipped, a
+small part is opened, which shows the time per character here, and then larger ones while time is left.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from fim_server.text.reuse import Sessions
 T = TypeVar("T")
 
 SWIFT = 0.35e-6
-"""Time of a character right of the cursor in code that is swiftly read. Unit: seconds."""
+"""Seconds per character right of the cursor in code that reads fast."""
 
 WHOLE_SHARE = 0.6
-"""Share of the time in which the whole has to be open."""
+"""Share of the time in which the whole has to open."""
 
 LEFT_SHARE = 0.4
-"""Share of the time in which the left side has to be read by itself; where it is not, its far lines are left out."""
+"""Share of the time in which the left side has to be read alone; otherwise its far lines are left out."""
 
 LEFT_PARTS = (400_000, 40_000, 4_000)
-"""Characters left of the cursor that are kept then: the first that can be read in that time."""
+"""Characters left of the cursor to keep then: the first of these that can be read in that time."""
 
 FIRST, FIRST_SHARE = 2_000, 1.0
-"""Characters right of the cursor of the first part that is opened (some 30 ms where they are densest), and the share of
-the time that it may take even where less is left: a machine may be busy, and to have no part at all costs more."""
+"""Characters right of the cursor of the first part (some 30 ms where they are densest), and the share of the time that
+it may take. It may take that even if less is left: a busy machine may be slow, and no part at all costs more."""
 
 FILLED = 0.6
-"""Share of what is left of time or memory that the next part is meant to take."""
+"""Share of the remaining time or memory that the next part aims at."""
 
 LARGER, MOST_LARGER = 1.5, 16.0
-"""How many times as large as the part before the next one has to be to be worth it, and may be."""
+"""Least and greatest factor from one part's size to the next."""
 
 MOST_FOUND = 32
-"""Right contexts of which it is remembered what fits."""
+"""Right contexts whose fitting part is remembered."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What opening a session may take.
+    """Budget for opening a session.
 
     Attributes:
         seconds: Time.
         memory: Bytes that the session may come to hold.
-        small: Characters of a text that is opened as a whole whatever time that takes: what the densest text of this
-            size takes on an idle machine fits, so that a busy one makes no part of an ordinary file.
+        small: Characters of a text that is opened as a whole in any case. The densest text of this size fits on an idle
+            machine, so that a busy one makes no part of an ordinary file.
     """
 
     seconds: float = 0.15
@@ -68,58 +68,48 @@ class Budget:
     small: int = 20_000
 
 
-def open_within(language: Language, left: str, right: str, budget: Budget | None = None) -> Session | Recovered | None:
-    """Opens two contexts within a budget, as `Budgeted.open` does."""
-    return Budgeted(Sessions(), budget).open(language, left, right)
-
-
 @dataclass(frozen=True)
 class _Part:
-    """What is kept of a text. The session on it is remembered elsewhere, as long as there is memory for it."""
+    """Kept part of a text. Its session is remembered elsewhere, as long as there is memory for it."""
 
     kept: Kept
     dropped: str
-    """The beginning of the left context that is not kept as it is."""
+    """Beginning of the left context that is not kept as it is."""
     cursor_line: int
     lines: int
-    """The lines of the document."""
+    """Lines of the document."""
     clean: bool
-    """Nothing of it is broken, so that the same is worth trying after the next keystroke."""
+    """True if no line of it is broken, so that the next keystroke can try the same part."""
 
 
 _Opened = tuple[Recovered, _Part]
 
 
 class Budgeted:
-    """Opens sessions within a budget, and goes on from what fitted while the right context stays the same.
+    """Opener of sessions within a budget; it reuses the fitting part while the right context stays.
 
     Safe to use from several threads.
     """
 
     def __init__(self, sessions: Sessions, budget: Budget | None = None) -> None:
-        """Keeps what it opens in ``sessions``; a right context that these know is not opened again."""
+        """Keep the sessions in ``sessions``; a right context known there is not opened again."""
         self._sessions = sessions
         self._budget = budget or Budget()
         self._lock = Lock()
         self._found: OrderedDict[tuple[Language, str], _Part | None] = OrderedDict()
-        """By language and right context, where the whole did not fit: what did."""
+        """By language and right context, where the whole did not fit: the part that did."""
 
     def open(self, language: Language, left: str, right: str, *, whole: bool = True) -> Session | Recovered | None:
-        """A session on the contexts, or on what of them fits the budget.
+        """Return a session on the contexts, or on a part that fits the budget.
+
+        A part leaves out lines, most of them because they are far away (`IgnoredLines.beyond`). None if not even the
+        nearest lines fit or can be made to parse. Raises StoppedError if a stop that watches the thread is set.
 
         Args:
             language: The language.
-            left: The text left of the cursor.
-            right: The text right of it.
-            whole: Whether to try the whole if it is not small; not where another thread does.
-
-        Returns:
-            A session if the whole fits, whatever it guarantees. Else what is left once lines are left out, most of them
-            because they are far away (`IgnoredLines.beyond`). None where not even the nearest lines fit, or where they
-            could not be made to parse.
-
-        Raises:
-            StoppedError: What watches the thread says stop.
+            left: Text left of the cursor.
+            right: Text right of it.
+            whole: Whether to try a whole that is not small; False if another thread does.
         """
         ends = perf_counter() + self._budget.seconds
         key = (language, right)
@@ -153,7 +143,7 @@ class Budgeted:
 
 
 def attempt(seconds: float | None, memory: int, work: Callable[[], T]) -> T | None:
-    """What some work comes to, or None where it takes longer, or holds more bytes."""
+    """Return the result of some work; None if it takes longer than ``seconds`` or holds more bytes than ``memory``."""
     try:
         with Stop(None if seconds is None else max(0.0, seconds), memory):
             return work()
@@ -162,7 +152,7 @@ def attempt(seconds: float | None, memory: int, work: Callable[[], T]) -> T | No
 
 
 def _again(open_session: OpenSession, left: str, part: _Part) -> Recovered | None:
-    """The same part after another left context, which has changed near its end at most; None where that is no way."""
+    """Return the same part after another left context that has changed near its end at most; None if that fails."""
     if not left.startswith(part.dropped):
         return None
     reduced = part.kept.left.stands + left[len(part.dropped) :]
@@ -178,10 +168,10 @@ def _again(open_session: OpenSession, left: str, part: _Part) -> Recovered | Non
 
 
 class _Search:
-    """Looks for a large part of a text that can be opened in the time that is left."""
+    """Search for a large part of a text that opens in the remaining time."""
 
     def __init__(self, open_session: OpenSession, left: str, right: str, ends: float, budget: Budget) -> None:
-        """``ends``: when the time is over, by `perf_counter`."""
+        """Prepare the search; ``ends``: end of the time, by `perf_counter`."""
         self._open = open_session
         self._left = left
         self._document = Document(left, right)
@@ -191,7 +181,7 @@ class _Search:
         self._memory = budget.memory
 
     def run(self) -> _Opened | None:
-        """The largest part that was opened; None if none was."""
+        """Return the largest part that was opened; None if none was."""
         began = self._read_left()
         if began is None:
             return None
@@ -217,7 +207,7 @@ class _Search:
         return self._ends - perf_counter()
 
     def _read_left(self) -> tuple[Side, Session, float] | None:
-        """What is kept of the left side, a session on it with nothing at its right, and the seconds that it took."""
+        """Return the kept left side, a session on it with an empty right side, and the seconds that it took."""
         for most in (len(self._left), *(part for part in LEFT_PARTS if part < len(self._left))):
             side = above(self._document, most)
             before = self._time()
@@ -227,7 +217,7 @@ class _Search:
         return None
 
     def _part(self, side: Side, start: Session, most: int) -> _Opened | None:
-        """The part that has about so many characters of the right context."""
+        """Return the part with about ``most`` characters of the right context."""
         document = self._document
         lines = document.lines
         dropped = self._left[: side.dropped]
@@ -247,7 +237,7 @@ class _Search:
 
 
 def _in_document(groups: tuple[IgnoredLines, ...], numbers: list[int]) -> tuple[IgnoredLines, ...]:
-    """Groups of lines of a part as groups of the document's, of which the part has those with these numbers."""
+    """Return a part's groups of lines as groups of the document; ``numbers``: the part's lines in the document."""
     changes: dict[int, str | None] = {}
     for group in groups:
         for line in range(group.line, group.line + group.count):

@@ -1,4 +1,4 @@
-"""A document as lines, which of them are left out, and how those are found again after an edit."""
+"""Documents as lines, the lines left out, and how to find those again after an edit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class IgnoredLines:
     """Lines that were left out together.
 
     Attributes:
-        line: The first one, counted from 0 in left + right.
-        count: How many.
-        stand_in: The line, without its end, that stands in their place in the reduced contexts; mostly there is none.
-        beyond: They may well parse, but all of the text does not fit the budget.
+        line: First line, counted from 0 in left + right.
+        count: Number of lines.
+        stand_in: Line in their place in the reduced contexts, without its end; mostly empty.
+        beyond: True if they may parse, but all of the text does not fit the budget.
     """
 
     line: int
@@ -32,7 +32,7 @@ class IgnoredLines:
 
     @property
     def diagnostic(self) -> str:
-        """The group in one line, for people, who count from 1."""
+        """Return the group in one line for users, who count from 1."""
         if self.beyond and self.stand_in:
             return f"line {self.line + 1} is too long to be read in time and is left out in part"
         if self.count == 1:
@@ -43,11 +43,11 @@ class IgnoredLines:
 
 
 Around = tuple[list[str], list[str]]
-"""The lines above and below the cursor's."""
+"""Lines above and below the cursor's."""
 
 
 class Document:
-    """Lines of left + right. The cursor's own line is cut in two: the end of the left side, the start of the right."""
+    """Lines of left + right. The cursor cuts its own line in two: the end of the left side, the start of the right."""
 
     def __init__(self, left: str, right: str) -> None:
         lines = _LINE.findall(left)
@@ -60,7 +60,7 @@ class Document:
 
     @property
     def lines(self) -> int:
-        """How many lines there are, the cursor's included."""
+        """Return the number of lines, the cursor's included."""
         return self.cursor_line + 1 + len(self.below)
 
     @property
@@ -68,16 +68,16 @@ class Document:
         return self.above, self.below
 
     def __getitem__(self, number: int) -> str:
-        """A line other than the cursor's."""
+        """Return a line other than the cursor's."""
         return self.above[number] if number < self.cursor_line else self.below[number - self.cursor_line - 1]
 
     def numbers(self) -> Iterator[int]:
-        """Of all lines but the cursor's."""
+        """Yield the numbers of all lines but the cursor's."""
         yield from range(self.cursor_line)
         yield from range(self.cursor_line + 1, self.cursor_line + 1 + len(self.below))
 
     def reduced(self, changes: dict[int, str | None]) -> tuple[str, str]:
-        """Both sides without the lines that are changed, or with what stands for them."""
+        """Return both sides with the changed lines left out or replaced by their stand-ins."""
         left = "".join(_changed(self[n], changes, n) for n in self.numbers() if n < self.cursor_line)
         right = "".join(_changed(self[n], changes, n) for n in self.numbers() if n > self.cursor_line)
         head = _changed(self.head, changes, self.cursor_line)
@@ -89,7 +89,7 @@ def _changed(text: str, changes: dict[int, str | None], number: int) -> str:
 
 
 def groups_of(changes: dict[int, str | None]) -> tuple[IgnoredLines, ...]:
-    """Lines that were left out, those next to each other together; a stand-in begins a group."""
+    """Return the left-out lines as groups of neighbours; a stand-in begins a group."""
     found: list[IgnoredLines] = []
     for number in sorted(changes):
         last = found[-1] if found else None
@@ -101,7 +101,7 @@ def groups_of(changes: dict[int, str | None]) -> tuple[IgnoredLines, ...]:
 
 
 def changes_of(groups: Sequence[IgnoredLines]) -> dict[int, str | None]:
-    """The lines of groups, with what stands for each."""
+    """Return the lines of groups, each with its stand-in."""
     changes: dict[int, str | None] = {}
     for group in groups:
         changes |= dict.fromkeys(range(group.line, group.line + group.count))
@@ -111,7 +111,7 @@ def changes_of(groups: Sequence[IgnoredLines]) -> dict[int, str | None]:
 
 @dataclass(frozen=True)
 class Mark:
-    """A group of ignored lines, as it is found again after edits: its texts and those of its neighbours with text."""
+    """Group of ignored lines as edits leave it: its texts, and the nearest lines with text around it."""
 
     texts: tuple[str, ...]
     before: str
@@ -119,7 +119,7 @@ class Mark:
     stand_in: str
 
     def find(self, document: Document) -> IgnoredLines | None:
-        """The one place that is most like it; None if there is none or several."""
+        """Return the one most similar place; None if there is none or several."""
         most, places = -1, list[int]()
         end = document.cursor_line + 1 + len(document.below)
         for number in document.numbers():
@@ -150,7 +150,7 @@ def marks_of(document: Document, ignored: Sequence[IgnoredLines]) -> list[Mark]:
 
 
 def _neighbours(document: Document, numbers: range) -> tuple[str, str]:
-    """The nearest lines with text above and below; nothing where that is the cursor's, which changes all the time."""
+    """Return the nearest lines with text above and below; empty for the cursor's line, which changes all the time."""
     end = document.cursor_line + 1 + len(document.below)
 
     def nearest(candidates: range) -> str:

@@ -14,10 +14,10 @@ from fim_server.recovery.places import Place, Repair, best
 from fim_server.recovery.texts import in_place
 
 BACK = (40, 400)
-"""Lines before the failure that are searched for where the broken construct began: first these, then those."""
+"""Lines before a failure to search for the beginning of the broken construct: first these, then those."""
 
 MOST_ATTEMPTS = 3
-"""Times that a line which fails is tried with another bridge before it is taken to be broken."""
+"""Other bridges to try for a failing line before it counts as broken."""
 
 _CONFLICT = re.compile(r"(?:<{7}|\|{7}|={7}|>{7})(?: |$)")
 _MARKS = "<|=>"  # in this order
@@ -25,19 +25,19 @@ _MARKS = "<|=>"  # in this order
 
 @dataclass
 class Lines:
-    """Lines that are to be read after a text that is not theirs to change.
+    """Lines to read after a text that must not change.
 
     Attributes:
         opener: Opens sessions.
-        before: The text that comes first; a program can begin with it.
-        given: The lines as they are in the document.
-        number: The document's number of the first of them.
-        tail: What comes after them and is not to be changed either.
-        closed: The program has to end after them.
-        changes: Lines that are left out, by their number in the document, with what stands for each.
-        other_before: A text to put in the place of `before`, after which most of the given lines can be read, and how
-            many can; None if there is none.
-        hopeless: The line, by its number in the document, that no text before the lines makes possible.
+        before: Text that comes first; a program can begin with it.
+        given: Lines as they are in the document.
+        number: Number of the first of them in the document.
+        tail: Text after them that must not change either.
+        closed: True if the program has to end after them.
+        changes: Left-out lines, by their number in the document, with their stand-ins.
+        other_before: Returns another text for `before`, after which most of the given lines can be read, and how many
+            can; None if there is none.
+        hopeless: Line, by its number in the document, that no text before the lines makes possible.
     """
 
     opener: Opener
@@ -55,16 +55,16 @@ class Lines:
     """A line's index in `_kept` and the state before it. Repairs are made below it only."""
 
     def text(self) -> str:
-        """All of it, as it stands."""
+        """Return the whole text as it stands."""
         return self.before + "".join(text for _, text in self._kept()) + self.tail
 
     def end(self) -> State:
-        """After all of it, once `repair` has found a way to read it."""
+        """Return the state after all of it, once `repair` has succeeded."""
         assert self._session is not None
         return self._session.start()
 
     def repair(self) -> bool:
-        """Changes lines until all of it can be read; whether that was possible."""
+        """Change lines until all of them can be read; return False if that fails."""
         while (failure := self._failure()) is not None:
             if self._read_differently(*failure):
                 continue
@@ -82,7 +82,7 @@ class Lines:
         return True
 
     def _markers(self, failed: int) -> tuple[Repair, ...]:
-        """If the failing line marks a merge conflict: it and the conflict's later marks, the last one first."""
+        """Return repairs for a merge conflict: its failing mark and the later marks, the last one first."""
         found: list[Repair] = []
         last = -1
         for index, (_, text) in enumerate(self._kept()[failed:], failed):
@@ -95,7 +95,7 @@ class Lines:
         return tuple(reversed(found if last == len(_MARKS) - 1 else found[:1]))
 
     def _place(self, failed: int) -> Place:
-        """The place of a failure, with a line before it at which a program could have ended, if there is one nearby."""
+        """Return the place of a failure, with a nearby line before it at which a program could have ended."""
         kept = self._kept()
         texts = [text for _, text in kept]
         place = None
@@ -111,9 +111,10 @@ class Lines:
         return place
 
     def _read_differently(self, failed: int, at_start: bool) -> bool:
-        """Whether the failing line is possible after all, if something else comes before the lines.
+        """Return whether the failing line is possible after another text before the lines.
 
-        A bridge closes what nothing told it to leave open, so a closing bracket or an `else` may find nothing to close.
+        A bridge closes every construct that nothing told it to leave open, so a closing bracket or an `else` may find
+        none.
         """
         kept = self._kept()
         if self.other_before is None or failed >= len(kept) or self._attempts >= MOST_ATTEMPTS:
@@ -128,7 +129,7 @@ class Lines:
         return True
 
     def _kept(self) -> list[tuple[int, str]]:
-        """Numbers and texts of the lines as they stand."""
+        """Return numbers and texts of the lines as they stand."""
         found = []
         for number, text in enumerate(self.given, self.number):
             if number not in self.changes:
@@ -138,9 +139,9 @@ class Lines:
         return found
 
     def _failure(self) -> tuple[int, bool] | None:
-        """Index in `_kept` of the line where reading fails, and whether none of its text can be read.
+        """Return the index in `_kept` of the line where reading fails, and whether none of its text can be read.
 
-        The index is their number if it is in the tail or at the end.
+        The index is the number of lines if reading fails in the tail or at the end.
         """
         session = self.opener(self.text(), "")
         broken = session.broken_at
@@ -163,7 +164,7 @@ class Lines:
         self.changes[numbers[0]] = repair.stand_in
 
     def _put_back(self) -> None:
-        """Takes back what a later repair further up has made unnecessary."""
+        """Restore lines that a later repair further up has made unnecessary to change."""
         order = list(self.changes)
         for group in groups_of(self.changes):
             last = max(order.index(number) for number in range(group.line, group.line + group.count))

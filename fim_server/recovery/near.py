@@ -1,11 +1,10 @@
-"""Texts of which not all is read: what is kept of them, so that it is a program by itself with what is near the cursor.
+"""Near part of a text that is too large: kept lines that are a program by themselves with the text near the cursor.
 
-Nothing here knows a language. What is right of the cursor is read as what follows a text that bridges the cursor, line
-by line, and where a program could end it may be cut off. Where it could nowhere, since the cursor is in a bracket or a
-block that goes on beyond what is read, the lines that close it are looked for by their indentation: they stand further
-left than all between. Left of the cursor the same is done by indentation alone.
+No language is known here. The right side is read line by line after a text that bridges the cursor, and cut where a
+program could end. A cursor in a bracket or block that goes on beyond the part allows no such end. Then indentation
+finds the lines that close it: they stand further left than all between. The left side is kept by indentation alone.
 
-As with broken lines, what is kept is only an estimate until a session on it says `exact`.
+As with broken lines, the kept lines are an estimate until a session on them says `exact`.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ from fim_server.recovery.opener import OpenSession
 from fim_server.recovery.texts import completion, indentation, insertions, size
 
 TRIAL_LINES, TRIAL_CHARACTERS = 12, 2_000
-"""What a bridge over the cursor has to let be read at its right."""
+"""Lines and characters to the right that can be read after a good bridge."""
 
 WORTH = 0.5
-"""Share of what was read that a cut has to keep if it is to be preferred for standing further left than others."""
+"""Least share of the read text that a cut has to keep to be preferred for standing further left than others."""
 
 MOST_CLOSING = 24
-"""Lines that may close what is open where the near part ends."""
+"""Most lines that may close the constructs open at the near part's end."""
 
 MOST_TRIALS = 96
-"""Lines that are read by way of trial to find out which of them do."""
+"""Most lines to try for that."""
 
 SEPARATORS = 3
-"""Characters at which a line is tried to be shortened, those that it has most."""
+"""Characters at which to shorten a line: its most frequent ones."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Lines of the left side that are kept, as numbers of the document, and the text that they come to.
+    """Kept lines of the left side, as numbers of the document, and their text.
 
-    `stands` is the beginning of that text, in the place of as many characters as were dropped.
+    `stands` is the beginning of that text, in the place of ``dropped`` characters.
     """
 
     text: str
@@ -54,13 +53,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of the two contexts.
+    """Kept parts of the two contexts.
 
     Attributes:
-        left: The left one.
-        right: The right one.
-        ignored: What is left out, in the order of the document.
-        below: Numbers of the lines that are kept below the cursor's.
+        left: Left context.
+        right: Right context.
+        ignored: Lines left out, in the order of the document.
+        below: Numbers of the lines kept below the cursor's.
     """
 
     left: Side
@@ -70,7 +69,7 @@ class Kept:
 
 
 def above(document: Document, most: int) -> Side:
-    """What is kept left of the cursor, about `most` characters: lines near it, and headers that they stand below."""
+    """Return the left side in about `most` characters: lines near the cursor, and the headers above them."""
     lines = document.above
     first, read = len(lines), len(document.tail)
     best, least = first, None
@@ -101,7 +100,7 @@ def above(document: Document, most: int) -> Side:
 
 
 def kept(open_session: OpenSession, document: Document, left: Side, start: Session, most: int) -> Iterator[Kept]:
-    """What is kept if some `most` characters right of the cursor are to be: ways to do that, the best one first.
+    """Yield ways to keep some `most` characters right of the cursor, the best first.
 
     ``start``: a session on the left side with nothing at its right.
     """
@@ -115,7 +114,7 @@ def kept(open_session: OpenSession, document: Document, left: Side, start: Sessi
 
 
 def raw(document: Document, left: Side, most: int) -> Kept:
-    """The lines near the cursor, whatever they are; up to one that nothing stands further left of, if there is one."""
+    """Return the lines near the cursor without any check, cut at a line that stands furthest left."""
     count = lines_within(document.below, most - len(document.head))
     if count < len(document.below):
         ends = (number for number in range(count, 0, -1) if document.below[number].strip())
@@ -124,7 +123,7 @@ def raw(document: Document, left: Side, most: int) -> Kept:
 
 
 def kept_lines(document: Document, left: Side, head: str, numbers: Sequence[int]) -> Kept:
-    """What is kept where the rest of the cursor's line is `head`, of the lines below it those with these numbers."""
+    """Return the kept parts with `head` as the rest of the cursor's line and some of the lines below it."""
     below = [document.cursor_line + 1 + number for number in numbers]
     right = head + "".join(document.below[number] for number in numbers)
     ignored = left_out(document, left.numbers, below)
@@ -135,7 +134,7 @@ def kept_lines(document: Document, left: Side, head: str, numbers: Sequence[int]
 
 
 def left_out(document: Document, above: Sequence[int], below: Sequence[int]) -> list[IgnoredLines]:
-    """The lines of a document that are not kept."""
+    """Return the lines of a document that are not kept."""
     end = document.cursor_line + 1 + len(document.below)
     found = list[IgnoredLines]()
     expected = 0
@@ -149,10 +148,10 @@ def left_out(document: Document, above: Sequence[int], below: Sequence[int]) -> 
 def bridges(
     after_left: Callable[[str], Session], start: Session, head: str, below: Sequence[str]
 ) -> Iterator[tuple[State, bool]]:
-    """States after the left side, something at the cursor, and the rest of its line, after which lines can be read.
+    """Yield states after the left side, a bridge and the rest of the cursor's line, after which lines can be read.
 
-    With each, whether a program could end within those lines. What leaves a bracket open comes before what closes it:
-    lines of entries can be read as statements, too, but hardly ever the other way round.
+    With each comes whether a program could end within those lines. A bridge that leaves a bracket open comes before one
+    that closes it. Lines of entries can also be read as statements, but hardly ever the other way round.
     """
     trial = list(below[: min(TRIAL_LINES, lines_within(below, TRIAL_CHARACTERS))])
     beginning = start.start()
@@ -176,7 +175,7 @@ def bridges(
 
 
 def endings(after_left: Callable[[str], Session], start: Session, head: str) -> Iterator[str]:
-    """Texts that may end what the left side has begun, and one that may begin what the rest of the line ends."""
+    """Yield texts that may end the left side's constructs, and one that may begin what the rest of the line ends."""
     yield from insertions(start.spelling).endings
     shortest = (completion(start.start()) or "")[:MOST_BRIDGE]
     yield from (shortest[:end] for end in range(1, len(shortest) + 1))
@@ -186,12 +185,12 @@ def endings(after_left: Callable[[str], Session], start: Session, head: str) -> 
 
 
 def takes(state: State, text: str) -> bool:
-    """Whether a state, which moves, takes all of a text."""
+    """Return whether a state, which moves, takes all of a text."""
     return state.advance(text) == size(text)
 
 
 def lines_within(lines: Sequence[str], most: int) -> int:
-    """How many lines there are in so many characters."""
+    """Return how many lines fit into ``most`` characters."""
     count = 0
     for line in lines:
         most -= len(line)
@@ -203,7 +202,7 @@ def lines_within(lines: Sequence[str], most: int) -> int:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A place before a line."""
+    """Place before a line."""
 
     line: int
     column: int
@@ -214,17 +213,14 @@ class _Cut:
 def right_of(
     state: State, lines: Sequence[str], most: int, closing: tuple[str, ...], settled: bool
 ) -> Sequence[int] | None:
-    """Which of the lines below the cursor's are kept, of which about `most` characters are to be read.
+    """Return the numbers, from 0, of the lines below the cursor's to keep; None if no program could end anywhere.
 
     Args:
-        state: After the cursor's line; it is moved. (A copy of it takes as long as reading what it has read.)
-        lines: The lines below.
-        most: How many characters to read at most.
+        state: State after the cursor's line; it is moved, because a copy takes as long as reading.
+        lines: Lines below the cursor's.
+        most: Most characters to read.
         closing: The language's closing brackets.
-        settled: Whether a program could end soon. If not, a line that the state does not take says that it is wrong.
-
-    Returns:
-        Their numbers, ascending, from 0; None where none was found at whose end a program could end.
+        settled: Whether a program could end soon. If not, a refused line means that the state is wrong.
     """
     cuts = list[_Cut]()
     before_closing = dict[int, _Cut]()
@@ -275,10 +271,9 @@ def right_of(
 
 
 def closers(state: State, lines: Sequence[str], first: int, closing: tuple[str, ...]) -> list[int] | None:
-    """Lines from one on, not all of them, after which a program could end; None where none were found.
+    """Return some lines from one on after which a program could end; None if none were found.
 
-    Depth first, so that as few as possible are left out of the candidates; bounded. The state is as before afterwards,
-    unless they were found.
+    Depth first, so that few candidates are left out; bounded. Without a result the state is as before.
     """
     candidates = list(islice(closing_candidates(lines, first, closing), MOST_CLOSING))
     trials = 0
@@ -302,11 +297,11 @@ def closers(state: State, lines: Sequence[str], first: int, closing: tuple[str, 
 
 
 def closing_candidates(lines: Sequence[str], first: int, closing: tuple[str, ...]) -> Iterator[int]:
-    """Numbers of the lines from one on that may close what is open there, ascending.
+    """Yield numbers of the lines from one on that may close the constructs open there, ascending.
 
-    Those that stand further left than all before them, and the first that stands as far left and begins with a closing
-    bracket; and the line with text before each of these, which may close what it was put on the last line of, or be an
-    entry that no separator ends. Once one stands at the very left, all that do.
+    They are those that stand further left than all before them, and the first that stands as far left and begins with a
+    closing bracket. The line with text before each may belong to them: it may close a construct on the last line, or be
+    an entry without a separator. From the first line at the very left on, all such lines count.
     """
     least: int | None = None
     at_left = closed = False
@@ -340,7 +335,7 @@ def closing_candidates(lines: Sequence[str], first: int, closing: tuple[str, ...
 
 
 def shortened(head: str, most: int) -> Iterator[str]:
-    """A long line without characters of its middle, in several ways."""
+    """Yield a long line without characters of its middle, in several ways."""
     share = most // 2
     begin, end = head[:share], head[-share:]
     marks = Counter(re.findall(r"[^\w\s]", begin))

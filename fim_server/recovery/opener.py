@@ -1,4 +1,4 @@
-"""Opening sessions by way of trial, within a budget."""
+"""Opening of trial sessions within a budget."""
 
 from __future__ import annotations
 
@@ -11,20 +11,24 @@ from fim_server.recovery.texts import insertions
 OpenSession = Callable[[str, str], Session]
 
 BUDGET = 24
-"""Sessions opened in one search, the last one included. On a file of 10,000 characters one with nothing on its right
-takes 1 ms, and all but two are of that kind; an error takes one or two, so this is enough for about ten."""
+"""Sessions opened in one search, the last one included. On a file of 10,000 characters a session with an empty right
+side takes 1 ms, and all but two are of that kind. An error takes one or two, so this is enough for about ten."""
 
 MOST_READ_ALL = 1_500_000
-"""Characters that are read by way of trial in a whole search, at some 0.1 µs each. What needs more is prose, or another
+"""Characters to read in the trials of a whole search, at some 0.1 µs each. A text that needs more is prose, or another
 language."""
 
 
 class BudgetSpent(Exception):
-    """No more sessions may be opened."""
+    """Raised where no more sessions may be opened."""
 
 
 class Opener:
-    """Opens sessions and counts them."""
+    """Opener of sessions that counts them.
+
+    Attributes:
+        insertions: Texts that a repair may write in the language of the opened sessions; none before the first.
+    """
 
     def __init__(self, open_session: OpenSession, budget: int) -> None:
         self._open = open_session
@@ -32,10 +36,9 @@ class Opener:
         self._read = 0
         self.count = 0
         self.insertions = insertions(Spelling())
-        """What may be written in the language of the sessions that were opened; nothing before the first one was."""
 
     def spend(self, characters: int) -> None:
-        """Counts what was read by way of trial as well."""
+        """Count characters read in trials."""
         self._read += characters
         if self._read > MOST_READ_ALL:
             self.count = self._budget

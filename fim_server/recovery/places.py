@@ -1,4 +1,4 @@
-"""Where reading fails: what could be changed around the place, and which changes are thought to cost least."""
+"""Places where reading fails: possible repairs around them, and their estimated cost."""
 
 from __future__ import annotations
 
@@ -12,47 +12,48 @@ from fim_server.language import State
 from fim_server.recovery.texts import BLANKS, Insertions, blanks_of, in_place, indentation, line_at, size
 
 AHEAD = 16
-"""Lines with text that a repair must let be read after the failure to count as one that solved it."""
+"""Lines with text to be read after the failure before a repair counts as having solved it."""
 
 WHOLE_STATEMENT = 1.5
-"""Lines that it costs on top to put something in the place of a whole statement, so that what is below it fits."""
+"""Extra cost, in lines, of a stand-in for a whole statement that makes the lines below it fit."""
 
 OPENS = 2.0
-"""Lines that it costs on top to put a bracket in the place of what may have had one, and does not end in one."""
+"""Extra cost, in lines, of a bracket in the place of a line that does not end in one."""
 
 OPENER = 0.5
-"""Lines that it costs on top to leave out what ends in a bracket, where brackets are what blocks are in."""
+"""Extra cost, in lines, of leaving out a line that ends in a bracket, in languages whose blocks are in brackets."""
 
 MOST_SINGLE = 24
-"""Lines between that place and the failure that are each tried alone."""
+"""Lines between the last possible end and the failure that are each tried alone."""
 
 MOST_STAND_IN = 6
-"""Lines with text in whose place one line is put together."""
+"""Most lines with text that one stand-in replaces."""
 
 MOST_RUN = 40
-"""Lines with text that are left out together from one line on, unless their indentation says that they are a block."""
+"""Most lines with text left out together from one line on, unless their indentation makes them a block."""
 
 FAR_AHEAD = 100
-"""Lines with text that are read at most. A string or bracket that is not closed swallows many; and of two repairs that
-solve it, one may have put a method's body into another's, which shows where the next method begins."""
+"""Most lines with text to read. An open string or bracket swallows many lines. Of two repairs that solve a failure, one
+may have moved a method's body into another's, which shows at the next method."""
 
 FAR_FAILURE = 0.5
-"""Lines that a repair costs on top if reading fails again, but only after `AHEAD` lines. It may be another error."""
+"""Extra cost, in lines, of a repair after which reading fails again, but only after `AHEAD` lines: it may be another
+error."""
 
 UNSETTLED = 4.0
-"""Lines that a repair costs on top if something is still open then. (All do in a language that ends but once.)"""
+"""Extra cost, in lines, of a repair that leaves something open. (All do in a language in which only the file ends.)"""
 
 MOST_PLACES = 8
-"""Failures that are looked at to get past one: a repair may only be seen to be wrong where the next one is due."""
+"""Failures to look at for getting past one: some repairs show as wrong only where the next one is due."""
 
 MOST_READ = 200_000
-"""Characters that are read by way of trial to get past one failure, at some 0.1 µs each. A trial counts as 100 more."""
+"""Characters to read in trials for getting past one failure, at some 0.1 µs each. A trial counts as 100 more."""
 
 SURE = 2.0
-"""How many times as many lines as one that may not be enough a repair may cost that is."""
+"""Greatest cost of a sufficient repair as a multiple of one that may not suffice."""
 
 MOST_BRANCHES = 6
-"""Repairs at one place that are kept to look at what comes after them."""
+"""Repairs at one place to follow up."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,13 @@ class Repair:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What comes of a repair.
+    """Outcome of a repair.
 
     Attributes:
-        failed: Index of the line where reading fails next, in the lines before the repair; None if it is not in sight.
-        further: Lines that are thought to have to go on top. A repair after which reading soon fails again has probably
-            not hit what was wrong; one that leaves something open has probably only moved it out of sight.
+        failed: Index of the line where reading fails next, in the lines before the repair; None if no failure is in
+            sight.
+        further: Lines that will probably have to change as well. A repair after which reading soon fails again has
+            probably missed the error; one that leaves something open has probably only moved it out of sight.
     """
 
     failed: int | None
@@ -80,7 +82,12 @@ class Outcome:
 
 
 class Place:
-    """Where reading fails, and what could be changed around it."""
+    """Place where reading fails, with the possible repairs around it.
+
+    Attributes:
+        begin: Last line before the failing one at which a program could have ended.
+        read: Characters read in trials, here and at the places reached from here.
+    """
 
     def __init__(
         self,
@@ -92,7 +99,7 @@ class Place:
         failed: int,
         insertions: Insertions,
     ) -> None:
-        """Looks at lines from `first` on, before which the state is; reading fails in the one with index `failed`."""
+        """Take the lines from `first` on, with the state before them; reading fails in the line `failed`."""
         self.start = (first, state)
         self._from = first
         self._texts = texts
@@ -102,13 +109,11 @@ class Place:
         self._failed = failed
         self._states = {first: state}
         self.read = [0]
-        """Characters read by way of trial, here and at the places that were reached from here."""
         self._starts_statement = False
         """A program could have ended before the failing line."""
         self._at_start = False
         """None of the failing line's text can be read: it may just stand in the wrong column."""
         self.begin = self._last_end()
-        """The last line before which a program could have ended, and which is not the failing one."""
 
     def _last_end(self) -> int | None:
         state, found = self.start[1].fork(), None
@@ -123,7 +128,7 @@ class Place:
         return found
 
     def outcomes(self, most: float) -> Iterator[tuple[Repair, Outcome]]:
-        """The repairs that cost less than `most`, and what comes of each that lets anything more be read."""
+        """Yield the repairs that cost less than `most`, with their outcomes if they let more be read."""
         for repair in sorted(self._repairs(), key=lambda repair: repair.cost):
             if repair.cost >= most or self.read[0] > MOST_READ:
                 return
@@ -133,7 +138,7 @@ class Place:
                 yield repair, outcome
 
     def after(self, repair: Repair, failed: int) -> Place:
-        """The place where reading fails next."""
+        """Return the place where reading fails next."""
         line = [] if repair.stand_in is None else [in_place(repair.stand_in)]
         texts = [*self._texts[: repair.first], *line, *self._texts[repair.end :]]
         failed += len(line) - (repair.end - repair.first)
@@ -174,7 +179,7 @@ class Place:
         return Outcome(None, 0 if settled or not self._insertions.settles else UNSETTLED)
 
     def _state_at(self, index: int) -> State:
-        """Before a line."""
+        """Return the state before a line."""
         if index not in self._states:
             known = max(other for other in self._states if other < index)
             state = self._states[known].fork()
@@ -183,7 +188,7 @@ class Place:
         return self._states[index]
 
     def _repairs(self) -> Iterator[Repair]:
-        """What could be changed, in the order in which it is preferred at the same cost."""
+        """Yield the possible repairs; of those with equal cost the better come first."""
         seen: set[tuple[int, int, str | None]] = set()
         for first, end, stand_in in self._spans():
             if self._from <= first < end <= len(self._texts) and (first, end, stand_in) not in seen:
@@ -247,13 +252,13 @@ class Place:
                 yield failed, end, stand_in
 
     def _stand_ins(self, first: int) -> Iterator[str]:
-        """Lines for the place of one, with its indentation and with that of the lines above."""
+        """Return lines for the place of one, with its indentation and with that of the lines above."""
         like = [first, *([] if self.begin is None else [self.begin]), *self._above(first, 1)]
         blanks = dict.fromkeys(blanks_of(self._texts[index]) for index in like if index < len(self._texts))
         return (before + stand_in for before in blanks for stand_in in self._insertions.stand_ins)
 
     def _closing(self, first: int) -> str | None:
-        """A line for the place of one that ends what is open there: a call's last line holds its brackets as well."""
+        """Return a line that ends the constructs open there: a call's last line also holds its brackets."""
         if first >= len(self._texts) or self.begin is None or self._state_at(first).is_complete():
             return None
         for closing in self._insertions.closings:
@@ -263,12 +268,12 @@ class Place:
         return None
 
     def _above(self, index: int, most: int) -> list[int]:
-        """The nearest lines with text above one."""
+        """Return the nearest lines with text above one."""
         found = (other for other in range(index - 1, self._from - 1, -1) if self._texts[other].strip())
         return list(islice(found, most))
 
     def _headers(self) -> list[int]:
-        """The nearest lines above that stand further left, each than the one before."""
+        """Return the nearest lines above, each standing further left than the one before."""
         found: list[int] = []
         if self._failed >= len(self._texts):
             return found
@@ -281,19 +286,19 @@ class Place:
         return found
 
     def _run_ends(self, first: int, most: int) -> Iterator[int]:
-        """Where runs of lines with text end that begin at a line."""
+        """Yield the ends of runs of lines with text that begin at a line."""
         ends = (index + 1 for index in range(first, len(self._texts)) if self._texts[index].strip())
         return islice(ends, most)
 
     def _block_end(self, first: int) -> int:
-        """Where the lines end that stand further right than a line, below it."""
+        """Return the end of the lines below one that stand further right."""
         if first >= len(self._texts):
             return first
         own = indentation(self._texts[first])
         return self._first_after(first + 1, lambda column: column <= own)
 
     def _level_end(self, first: int) -> int:
-        """Where the lines end that stand no further left than a line, from it on."""
+        """Return the end of the lines from one on that stand no further left."""
         if first >= len(self._texts):
             return first
         own = indentation(self._texts[first])
@@ -310,10 +315,10 @@ class Place:
 
 
 def best(place: Place) -> tuple[Repair, ...]:
-    """The repairs, to be made in this order, that are thought to cost least to get past a failure; none if none does.
+    """Return the cheapest repairs, in order, that get past a failure; empty if none do.
 
-    Best-first: the cheapest sequence that still fails is looked at where it does, until none can be cheaper than one
-    that does not fail in sight.
+    Best-first search: it follows the cheapest sequence that still fails until none can be cheaper than one without a
+    failure in sight.
     """
     order = count()
     waiting: list[tuple[float, int, float, tuple[Repair, ...], Place, int]] = []

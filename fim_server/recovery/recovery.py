@@ -1,15 +1,16 @@
-"""Texts that are broken elsewhere: which lines to leave out so that the rest parses (design, section 11).
+"""Recovery of broken texts: lines to leave out so that the rest parses (design, section 11).
 
-A parser that only ever says where a text first cannot be continued is enough to find them. Both sides of the cursor are
-read the same way, as the beginning of a program: the left side from nothing, the right side after a middle that
-bridges the cursor. Where reading fails, a few ways to change the lines around the place are tried, each by reading on
-for some lines: leave out the line, the one before, the one that opened what is still open, what stands below it, or put
-a line in its place that keeps its block. The one that costs least wins. This is the local repair of Burke and Fisher
-(*A practical method for LR and LL syntactic error diagnosis and recovery*, TOPLAS 1987) with lines for symbols, because
-a line is what people break, and what they are told about.
+A parser that only reports where a text first cannot be continued is enough to find them. Both sides of the cursor are
+read as the beginning of a program: the left side from nothing, the right side after a middle that bridges the cursor.
+Where reading fails, a few changes of the lines around the place are tried, each by reading on for some lines. They
+leave out the line, the one before, the opener of an open construct, or the lines below it, or put in a line that keeps
+its block. The cheapest wins.
 
-What a repair is worth is only an estimate, but what is returned is not: its session was opened on the reduced contexts
-and is exact for them.
+This is the local repair of Burke and Fisher (*A practical method for LR and LL syntactic error diagnosis and recovery*,
+TOPLAS 1987). Lines take the place of symbols, because users break lines and read about lines.
+
+The cost of a repair is an estimate; the result is not. Its session was opened on the reduced contexts and is exact for
+them.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from fim_server.tokens.vocabulary import Vocabulary
 __all__ = ["BUDGET", "IgnoredLines", "OpenSession", "Recovered", "Recovery", "recover"]
 
 MOST_CHECKED = 4
-"""Groups of which each is looked at alone, after an edit elsewhere, to see whether it is still broken."""
+"""Groups to check one by one, after an edit elsewhere, for being still broken."""
 
 
 @dataclass(frozen=True)
 class Recovered:
-    """A session on what is left of the contexts once the broken lines are left out.
+    """Session on contexts without their broken lines.
 
     Attributes:
         session: Exact, for the reduced contexts.
-        left: The reduced left context.
-        right: The reduced right context.
-        ignored: What was left out, in the order of the document.
-        openings: Sessions that were opened to find it.
-        lines: How many lines left + right have.
+        left: Reduced left context.
+        right: Reduced right context.
+        ignored: Lines left out, in the order of the document.
+        openings: Sessions opened to find it.
+        lines: Number of lines of left + right.
     """
 
     session: Session
@@ -55,88 +56,85 @@ class Recovered:
 
     @property
     def covered(self) -> tuple[range, ...]:
-        """The lines that the guarantee covers, counted from 0: those of which nothing is left out."""
+        """Return the lines that the guarantee covers, from 0: those of which nothing is left out."""
         return covered(self.ignored, self.lines)
 
     @property
     def guarantee(self) -> str:
-        """Always `partial`: the guarantee holds for the text without the ignored lines."""
+        """Return `partial`: the guarantee holds for the text without the ignored lines."""
         return "partial"
 
     @property
     def diagnostics(self) -> list[str]:
-        """One line for each group of ignored lines."""
+        """Return one line for each group of ignored lines."""
         return [group.diagnostic for group in self.ignored]
 
     def check(self, middle: str) -> Verdict:
-        """As `Session.check`, for the reduced contexts."""
+        """Check a middle as `Session.check` does, for the reduced contexts."""
         return self.session.check(middle)
 
     def matcher(
         self, vocabulary: Vocabulary, shape: Shape | str | None = None, *, healing: str | bytes = b""
     ) -> Matcher:
-        """As `Session.matcher`, for the reduced contexts."""
+        """Make a matcher as `Session.matcher` does, for the reduced contexts."""
         return self.session.matcher(vocabulary, shape, healing=healing)
 
     def start(self) -> State:
-        """As `Session.start`, for the reduced contexts."""
+        """Return the state before the middle, for the reduced contexts."""
         return self.session.start()
 
     @property
     def floor(self) -> str:
-        """As `Session.floor`."""
+        """Return the session's floor (`Session.floor`)."""
         return self.session.floor
 
     def floored(self, floor: str) -> Recovered:
-        """As `Session.floored`, for the reduced contexts."""
+        """Return the same with a floor (`Session.floored`)."""
         session = self.session.floored(floor)
         return self if session is self.session else replace(self, session=session)
 
 
 def covered(ignored: Sequence[IgnoredLines], lines: int) -> tuple[range, ...]:
-    """The lines of a document of so many that are in none of the groups, which are in its order."""
+    """Return the ranges of a document's lines between the ignored groups, which are in order."""
     ends = [0, *(group.line + group.count for group in ignored)]
     begins = [*(group.line for group in ignored), lines]
     return tuple(range(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin)
 
 
 def recover(open_session: OpenSession, left: str, right: str, *, budget: int = BUDGET) -> Recovered | None:
-    """Leaves lines out of contexts that do not parse, so that the rest does.
+    """Leave lines out of contexts that do not parse, so that the rest does; None if no repair was found.
 
-    The cursor's own line stays, but for what stands right of the cursor where nothing else helps.
+    The cursor's own line stays, except its text right of the cursor if nothing else helps. An error in that line, or
+    too many errors, cannot be repaired.
 
     Args:
-        open_session: `Language.open`, or one that keeps what it opens.
-        left: The text left of the cursor.
-        right: The text right of it.
+        open_session: `Language.open`, or one that keeps its sessions.
+        left: Text left of the cursor.
+        right: Text right of it.
         budget: Most sessions to open.
-
-    Returns:
-        None if no repair was found: the error is in the cursor's own line, or there are too many.
     """
     return _recover(Opener(open_session, budget), left, right, None)
 
 
 class Recovery:
-    """Opens sessions on one document again and again, and remembers which lines it had to leave out.
+    """Opener of sessions on one document that remembers the lines it had to leave out.
 
-    They are known by their own text and that of their neighbours, so edits elsewhere do not matter. Not for several
-    threads at once.
+    It finds them by their own text and that of their neighbours, so edits elsewhere do not matter. Not thread-safe.
     """
 
     def __init__(self, open_session: OpenSession, *, budget: int = BUDGET, name: str = "") -> None:
-        """Starts with no memory; the arguments are those of `recover`, and the language's name."""
+        """Take the arguments of `recover`, and the language's name."""
         self.name = name
         self._open = open_session
         self._budget = budget
         self._marks: list[Mark] = []
         self._around: Around = [], []
-        """Where the marks were last found to be needed, each of them."""
+        """Lines around the cursor where all marks were last needed."""
         self._given_up: Around | None = None
-        """Where no search within the budget is enough."""
+        """Lines around the cursor where no search within the budget is enough."""
 
     def open(self, left: str, right: str) -> Session | Recovered:
-        """A session on the contexts if they parse, else on what is left of them; at worst one without guarantee."""
+        """Return a session on the contexts if they parse, or on their rest; at worst a session without a guarantee."""
         session = self._open(left, right)
         if session.guarantee == "exact":
             self._marks = []
@@ -154,7 +152,7 @@ class Recovery:
         return found
 
     def _remembered(self, document: Document) -> Recovered | None:
-        """What leaving out the lines of the last time gives, if it is enough."""
+        """Return the result of leaving out the lines of the last time, if that is enough."""
         groups = [group for mark in self._marks if (group := mark.find(document)) is not None]
         if not groups:
             return None
@@ -174,7 +172,7 @@ class Recovery:
 
 
 def _recover(opener: Opener, left: str, right: str, known: Session | None) -> Recovered | None:
-    """`recover`, where a session on the contexts as they are may be open already."""
+    """Recover as `recover` does, where a session on the contexts as they are may be open already."""
     document = Document(left, right)
     above = Lines(opener, "", document.above, 0, document.tail, closed=False)
     try:
@@ -194,7 +192,7 @@ def _recover(opener: Opener, left: str, right: str, known: Session | None) -> Re
 
 
 def _repaired_below(above: Lines, document: Document, right: str, session: Session) -> dict[int, str | None] | None:
-    """Changes that make the right side meet the left one, which is possible by itself; `session` has them both."""
+    """Return changes that make the right side meet the left one; `session`: both as they are."""
     broken = session.broken_at
     reach = right.count("\n", 0, broken[1]) if broken is not None and broken[0] == "right" else 0
     bridges = Bridges(above, document.tail)

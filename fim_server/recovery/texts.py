@@ -1,4 +1,4 @@
-"""Lines as texts, and what a language's definition says that may be put in the place of lines that are left out."""
+"""Texts of lines, and texts that a language's definition provides for the place of left-out lines."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from fim_server.language import State
 from fim_server.language.spelling import Spelling
 
 MOST_CLOSED = 3
-"""Brackets that are closed together by one text."""
+"""Brackets that one text closes together."""
 
 RANKS = 12
-"""Places in the order of stand-ins: the language's own lines come first, then brackets, and what closes them last."""
+"""Ranks of stand-ins: the language's own lines come first, then opening brackets, closings last."""
 
 
 @dataclass(frozen=True)
 class Insertions:
-    """What a repair may write.
+    """Texts that a repair may write.
 
     Attributes:
-        stand_ins: Lines that may stand for one that is left out, as far right as it or as what is above it: those of
-            the language, then its opening brackets. They are tried like all else and kept only where the parser takes
-            them, so a language without such lines has only the other repairs.
+        stand_ins: Lines that may stand for a left-out one, indented as it or as the line above it: the language's own,
+            then its opening brackets. A repair keeps one only if the parser takes it.
         statements: Those that need nothing after them.
         openings: Opening brackets.
-        closings: Lines that may stand for one that held the end of brackets as well.
-        endings: What a middle may have to end of the left side. Only where none is right its shortest completion is
-            asked for, which takes a fifth of a second where a block is open that something has to follow.
-        joints: What a middle may have to begin for the right side, by which such a middle is tried.
-        headers: The same, on a line of its own.
-        settles: A file could end between most of its statements, as it can where indentation ends them. Where brackets
-            do, it hardly ever can.
+        closings: Lines that may stand for one that also held the end of brackets.
+        endings: Ends of the left side that a middle may need. If none is right, a repair asks for the shortest
+            completion, which takes a fifth of a second where a block is open that needs a body.
+        joints: Beginnings for the right side by which a middle is tried.
+        headers: The same, on a line of their own.
+        settles: True if a file could end between most of its statements, as where indentation ends them. Where brackets
+            do, it hardly ever could.
     """
 
     stand_ins: tuple[str, ...]
@@ -47,7 +46,7 @@ class Insertions:
     settles: bool = True
 
     def rank(self, line: str) -> int:
-        """The place of a stand-in or closing, without its indentation, in the order in which they are preferred."""
+        """Return the rank of a stand-in or closing, without its indentation; lower ones are preferred."""
         if line in self.openings:
             return RANKS - len(self.openings) + self.openings.index(line)
         return self.stand_ins.index(line) if line in self.stand_ins else RANKS
@@ -55,7 +54,7 @@ class Insertions:
 
 @lru_cache(maxsize=64)
 def insertions(spelling: Spelling) -> Insertions:
-    """What a repair may write in a language."""
+    """Return the texts that a repair may write in a language."""
     openings = tuple(dict.fromkeys(opening for opening, _ in spelling.brackets))
     closers = tuple(dict.fromkeys(closing for _, closing in spelling.brackets))
     values = tuple(dict.fromkeys(("", spelling.placeholder)))
@@ -79,7 +78,7 @@ def insertions(spelling: Spelling) -> Insertions:
 
 
 def in_place(stand_in: str | None) -> str:
-    """What is put in the place of a line."""
+    """Return the text for the place of a line."""
     return "" if stand_in is None else stand_in + "\n"
 
 
@@ -94,12 +93,12 @@ def completion(state: State) -> str | None:
 
 
 def size(text: str) -> int:
-    """Bytes that the engine takes if it takes all. Lone surrogates it refuses; they must only not raise here."""
+    """Return the bytes of a text in the engine; lone surrogates, which the engine refuses, raise nothing here."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def line_at(lines: Sequence[str], offset: int) -> int:
-    """Index of the line that has the byte at an offset."""
+    """Return the index of the line that has the byte at an offset."""
     return sum(end <= offset for end in accumulate(map(size, lines)))
 
 

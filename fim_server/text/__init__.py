@@ -1,1 +1,1 @@
-"""Texts and positions, and sessions that follow a keystroke."""
+"""Texts, positions and terminals, and sessions that follow a keystroke."""

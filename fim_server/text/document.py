@@ -1,11 +1,11 @@
 """Text and cursor positions, converted once at the edge.
 
-Everything behind this module sees character offsets into text whose only line break is ``"\\n"``. Editors and
-users speak of lines and columns instead, in three encodings and with three line breaks; that ends here. A column
-before a line break does not depend on how the break is spelt, so positions survive the normalisation unchanged.
+Everything behind this module sees character offsets into text whose only line break is ``"\\n"``. Editors and users
+count lines and columns, in three encodings and with three line breaks; that ends here. A column before a line break
+does not depend on the break's spelling, so positions survive the normalisation unchanged.
 
 The lines are those of the Language Server Protocol (``\\n``, ``\\r\\n``, ``\\r``). ``str.splitlines`` also breaks at
-form feeds and at U+2028, which editors do not, and is not used for that reason.
+form feeds and at U+2028, which editors do not.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from fim_server.language.limited_files import read_all, read_limited
 LINE_BREAK = re.compile("\r\n|\r|\n")
 
 LARGEST_WHOLE = 0xFFFF
-"""The largest character that is one unit in UTF-16."""
+"""Largest character that is one unit in UTF-16."""
 
 STRETCH = 1 << 12
-"""Characters in which a line is looked for at first; twice as many each time that it is further on."""
+"""Characters in which to look for a line at first; the stretch doubles while the line is further on."""
 
 
 class PositionEncoding(StrEnum):
-    """The unit in which a position counts the characters of a line (LSP 3.17, ``PositionEncodingKind``)."""
+    """Unit in which a position counts the characters of a line (LSP 3.17, ``PositionEncodingKind``)."""
 
     UTF8 = "utf-8"
     UTF16 = "utf-16"
     UTF32 = "utf-32"
 
     def width(self, character: str) -> int:
-        """Code units that one character takes: "é" is 2 in UTF-8, 1 in UTF-16; "😀" is 4, 2 and 1."""
+        """Return the code units of one character: "é" has 2 in UTF-8, 1 in UTF-16; "😀" has 4, 2 and 1."""
         match self:
             case PositionEncoding.UTF8:
                 return len(character.encode(errors="surrogatepass"))
@@ -51,19 +51,19 @@ class PositionEncoding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A document cut at the cursor, as the engine and the model see it."""
+    """Document cut at the cursor, as the engine and the model see it."""
 
     left: str
-    """All text before the cursor; line breaks are ``"\\n"``. A ``"\\r"`` is no line break (:meth:`Document.split`)."""
+    """Text before the cursor; line breaks are ``"\\n"``. A ``"\\r"`` is no line break (:meth:`Document.split`)."""
     right: str
-    """All text after the cursor; line breaks are ``"\\n"``."""
+    """Text after the cursor; line breaks are ``"\\n"``."""
     version: int = 0
-    """The document's version when the cut was made; a result for an older one is stale."""
+    """Version of the document at the cut; a result for an older one is stale."""
     newline: str = "\n"
-    """The line break the document itself uses."""
+    """Line break of the document."""
 
     def joined(self, middle: str) -> str:
-        """The whole text with ``middle`` at the cursor."""
+        """Return the whole text with ``middle`` at the cursor."""
         return self.left + middle + self.right
 
     def restore(self, middle: str) -> str:
@@ -76,23 +76,23 @@ class Split:
 
 @dataclass(frozen=True)
 class Document:
-    """A text with normalised line breaks. Immutable: a change gives a new document."""
+    """Text with normalised line breaks. Immutable: a change gives a new document."""
 
     text: str
-    """The text; its only line break is ``"\\n"``."""
+    """Its only line break is ``"\\n"``."""
     newline: str = "\n"
-    """The line break most used in the original."""
+    """Most frequent line break of the original."""
     version: int = 0
     anchor: tuple[int, int] = field(default=(0, 0), compare=False, repr=False)
-    """A line, from 0, and the offset of its first character: the last edit's, near which lines are found soonest."""
+    """A line, from 0, and the offset of its first character: the last edit's, near which lines are found fastest."""
     sound: bool | None = field(default=None, compare=False, repr=False)
-    """Whether it is known that there is no half of a surrogate pair in the text."""
+    """True if the text is known to hold no half of a surrogate pair; None if that is unknown."""
     with_returns: str | None = field(default=None, compare=False, repr=False)
     """Text with the original's lone carriage returns, if any; as long as :attr:`text`."""
 
     @classmethod
     def from_text(cls, text: str, version: int = 0) -> Document:
-        """Take over an editor's text, with any line breaks."""
+        """Take an editor's text, with any line breaks."""
         if not is_sound(text):
             text = join_halves(text)
         if "\r" not in text:
@@ -105,11 +105,10 @@ class Document:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, language: str | None = None) -> Document:
-        """Decode a file as its language does, which is UTF-8 unless the file declares something else.
+        """Decode a file as its language does: from UTF-8, unless the file declares another encoding.
 
-        ``name`` is what an error calls the file; ``language``: its language, where its suffix does not matter.
-
-        Raises :class:`DocumentError` at bytes that are not in this encoding.
+        ``name``: the file's name in errors; ``language``: its language, if its suffix does not decide. Raises
+        :class:`DocumentError` at bytes that are not in this encoding.
         """
         try:
             return cls.from_text(Language.decode(name, data, language))
@@ -120,7 +119,7 @@ class Document:
     def read(cls, path: str, language: str | None = None) -> Document:
         """Read a file, or standard input for ``"-"``.
 
-        Raises :class:`DocumentError` where that fails, or there is more than ``language.limited_files`` allows.
+        Raises :class:`DocumentError` if that fails, or if there is more than ``language.limited_files`` allows.
         """
         if path != "-":
             return cls.read_file(path, language)
@@ -135,7 +134,7 @@ class Document:
 
     @classmethod
     def read_file(cls, path: str, language: str | None = None) -> Document:
-        """Read a file, whatever its name. Raises as :meth:`read`."""
+        """Read a file of any name. Raises as :meth:`read`."""
         try:
             return cls.from_bytes(read_limited(path), path, language)
         except LimitError as error:
@@ -149,20 +148,20 @@ class Document:
 
     @cached_property
     def line_starts(self) -> list[int]:
-        """Offset of the first character of each line, the first being 0."""
+        """Return the offset of the first character of each line."""
         return [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def line(self, index: int) -> str:
-        """The line at a 0-based index, without its break."""
+        """Return the line at a 0-based index, without its break."""
         starts = self.line_starts
         end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
         return self.text[starts[index] : end]
 
     def offset_at_line_column(self, line: int, column: int) -> int:
-        """Offset of a 1-based line and column, the column counting characters.
+        """Return the offset of a 1-based line and column, the column counting characters.
 
-        ``1:1`` is the start of the text; one past a line's last character is its end. Raises
-        :class:`DocumentError` outside the text.
+        ``1:1`` is the start of the text; one past a line's last character is its end. Raises :class:`DocumentError`
+        outside the text.
         """
         count = len(self.line_starts)
         if not 1 <= line <= count:
@@ -173,10 +172,10 @@ class Document:
         return self.line_starts[line - 1] + column - 1
 
     def offset_at_position(self, line: int, character: int, encoding: PositionEncoding) -> int:
-        """Offset of a 0-based position whose character counts code units of ``encoding``.
+        """Return the offset of a 0-based position whose character counts code units of ``encoding``.
 
-        A character past the end of its line means the end (LSP 3.17, ``Position``), as does a line past the end of
-        the text; one inside a surrogate pair means the start of that pair. Numbers below 0 mean 0.
+        A character past the end of its line means the end (LSP 3.17, ``Position``), as does a line past the end of the
+        text. A character inside a surrogate pair means the start of that pair. Numbers below 0 mean 0.
         """
         line, character = max(0, line), max(0, character)
         start = self.start_of_line(line)
@@ -225,7 +224,7 @@ class Document:
         return self.text[start : len(self.text) if end < 0 else end]
 
     def start_of_line(self, line: int) -> int | None:
-        """Offset of the first character of a line, from 0; None where there is none. Near the last edit at once."""
+        """Return the offset of a line's first character, from 0; None without the line. Fast near the last edit."""
         at, start = self.anchor if line >= self.anchor[0] else (0, 0)
         missing, stretch = line - at, STRETCH
         while (found := self.text.count("\n", start, start + stretch)) < missing:
@@ -242,12 +241,12 @@ class Document:
         return start
 
     def line_column_at(self, offset: int) -> tuple[int, int]:
-        """1-based line and column of an offset: the inverse of :meth:`offset_at_line_column`."""
+        """Return the 1-based line and column of an offset: the inverse of :meth:`offset_at_line_column`."""
         line = self.text.count("\n", 0, offset)
         return line + 1, offset - self.line_starts[line] + 1
 
     def replace(self, start: int, end: int, text: str) -> Document:
-        """The document with the characters ``start:end`` replaced; ``text`` may have any line breaks."""
+        """Return the document with the characters ``start:end`` replaced; ``text`` may have any line breaks."""
         inserted = LINE_BREAK.sub("\n", text)
         if not self.sound or not is_sound(inserted):
             start, end, inserted = self._with_halves(start, end, inserted)
@@ -285,10 +284,9 @@ class Document:
     def split(self, offset: int, keeps_returns: bool = False) -> Split:
         """Cut the text at an offset.
 
-        ``keeps_returns``: whether a carriage return that stands alone is no line break in the document's language, so
-        that it stays (:meth:`.Language.keeps_returns`).
-
-        Raises :class:`DocumentError` where the text holds half a surrogate pair, which no encoding can carry.
+        ``keeps_returns``: whether a lone carriage return is no line break in the document's language, so that it stays
+        (:meth:`.Language.keeps_returns`). Raises :class:`DocumentError` if the text holds half a surrogate pair, which
+        no encoding can carry.
         """
         try:
             if not self.sound:
@@ -324,7 +322,7 @@ def join_halves(text: str) -> str:
 
 
 def is_sound(text: str) -> bool:
-    """Whether a text holds no half of a surrogate pair."""
+    """Return whether a text holds no half of a surrogate pair."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:

@@ -72,7 +72,7 @@ def hidden_in(text: str, known: frozenset[str] = frozenset()) -> str | None:
 
 
 def known_at(left: str, right: str) -> frozenset[str]:
-    """Return the hidden characters of the word at a cursor, between two texts: a suggestion may have these.
+    """Return the hidden characters of the word at a cursor between two texts; a suggestion may have these.
 
     Words of some languages, and emoji, need characters that join or separate others.
     """
@@ -106,7 +106,7 @@ def escaped(text: str, most: int | None = None) -> str:
 
 
 def escaped_values(value: Any, most: int, kept: frozenset[str] = frozenset()) -> Any:
-    """Return a JSON value with :func:`escaped` texts, but for the fields ``kept``, which name things."""
+    """Return a JSON value with :func:`escaped` texts, except in the fields ``kept``."""
     if isinstance(value, str):
         return escaped(value, most)
     if isinstance(value, dict):

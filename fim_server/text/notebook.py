@@ -1,7 +1,8 @@
-"""A notebook's cells as one program, in their order, and a cursor in one of them. Pure: no protocol, no files.
+"""Cells of a notebook as one program, and a cursor in one of them.
 
 A notebook is compiled cell by cell, so each cell has to parse by itself: the grammar reads the cursor's cell alone, and
-judges the others once. Names and the model see all of it: the cells before the cursor, the cell, and those after it.
+judges the others once. Name analysis and the model see all of it: the cells before the cursor, the cell, and those
+after it.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Reader(Protocol):
         """Read a cell without a cursor."""
 
     def at(self, left: str, right: str) -> CellCursor | str:
-        """Split a cell at a cursor between two texts, or return the reason for offering nothing."""
+        """Split a cell at a cursor between two texts, or return the reason for suggesting nothing."""
 
     def keeps(self, left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
         """Return whether a cell with a text at its cursor still holds the programs of that cursor."""
@@ -89,7 +90,7 @@ class Cell:
 
     Attributes:
         uri: Its name in the editor.
-        language: The name of its language in the editor.
+        language: Name of its language in the editor.
         text: Its text, with line feeds alone.
     """
 
@@ -104,8 +105,8 @@ class Notebook:
 
     Attributes:
         uri: Its name in the editor.
-        cells: Its code cells, in their order.
-        is_whole: Whether these are all of its cells; otherwise any name may be bound in others.
+        cells: Its code cells, in order.
+        is_whole: True if these are all of its cells; otherwise any name may be bound in others.
     """
 
     uri: str
@@ -222,7 +223,7 @@ def stretch(cells: tuple[Cell, ...], first: int, language: str, reader: Reader) 
 
 
 def cut(notebook: Notebook, uri: str, split: Split, reader: Reader) -> tuple[Split, CellContexts] | str:
-    """Return the program around a cursor and the cursor's contexts, or the reason for offering nothing.
+    """Return the program around a cursor and the cursor's contexts, or the reason for suggesting nothing.
 
     Args:
         notebook: The cell's notebook.

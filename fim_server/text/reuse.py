@@ -1,7 +1,7 @@
-"""Sessions that follow a user's typing: what is right of the cursor is read once, and left of it what is new.
+"""Sessions that follow a user's typing: they read the right context once, and of the left one only the new text.
 
-A keystroke changes the left context near its end and leaves the right one as it is. The engine keeps the work on the
-right context, and every set of the parse of the left one, for the next session to go on from (`Session.moved`).
+A keystroke changes the left context near its end and leaves the right one as it is. The engine keeps its work on the
+right context, and every Earley set of the left one, for the next session (`Session.moved`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fim_server.language import Language, Session
 
 OWN_SHARE = 2
-"""One document's sessions may hold one part in so many of what those of all may."""
+"""One document's sessions may hold this fraction's part (1/2) of the bytes of all."""
 
 _uses = count()
 
@@ -28,33 +28,32 @@ class _Kept:
     session: Session
     in_use: bool
     used: int
-    """When it was last asked for: later ones have larger numbers."""
+    """Order of use: later ones have larger numbers."""
 
 
 class _Shelf(dict[tuple["Language", str], _Kept]):
-    """By language object and right context, those used last at the end."""
+    """Sessions by language object and right context, those used last at the end."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # each is itself alone
 
 
 class SessionMemory:
-    """What the sessions of several documents may hold together. Safe to use from several threads.
+    """Memory that the sessions of several documents may hold together. Safe to use from several threads.
 
-    Where they hold more, those that were not used for the longest time are forgotten: first those of a document that
-    has more than its part, then those of any. What is in use is never forgotten, nor what was used last, so these may
-    hold more than the rest of them may.
+    Beyond it, the least recently used sessions are forgotten: first those of a document with more than its part, then
+    those of any. Sessions in use and the one used last stay, even if these hold more.
     """
 
     def __init__(self, most: int | None = None) -> None:
-        """``most``: bytes, by `Session.held`; None: any number."""
+        """Limit the bytes, by `Session.held`; None: no limit."""
         self._most = most
         self.lock = Lock()
-        """Held whenever what is kept is looked at or changed, whosever it is."""
+        """Guards the sessions of all documents."""
         self._shelves: WeakSet[_Shelf] = WeakSet()
 
     @property
     def most(self) -> int | None:
-        """Bytes that the sessions of all documents may hold."""
+        """Return the bytes that the sessions of all documents may hold."""
         return self._most
 
     @most.setter
@@ -66,7 +65,7 @@ class SessionMemory:
 
     @property
     def held(self) -> int:
-        """Bytes that the sessions of all documents hold."""
+        """Return the bytes that the sessions of all documents hold."""
         with self.changing() as dropped:
             shelves = list(self._shelves)
             dropped += shelves
@@ -74,10 +73,10 @@ class SessionMemory:
 
     @contextmanager
     def changing(self) -> Iterator[list[object]]:
-        """Hold the lock in the block. What the block puts into the list is freed after it.
+        """Hold the lock in the block; free the objects that the block puts into the list after it.
 
-        Freeing a large session takes its time, in which no other document is to wait. The list is also for what may
-        have lost its last other owner meanwhile.
+        Freeing a large session takes time, for which no other document should wait. The list also takes objects that
+        may lose their last other owner meanwhile.
         """
         dropped: list[object] = []
         with self.lock:
@@ -85,14 +84,14 @@ class SessionMemory:
         dropped.clear()
 
     def shelf(self) -> _Shelf:
-        """A place for one document's sessions, as long as somebody has it."""
+        """Return a place for one document's sessions, which lasts as long as a reference to it."""
         shelf = _Shelf()
         with self.lock:
             self._shelves.add(shelf)
         return shelf
 
     def fit(self, dropped: list[object]) -> None:
-        """Forget what there is no memory for. The lock is held, by `changing`, whose list ``dropped`` is."""
+        """Forget sessions beyond the limit. The caller holds the lock by `changing`, whose list ``dropped`` is."""
         if self._most is None:
             return
         shelves = list(self._shelves)
@@ -103,10 +102,7 @@ class SessionMemory:
 
 
 def forget_oldest(shelves: list[_Shelf], most: int) -> list[_Kept]:
-    """Forget sessions, those used last the last, until they hold no more than so many bytes or cannot be spared.
-
-    Returns what was forgotten.
-    """
+    """Forget unused sessions, the least recently used first, down to ``most`` bytes; return those forgotten."""
     entries = [(kept.used, key, kept, shelf) for shelf in shelves for key, kept in shelf.items()]
     entries.sort(key=lambda entry: entry[0])
     too_much = sum(kept.session.held for _, _, kept, _ in entries) - most
@@ -121,29 +117,26 @@ def forget_oldest(shelves: list[_Shelf], most: int) -> list[_Kept]:
 
 
 class Sessions:
-    """The sessions opened last, each for another right context. Safe to use from several threads.
+    """Sessions opened last, each for another right context. Safe to use from several threads.
 
-    A session that it gives answers as one that `Language.open` gives, in whatever order sessions are opened and used.
-    Those of one right context share an engine, so calls to them wait for each other.
+    Each answers as one of `Language.open`, in whatever order sessions are opened and used. Those of one right context
+    share an engine, so calls to them wait for each other.
     """
 
     def __init__(self, most: int = 8, memory: SessionMemory | None = None) -> None:
-        """Keeps some sessions, of at least one right context, and as many of them as ``memory`` has room for."""
+        """Keep up to ``most`` sessions, at least one, within the limit of ``memory``."""
         self._most = max(1, most)
         self._memory = memory or SessionMemory()
         self._lock = self._memory.lock
         self._known = self._memory.shelf()
 
     def knows(self, language: Language, right: str) -> bool:
-        """Whether a session with that right context is kept, so that another one need not read it."""
+        """Return whether a session with that right context is kept, so that another one need not read it."""
         with self._lock:
             return (language, right) in self._known
 
     def open(self, language: Language, left: str, right: str) -> Session:
-        """Opens a session as `Language.open` does, going on from an earlier one where there is one to go on from.
-
-        It is in use from then on, until :meth:`rest`.
-        """
+        """Open a session as `Language.open` does, from an earlier one if possible; it is in use until :meth:`rest`."""
         key = (language, right)
         with self._lock:
             known = self._known.get(key)
@@ -158,7 +151,7 @@ class Sessions:
         return opened
 
     def open_ahead(self, language: Language, left: str, right: str) -> None:
-        """Opens a session that will be used later: it is in use only if an earlier one was, or somebody asks for it."""
+        """Open a session for later: it is in use only if an earlier one was, or once it is opened again."""
         key = (language, right)
         with self._lock:
             before = self._known.get(key)
@@ -170,7 +163,7 @@ class Sessions:
                 self._memory.fit(dropped)
 
     def rest(self) -> None:
-        """Nothing that was opened is in use any more."""
+        """Mark all sessions as unused."""
         with self._memory.changing() as dropped:
             for kept in self._known.values():
                 kept.in_use = False

@@ -1,7 +1,7 @@
-"""What commands show to people: progress on standard error, tables and colours on standard output, drawn by rich.
+"""Output of commands: progress on standard error, tables and colours on standard output, drawn by rich.
 
-Where a stream is no terminal, or one that can do nothing (``TERM=dumb``), the same is said in plain lines without a
-control character. rich is imported when there is something to draw, so that quick commands stay quick.
+A stream that is no terminal, or a terminal without control (``TERM=dumb``), gets plain lines without control
+characters. rich is imported only for drawing, so that quick commands stay quick.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Item = TypeVar("Item")
 ColourChoice = Literal["auto", "always", "never"]
 
 TICKS_PER_SECOND = 5
-"""How often the line of a :class:`Progress` is drawn again by itself."""
+"""Rate at which a :class:`Progress` redraws its line by itself."""
 
 LEAST_SECONDS = 0.1
-"""How long a line of a :class:`Progress` that does not tick is left alone, whatever is said meanwhile."""
+"""Least time between two drawings of a :class:`Progress` that does not tick."""
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a stream is a terminal on which a line can be drawn again."""
+    """Return whether a stream is a terminal on which a line can be redrawn."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def wants_colour(choice: ColourChoice = "auto") -> bool:
-    """Whether standard output is to be coloured; NO_COLOR (no-color.org) speaks for those who did not choose."""
+    """Return whether to colour standard output; ``auto`` obeys NO_COLOR (no-color.org)."""
     if choice != "auto":
         return choice == "always"
     return is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
@@ -48,7 +48,6 @@ def paint(text: str, style: str, colour: bool = True) -> str:
 
     Hidden characters of the text become escapes, so that source code and names cannot move a terminal's cursor. Tabs
     stay, unlike in rich's console.
-    in rich's console, tabs stay.
     """
     text = escaped(text)
     if not colour:
@@ -64,12 +63,12 @@ def paint(text: str, style: str, colour: bool = True) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts.
+    """Table of texts.
 
     Attributes:
-        header: The names of the columns.
+        header: Names of the columns.
         rows: As many cells each.
-        numbers: The columns whose cells end at one place.
+        numbers: Columns with right-aligned cells.
     """
 
     header: Sequence[str]
@@ -77,7 +76,7 @@ class Table:
     numbers: Collection[int] = ()
 
     def lines(self) -> Iterator[str]:
-        """The table in aligned columns, two blanks apart, without a blank at a line's end."""
+        """Yield the table in aligned columns, two blanks apart, without trailing blanks."""
         rows = [self.header, *self.shown()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for line in rows:
@@ -93,20 +92,20 @@ class Table:
             yield [on_one_line(cell) if hidden_in(cell) else cell for cell in row]
 
     def markdown(self) -> Iterator[str]:
-        """The table in Markdown."""
+        """Yield the table in Markdown."""
         yield "| " + " | ".join(self.header) + " |"
         yield "|" + "|".join("---:" if index in self.numbers else "---" for index in range(len(self.header))) + "|"
         yield from ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows)
 
 
 def plain_lines(parts: Iterable[str | Table]) -> Iterator[str]:
-    """Lines of text and tables as plain lines."""
+    """Yield lines of text and tables as plain lines."""
     for part in parts:
         yield from [escaped(part)] if isinstance(part, str) else part.lines()
 
 
 def show(parts: Iterable[str | Table]) -> None:
-    """Print lines of text and tables to standard output; on a terminal, tables are drawn to fit it."""
+    """Print lines of text and tables to standard output; on a terminal, tables fit its width."""
     if not is_terminal(sys.stdout):
         for line in plain_lines(parts):
             print(line)
@@ -134,18 +133,18 @@ def show(parts: Iterable[str | Table]) -> None:
 
 
 class Progress:
-    """Says on standard error what is being done, while a ``with`` block runs.
+    """Progress on standard error while a ``with`` block runs.
 
-    On a terminal it is one line that changes, tells the time, has a bar where the amount of work is known, and vanishes
-    at the end. Elsewhere it is plain lines, or nothing.
+    On a terminal it is one changing line with the time, and a bar if the amount of work is known; it vanishes at the
+    end. Elsewhere it is plain lines, or nothing.
 
     Args:
-        plain: Whether anything is said where standard error is no terminal: a program that reads ``--json`` may read
-            standard error too.
-        after: Seconds in which nothing is said. If not 0, only the work that is under way then is named in plain lines.
-        every: Seconds at least between two plain lines of :meth:`update`.
-        ticks: Whether a thread draws the line again meanwhile. Not while times are measured: it would take a share.
-        keeps: Whether the last thing said stays.
+        plain: Whether to print if standard error is no terminal: a program that reads ``--json`` may read standard
+            error too.
+        after: Seconds of silence at first. If not 0, plain lines name only the work under way then.
+        every: Least seconds between two plain lines of :meth:`update`.
+        ticks: Whether a thread redraws the line. False while times are measured, because it would take a share.
+        keeps: Whether the last text stays.
     """
 
     def __init__(
@@ -179,7 +178,7 @@ class Progress:
         self.close()
 
     def say(self, stage: str) -> None:
-        """A stage of the work begins: a text without a line break."""
+        """Begin a stage of the work, named by a text without a line break."""
         stage = escaped(stage, MOST_SHOWN)
         with self._lock:
             self._text, self._done, self._total = stage, None, None
@@ -189,7 +188,7 @@ class Progress:
             self._draw(now=True)
 
     def update(self, text: str, done: int | None = None, total: int | None = None) -> None:
-        """Say how far the work is: a whole line of text, and how much of how much is done, for the bar."""
+        """Show the progress: a line of text, and for the bar the amount done and the total."""
         text = escaped(text, MOST_SHOWN)
         with self._lock:
             self._text, self._done, self._total = text, done, total
@@ -199,12 +198,12 @@ class Progress:
             self._draw()
 
     def is_due(self) -> bool:
-        """Whether an :meth:`update` would be seen now: for those to whom its text costs something."""
+        """Return whether an :meth:`update` would be seen now, for callers whose text is costly to make."""
         wait = LEAST_SECONDS if self._terminal else self._every
         return self._enabled and time.monotonic() - self._said >= wait
 
     def count(self, stage: str, items: Sequence[Item]) -> Iterator[Item]:
-        """Go through the items of a stage."""
+        """Yield the items of a stage."""
         self.say(stage)
         for number, item in enumerate(items, start=1):
             if self._terminal and self.is_due():
@@ -212,7 +211,7 @@ class Progress:
             yield item
 
     def log(self, text: str) -> None:
-        """Say something that stays, on a line of its own."""
+        """Print a line that stays."""
         text = escaped(text)
         with self._lock:
             if self._line is not None:
@@ -221,7 +220,7 @@ class Progress:
                 print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Say nothing more; on a terminal the line vanishes, or stays if it is to."""
+        """End the output; on a terminal the line vanishes unless it is to stay."""
         with self._lock:
             if self._ended:
                 return
@@ -235,7 +234,7 @@ class Progress:
 
     def _begin_late(self) -> None:
         if self._terminal:
-            import_module("rich.progress")  # before the lock is taken: who ends meanwhile does not wait for it
+            import_module("rich.progress")  # before the lock is taken, so that close() does not wait
         with self._lock:
             if self._ended:
                 return

@@ -102,7 +102,7 @@ def test_the_latest_of_what_replaces_itself_is_done(caplog: pytest.LogCaptureFix
     go.set()
     assert background.settle(10)
     assert done == [4, 10]
-    assert "a test: something could not be done" in caplog.text
+    assert "a test: a task failed" in caplog.text
     assert background.close()
     background.do("late", lambda: done.append(11))
     assert done == [4, 10]
