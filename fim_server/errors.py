@@ -1,8 +1,8 @@
-"""Every exception that says what is wrong with what the user gave, or asked for.
+"""Exceptions about the user's input and requests.
 
 All derive from :class:`FimServerError`, which the command line catches in one place: its message is one line made for
-the user, and the exit status 2. The engine's binding raises these classes too, so ``except FimServerError`` sees what
-either half refuses. Wrong calls of a function (a negative count, an array of another shape) are ``ValueError``,
+the user, and the exit status is 2. The engine's binding raises these classes too, so ``except FimServerError`` sees the
+refusals of both halves. Wrong calls of a function (a negative count, an array of another shape) are ``ValueError``,
 ``TypeError`` and ``BufferError`` as everywhere in Python, and are not listed here.
 """
 
@@ -37,35 +37,35 @@ __all__ = [
 
 
 class FimServerError(Exception):
-    """The base of all of them; the message is one line made for the user."""
+    """Base of all of them; the message is one line made for the user."""
 
 
 class LanguageError(FimServerError, ValueError):
-    """A language definition that cannot be used."""
+    """Language definition that cannot be used."""
 
 
 class VocabularyError(FimServerError, ValueError):
-    """A tokenizer whose tokens cannot be read as bytes."""
+    """Tokenizer whose tokens cannot be read as bytes."""
 
 
 class DocumentError(FimServerError, ValueError):
-    """A file or a cursor that cannot be used."""
+    """File or cursor that cannot be used."""
 
 
 class HoleError(FimServerError, ValueError):
-    """A hole, as another engine's request describes it, that cannot be filled: what it says, or its two texts."""
+    """Hole of another engine's request that cannot be filled: its settings or its two texts are wrong."""
 
 
 class VersionError(FimServerError, RuntimeError):
-    """Another engine is of a version, or of a form, that its plug-in here does not know."""
+    """Version or form of another engine that its plug-in here does not know."""
 
 
 class ModelError(FimServerError, ValueError):
-    """A model that cannot be found, loaded or used, or a device or runtime that is not there."""
+    """Model that cannot be found, loaded or used, or a device or runtime that is missing."""
 
 
 class AwayError(ModelError):
-    """A model behind an endpoint that does not answer now, and may later."""
+    """Model behind an endpoint that does not answer at the moment."""
 
 
 class ScarceMemoryError(ModelError):
@@ -77,47 +77,47 @@ class DamagedError(ModelError):
 
 
 class FormatError(ModelError):
-    """A model whose tokenizer has the tokens of no known prompt format: it was not trained to fill in the middle."""
+    """Model whose tokenizer has the tokens of no known prompt format: it was not trained to fill in the middle."""
 
 
 class MissingLibrary(FimServerError, ImportError):
-    """A library of an extra is not installed; the message names the extra."""
+    """Library of an extra that is not installed; the message names the extra."""
 
 
 class StoppedError(FimServerError):
-    """The engine was left because a :class:`fim_server.Stop` said so."""
+    """End of an engine call that a :class:`fim_server.Stop` asked for."""
 
 
 class BenchError(FimServerError):
-    """What was to be measured, or the place of its results, cannot be used; or a measured server does not answer."""
+    """Object or results' place of a measurement that cannot be used, or a measured server that does not answer."""
 
 
 class DatasetError(FimServerError):
-    """A source or a file of samples that cannot be used."""
+    """Source or file of samples that cannot be used."""
 
 
 class RecordError(FimServerError):
-    """A run of an evaluation that cannot be begun, gone on with, read or written."""
+    """Run of an evaluation that cannot be started, continued, read or written."""
 
 
 class RunError(RecordError):
-    """A run that cannot be begun or gone on with."""
+    """Run that cannot be started or continued."""
 
 
 class JudgeError(RecordError):
-    """A program that cannot judge: it is not there, cannot be built, or does not answer."""
+    """Program that cannot judge: it is missing, cannot be built, or does not answer."""
 
 
 class TrainingError(FimServerError):
-    """Bad input to training, or a step of it that is missing."""
+    """Bad input to training, or a missing step of it."""
 
 
 class LimitError(FimServerError):
-    """A limit was passed.
+    """Passed limit.
 
     Attributes:
-        given: How much there is, in the limit's unit; None where it was not counted.
-        limit: How much is allowed; None where no one number says it.
+        given: The amount, in the limit's unit; None if it was not counted.
+        limit: The allowed amount; None if no single number tells it.
     """
 
     def __init__(self, message: str, given: int | None = None, limit: int | None = None) -> None:
@@ -127,7 +127,7 @@ class LimitError(FimServerError):
 
 
 class SearchLimitError(LimitError):
-    """A bounded search gave up. Nothing is known then: neither that there is an answer, nor that there is none."""
+    """Bounded search that gave up. It tells nothing: neither that there is an answer, nor that there is none."""
 
 
 EXHAUSTED = 4

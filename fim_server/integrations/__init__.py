@@ -1,5 +1,5 @@
-"""This engine's masks inside other decoding loops: those of transformers, vLLM and SGLang.
+"""Masks of this engine in other decoding loops: those of transformers, vLLM and SGLang.
 
-Each module here is for the process of one of them, and imports that engine's libraries; nothing else of the package
+Each module here runs in the process of one of them and imports that engine's libraries; nothing else of the package
 imports these modules.
 """

@@ -1,4 +1,4 @@
-"""Holes: what another engine's request says of the text to be filled in, and the session that it asks for."""
+"""Holes: the text to fill in that another engine's request describes, and its session."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from fim_server.models.masking import word_count
 from fim_server.tokens.vocabulary import Vocabulary
 
 PREFIX = "fim-server:"
-"""What a grammar of this engine begins with where an engine's requests hold grammars of several; JSON follows."""
+"""Beginning of this engine's grammars where an engine's requests hold grammars of several; JSON follows."""
 
 KEYS = ("left", "right", "language", "version", "shape", "floor")
 
 OPEN_SECONDS = 5.0
-"""Time that reading the two texts of a request may take: a file of 1 MB takes less."""
+"""Most seconds for reading the two texts of a request: a file of 1 MB takes less."""
 
 OPEN_BYTES = 400_000_000
-"""Memory that a request's session may come to hold."""
+"""Most bytes of memory of a request's session."""
 
 
 @dataclass(frozen=True)
 class Hole:
-    """A text to be filled in between two others.
+    """Text to be filled in between two others.
 
     Attributes:
-        left: The text before it.
-        right: The text after it.
-        language: The language of the whole.
+        left: Text before it.
+        right: Text after it.
+        language: Language of the whole.
         version: The language's version; None is the newest.
-        shape: What the middle must look like besides (`Shape.lines`, `Shape.regex`).
-        floor: `off`, `brackets` or `block`, as `Session.floored` has them.
+        shape: Shape of the middle (`Shape.lines`, `Shape.regex`).
+        floor: `off`, `brackets` or `block`, as in `Session.floored`.
     """
 
     left: str
@@ -51,7 +51,7 @@ class Hole:
 
     @staticmethod
     def of(value: Hole | Mapping[str, Any] | Sequence[str]) -> Hole:
-        """A hole from a mapping with its keys, or from the two texts alone.
+        """Return a hole from a mapping with its keys, or from the two texts alone.
 
         Raises:
             HoleError: It is neither, or a key is unknown or of another type; the message names the key.
@@ -67,7 +67,7 @@ class Hole:
 
     @staticmethod
     def from_json(text: str) -> Hole:
-        """A hole from a JSON object with the same keys. Raises HoleError."""
+        """Return a hole from a JSON object with the same keys. Raises HoleError."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -77,11 +77,11 @@ class Hole:
         return _from_mapping(value)
 
     def open(self, seconds: float = OPEN_SECONDS, holding: int = OPEN_BYTES) -> Session:
-        """The session of the two texts.
+        """Return the session of the two texts.
 
         Raises:
             HoleError: No program has the two texts, the language, version or shape is unknown, or reading them took
-                more time, or memory in bytes, than this.
+                more than ``seconds`` or ``holding`` bytes of memory.
         """
         try:
             language = Language.load(self.language, self.version)
@@ -104,7 +104,7 @@ class Hole:
 
 
 def has_shaped_middle(session: Session, shape: Shape) -> bool:
-    """Whether a middle of a shape can begin at all. Raises ValueError for a shape that is not understood."""
+    """Return whether a middle of a shape can begin at all. Raises ValueError for a shape that is not understood."""
     alphabet = _bytes()
     words = np.zeros(word_count(alphabet.size), dtype=np.uint32)
     session.matcher(alphabet, shape=shape).fill_mask_plain(words)
@@ -113,17 +113,17 @@ def has_shaped_middle(session: Session, shape: Shape) -> bool:
 
 @cache
 def _bytes() -> Vocabulary:
-    """A vocabulary of single bytes and an end."""
+    """Return a vocabulary of single bytes and an end."""
     return Vocabulary([*(bytes([byte]) for byte in range(256)), None], [256])
 
 
 def is_hole(grammar: object) -> bool:
-    """Whether a request's grammar is one of this engine's."""
+    """Return whether a request's grammar is one of this engine's."""
     return isinstance(grammar, str) and grammar.startswith(PREFIX)
 
 
 def hole_of(grammar: str) -> Hole:
-    """The hole that a grammar of this engine describes. Raises HoleError."""
+    """Return the hole that a grammar of this engine describes. Raises HoleError."""
     return Hole.from_json(grammar.removeprefix(PREFIX))
 
 
@@ -153,7 +153,7 @@ def _from_mapping(value: Mapping[str, Any]) -> Hole:
 
 
 def _shape(value: object) -> Shape | None:
-    """A shape from `{"lines": n}` or `{"regex": "..."}`. Raises HoleError."""
+    """Return a shape from `{"lines": n}` or `{"regex": "..."}`. Raises HoleError."""
     if isinstance(value, Shape | None):
         return value
     match value:

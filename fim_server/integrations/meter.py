@@ -1,9 +1,9 @@
-"""What a plug-in has done, counted in every process of an engine and told by the one that answers Prometheus.
+"""Metrics of a plug-in, counted in every process of an engine and reported by the one that answers Prometheus.
 
 An engine answers requests in one process and fills masks in another. Each process writes its sums into a file of its
-own, mapped into memory, in a folder that the first one makes and names in the environment of the others; that first one
-adds them up whenever it is asked. (prometheus_client's own way for several processes has to be chosen before the engine
-imports it, and changes what the engine's own metrics look like.)
+own, mapped into memory. The first process makes their folder, names it in the environment of the others, and adds the
+sums up on request. (prometheus_client's own way for several processes has to be chosen before the engine imports it,
+and changes the look of the engine's own metrics.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDER = "FIM_SERVER_METRICS_FOLDER"
-"""The environment's name of the folder."""
+"""Environment variable that names the folder."""
 
 BOUNDS = (1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 1e-1, 1.0)
 """Upper bounds of the histogram of masks. Unit: seconds."""
@@ -37,7 +37,7 @@ SUMS = {
     "session_seconds": "Time that opening them took.",
     "refused_tokens": "Tokens that the engine took although they are not allowed; such requests are ended.",
 }
-"""Counters, and what each of them says."""
+"""Counters with their help texts."""
 
 PLACES = {name: place for place, name in enumerate(SUMS)}
 MASK_SECONDS = len(SUMS)
@@ -45,7 +45,7 @@ LENGTH = MASK_SECONDS + 1 + len(BOUNDS) + 1
 
 
 class Meter:
-    """The sums of one process; adding to them is not locked, and a sum that two threads add to may lack one of both."""
+    """Sums of one process. Adding is not locked: if two threads add at once, one amount may be lost."""
 
     def __init__(self, values: NDArray[np.float64]) -> None:
         self._values = values
@@ -55,13 +55,13 @@ class Meter:
         self._values[PLACES[name]] += amount
 
     def mask(self, seconds: float) -> None:
-        """Count a mask that took so long."""
+        """Count a mask and its seconds."""
         self._values[MASK_SECONDS] += seconds
         self._values[MASK_SECONDS + 1 + bisect_left(BOUNDS, seconds)] += 1
 
 
 def meter() -> Meter:
-    """This process's."""
+    """Return this process's meter."""
     return _meter(os.getpid())
 
 
@@ -77,7 +77,7 @@ def _meter(process: int) -> Meter:
 
 
 def totals(folder: Path) -> NDArray[np.float64]:
-    """The sums of all processes. Shape: [LENGTH]."""
+    """Return the sums of all processes. Shape: [LENGTH]."""
     found = np.zeros(LENGTH)
     for file in sorted(folder.glob("*.sums")):
         held = file.read_bytes()
@@ -87,13 +87,13 @@ def totals(folder: Path) -> NDArray[np.float64]:
 
 
 class Told:
-    """A collector of prometheus_client: the metrics `fim_server_*`."""
+    """Collector of prometheus_client for the metrics `fim_server_*`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def collect(self) -> Iterator[Any]:
-        """The metrics, as prometheus_client has them."""
+        """Yield the metrics in prometheus_client's form."""
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         values = totals(self._folder)
@@ -107,9 +107,9 @@ class Told:
 
 
 def tell() -> bool:
-    """Make this process the one that tells, if it is the first of its engine; returns whether it is.
+    """Make this process the reporting one if it is the first of its engine; return whether it is.
 
-    Raises ImportError where prometheus_client is missing.
+    Raises ImportError if prometheus_client is missing.
     """
     if os.environ.get(FOLDER):
         return False

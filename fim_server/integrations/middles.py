@@ -1,7 +1,7 @@
-"""A hole's middle in progress under a decoding loop that is not this package's.
+"""Middle of a hole in progress under another package's decoding loop.
 
-Such a loop tells which tokens it has taken; it may go back (drafts that were refused) or jump to another history
-(beams). So a middle is moved to a list of tokens, by way of what that shares with the last one.
+Such a loop reports the tokens that it has taken; it may go back (refused drafts) or jump to another history (beams). So
+a middle moves to a list of tokens, by way of the prefix that this shares with the last one.
 """
 
 from __future__ import annotations
@@ -22,31 +22,35 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 MOST_SLACK, SLACK_SHARE = 16, 4
-"""Tokens to spare under which a middle is made to end within its budget: at most so many, and that part of the budget.
-A token that lengthens the shortest known end by more can still be chosen before: of 31,300 tokens drawn at random from
-masks, 4 lengthened it by more than 16, 17 by more than 6."""
+"""Tokens to spare under which a middle is made to end within its budget: at most so many, and at most that part of the
+budget. A token that lengthens the shortest known end by more can still be chosen before. Of 31,300 tokens drawn at
+random from masks, 4 lengthened it by more than 16, 17 by more than 6."""
 
 ASKED_AGAIN = 4
-"""Tokens of slack that one token is expected to use up at most, as in `decoding.landing`."""
+"""Tokens of slack that one token is expected to use up at most, as in `decoding.loop.landing`."""
 
 UNKNOWN_STEPS = 8
-"""Tokens after which an end that was not found is looked for again."""
+"""Tokens after which to search again for an end that was not found."""
 
 
 class Middle:
-    """A middle between the texts of a hole, in tokens, which may have to end within a budget."""
+    """Middle between the texts of a hole, in tokens, which may have to end within a budget.
+
+    Attributes:
+        tokens: Tokens taken, without those after an end token.
+    """
 
     def __init__(
         self, matcher: Matcher, end_token_ids: Collection[int], budget: int | None = None, searches: bool = False
     ) -> None:
-        """Wraps a matcher that has no tokens yet; nobody else may use it.
+        """Wrap a matcher that has no tokens yet and no other user.
 
         Args:
             matcher: From `Session.matcher`.
             end_token_ids: Those of its vocabulary.
-            budget: The most tokens, the end token not counted; None: nothing is promised of an end.
-            searches: Near the budget's end, look for every token with which the middle can end in time, which takes
-                some 10 ms a step and at times a second. Else the known end alone is written from there.
+            budget: Most tokens, the end token not counted; None: no end is promised.
+            searches: Near the budget's end, find every token with which the middle can end in time, which takes some 10
+                ms a step and at times a second. Otherwise only the known end is written from there.
         """
         self._matcher = matcher
         self.end_token_ids = frozenset(end_token_ids)
@@ -54,25 +58,24 @@ class Middle:
         self._searches = searches
         self._slack = 0 if budget is None else min(MOST_SLACK, budget // SLACK_SHARE)
         self._ask_at = 0
-        """Tokens from which on it is to be asked again how the middle can end."""
+        """Tokens at the next search for an end."""
         self._leaving = False
-        """Whether the known end is being written."""
+        """True while the known end is being written."""
         self.tokens: list[int] = []
-        """Those that were taken, without what came after an end token."""
 
     def foresee(self) -> None:
-        """Look how the middle can end, which takes longest the first time: some loops have a thread to spare then."""
+        """Find an end of the middle, which takes longest the first time, when some loops have a thread to spare."""
         if self._budget is not None:
             with suppress(SearchLimitError):
                 self._matcher.plan(self._budget - self._slack - 1 if self._budget > self._slack else 0)
 
     @property
     def ended(self) -> bool:
-        """Whether the last token is an end token."""
+        """Return whether the last token is an end token."""
         return bool(self.tokens) and self.tokens[-1] in self.end_token_ids
 
     def take(self, token: int) -> bool:
-        """Append a token; False where it is refused, and nothing changes then. An ended middle takes nothing."""
+        """Append a token; return False if it is refused, and nothing changes then. An ended middle takes nothing."""
         try:
             self._matcher.commit(token)
         except (ValueError, OverflowError, TypeError):  # refused, or no id of the vocabulary at all
@@ -81,7 +84,7 @@ class Middle:
         return True
 
     def rollback(self, count: int) -> None:
-        """Take back tokens. Raises ValueError where there are not so many."""
+        """Take back tokens. Raises ValueError if there are not so many."""
         if count:
             self._matcher.rollback(count)
             del self.tokens[len(self.tokens) - count :]
@@ -89,7 +92,7 @@ class Middle:
             self._leaving = False
 
     def shared(self, tokens: Sequence[int]) -> int:
-        """How many tokens a history has in common with this middle."""
+        """Return how many tokens a history has in common with this middle."""
         count = 0
         for own, other in zip(self.tokens, tokens, strict=False):
             if own != other:
@@ -98,9 +101,9 @@ class Middle:
         return count
 
     def move_to(self, tokens: Sequence[int]) -> bool:
-        """Become the middle of another history, up to its first end token; False where a token of it is refused.
+        """Become the middle of another history, up to its first end token; return False if a token of it is refused.
 
-        It then holds those before the refused one.
+        It then holds the tokens before the refused one.
         """
         self.rollback(len(self.tokens) - self.shared(tokens))
         for token in tokens[len(self.tokens) :]:
@@ -111,7 +114,7 @@ class Middle:
         return True
 
     def valid(self, tokens: Sequence[int]) -> int:
-        """How many tokens could be taken, one after the other; none is."""
+        """Return how many tokens could be taken, one after the other; take none."""
         count = 0
         for token in tokens:
             if not self.take(token):
@@ -124,7 +127,7 @@ class Middle:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the middle may end here, or has."""
+        """Return whether the middle may end here, or has ended."""
         return self.ended or self._matcher.is_complete()
 
     def fill(self, words: NDArray[np.uint32]) -> None:
@@ -147,7 +150,7 @@ class Middle:
             self._matcher.fill_mask(words)
 
     def _near(self) -> int | None:
-        """The tokens left of the budget where it is near and can be kept, else None."""
+        """Return the tokens left of the budget if it is near and can be kept, else None."""
         if self._budget is None or len(self.tokens) < self._ask_at:
             return None
         left = self._budget - len(self.tokens)
@@ -170,7 +173,7 @@ class Middle:
         return left
 
     def _way_out(self, left: int) -> list[int]:
-        """The next token of a known end, or the end tokens."""
+        """Return the next token of a known end, or the end tokens."""
         try:
             plan = self._matcher.plan(left)
         except SearchLimitError:
@@ -188,7 +191,7 @@ class Middle:
 def begin(
     session: Session, hole: Hole, vocabulary: Vocabulary, budget: int | None = None, searches: bool = False
 ) -> Middle:
-    """The middle of a hole whose session is open, before its first token. ``budget``, ``searches``: as in `Middle`."""
+    """Return the middle of a hole before its first token. ``budget``, ``searches``: as in `Middle`."""
     middle = Middle(session.matcher(vocabulary, shape=hole.shape), vocabulary.end_token_ids, budget, searches)
     middle.foresee()
     return middle

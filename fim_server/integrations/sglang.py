@@ -1,10 +1,11 @@
 """Masks in SGLang: a grammar backend whose grammars are holes.
 
 `register` is the entry point of the group `sglang.srt.plugins`; `--grammar-backend fim-server` chooses the backend, and
-a request names its hole as its `ebnf`. A backend is given nothing else of a request, so the function that asks it for a
-grammar is hooked, with SGLang's own registry of hooks, to hand on what the request ends at. In a version that is not
-known nothing is registered, so that SGLang refuses the choice when it starts, and its other backends refuse such a
-grammar.
+a request names its hole as its `ebnf`. SGLang gives a backend nothing else of a request. So a hook of SGLang's own
+registry wraps the function that asks for a grammar, and passes the request's end tokens on.
+
+In an unknown version nothing is registered: SGLang then refuses the choice at its start, and its other backends refuse
+such a grammar.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ FORM = (
     (BaseGrammarBackend, "set_cache", ("self", "key", "value")),
     (GrammarManager, "process_req_with_grammar", ("self", "req")),
 )
-"""What SGLang calls of a backend and its objects, and what is hooked, with their parameters."""
+"""Methods that SGLang calls of a backend and its objects, and the hooked one, with their parameters."""
 
 HOOKED = "sglang.srt.constrained.grammar_manager.GrammarManager.process_req_with_grammar"
 
@@ -60,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 
 def register() -> None:
-    """Offer the backend to SGLang. Raises VersionError in a version that the plug-in does not know."""
+    """Register the backend with SGLang. Raises VersionError in a version that the plug-in does not know."""
     check_version("SGLang", sglang.__version__, KNOWN_VERSIONS)
     check_form("SGLang", sglang.__version__, FORM)
     if NAME not in base_grammar_backend.GRAMMAR_BACKEND_REGISTRY:
@@ -70,17 +71,17 @@ def register() -> None:
 
 
 def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any) -> FimGrammarBackend:
-    """As SGLang makes a registered backend. Raises VocabularyError for a tokenizer whose tokens' bytes are unknown."""
+    """Make the backend for SGLang. Raises VocabularyError for a tokenizer whose tokens' bytes are unknown."""
     return FimGrammarBackend(tokenizer, vocab_size, eos_token_ids)
 
 
 class Grammar(str):
-    """A request's hole, as SGLang passes it on, with what else the request says.
+    """Hole of a request, as SGLang passes it on, with the request's other settings.
 
     Attributes:
-        budget: The most tokens of the middle, its end token not counted.
-        end_token_ids: What the request stops at.
-        wrong: Why a middle would not end where it is complete, or None.
+        budget: Most tokens of the middle, its end token not counted.
+        end_token_ids: Tokens at which the request stops.
+        wrong: Reason why a middle would not end where it is complete, or None.
     """
 
     __slots__ = ("budget", "end_token_ids", "wrong")
@@ -91,7 +92,7 @@ class Grammar(str):
 
 
 def hand_on(manager: Any, req: Any) -> None:
-    """Hand what a request ends at on to the backend, before SGLang asks that for the request's grammar."""
+    """Pass the end tokens of a request to the backend, before SGLang asks that for the request's grammar."""
     params = req.sampling_params
     if not isinstance(manager.grammar_backend, FimGrammarBackend) or not is_hole(params.ebnf):
         return
@@ -103,7 +104,7 @@ def hand_on(manager: Any, req: Any) -> None:
 
 
 def stopping_tokens(req: Any) -> Iterable[int]:
-    """The tokens at which SGLang ends a request."""
+    """Yield the tokens at which SGLang ends a request."""
     yield from req.eos_token_ids or ()
     yield from req.sampling_params.stop_token_ids or ()
     if req.tokenizer is not None:
@@ -112,7 +113,7 @@ def stopping_tokens(req: Any) -> Iterable[int]:
 
 
 def wrong_ending(params: Any) -> str | None:
-    """Which setting of a request keeps a middle from ending just where it is complete; None if none does."""
+    """Return the setting of a request that keeps a middle from ending where it is complete; None if none does."""
     if params.ignore_eos:
         return "ignore_eos: a middle ends with an end token"
     if params.min_new_tokens:
@@ -123,10 +124,10 @@ def wrong_ending(params: Any) -> str | None:
 
 
 class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need not be installed
-    """The middle of one request."""
+    """Middle of one request."""
 
     def __init__(self, begins: Callable[[], Middle], size: int) -> None:
-        """``begins``: makes a middle that has no tokens yet; ``size``: the number of the vocabulary's tokens."""
+        """Take a function that begins a middle, and the number of the vocabulary's tokens."""
         super().__init__()
         self._begins, self._size = begins, size
         self._begun: Middle | None = None
@@ -135,13 +136,13 @@ class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need 
 
     @property
     def middle(self) -> Middle:
-        """What is written. It is begun when it is first asked for: SGLang makes copies that it never asks."""
+        """Return the middle, begun at its first use, because SGLang makes copies that it never uses."""
         if self._begun is None:
             self._begun = self._begins()
         return self._begun
 
     def accept_token(self, token: int) -> None:
-        """Append a token. Raises ValueError, at which SGLang ends the request, where it is refused."""
+        """Append a token. Raises ValueError, at which SGLang ends the request, if it is refused."""
         if self._failed:
             raise ValueError("fim-server: a mask could not be filled")
         if self.middle.ended:
@@ -154,15 +155,15 @@ class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need 
         self.middle.rollback(k)
 
     def is_terminated(self) -> bool:
-        """Whether the middle has its end token."""
+        """Return whether the middle has its end token."""
         return self.middle.ended
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
-        """Rows of words that allow everything, on the CPU, whatever the device."""
+        """Return rows of words that allow everything, on the CPU, whatever the device."""
         return torch.full((batch_size, word_count(vocab_size)), -1, dtype=torch.int32)
 
     def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
-        """Fill one row. What goes wrong ends this request, not the engine, at its next token."""
+        """Fill one row. An error ends this request at its next token, not the engine."""
         try:
             words = vocab_mask[idx].numpy().view(np.uint32)
             known = word_count(self._size)
@@ -189,15 +190,15 @@ class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need 
         apply_mask_(logits, vocab_mask)
 
     def copy(self) -> FimGrammarObject:
-        """One of the same hole at its beginning."""
+        """Return an object of the same hole at its beginning."""
         return FimGrammarObject(self._begins, self._size)
 
     def try_jump_forward(self, tokenizer: Any) -> None:
-        """Nothing: a text's tokens are the model's to choose."""
+        """Do nothing: the model chooses a text's tokens."""
 
 
 class FimGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # SGLang need not be installed
-    """Opens the holes of requests. It has no grammars of other kinds: one backend masks a whole batch."""
+    """Opener of requests' holes. It has no grammars of other kinds: one backend masks a whole batch."""
 
     def __init__(self, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | int | None) -> None:
         super().__init__()
@@ -207,7 +208,7 @@ class FimGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # SGLang nee
         self._vocabularies = Vocabularies(tokenizer, vocab_size)
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
-        """The grammar object of a hole; one that says what is wrong, at which SGLang answers HTTP 400."""
+        """Return the grammar object of a hole, or one with an error, at which SGLang answers HTTP 400."""
         if not is_hole(key_string):
             return InvalidGrammarObject(NO_HOLE)
         budget, end_token_ids = None, self._end_token_ids
@@ -225,15 +226,15 @@ class FimGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # SGLang nee
         return made
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
-        """None of this kind."""
+        """Refuse a grammar of this kind."""
         return InvalidGrammarObject(NO_HOLE)
 
     def dispatch_regex(self, key_string: str) -> BaseGrammarObject:
-        """None of this kind."""
+        """Refuse a grammar of this kind."""
         return InvalidGrammarObject(NO_HOLE)
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
-        """None of this kind."""
+        """Refuse a grammar of this kind."""
         return InvalidGrammarObject(NO_HOLE)
 
     def set_cache(self, key: tuple[str, str], value: BaseGrammarObject) -> None:

@@ -17,11 +17,11 @@ from fim_server.models.pytorch.backend import apply_mask_
 from fim_server.tokens.vocabulary import Vocabulary
 
 MOST_PADDING = 16
-"""Ids that only pad a model are fewer than all its ids divided by this; of more, the tokenizer is another model's."""
+"""Greatest share of padding ids among a model's ids, as a divisor; with more, the tokenizer is another model's."""
 
 
 class _Row:
-    """One hole, and the middles of it that are in progress: one for each of its rows in the loop's batch."""
+    """Hole with its middles in progress: one for each of its rows in the loop's batch."""
 
     def __init__(self, hole: Hole, vocabulary: Vocabulary, budget: int | None, number: int) -> None:
         try:
@@ -32,14 +32,14 @@ class _Row:
             raise HoleError(f"row {number}: {error}") from error
 
     def begin(self) -> Middle:
-        """A middle without tokens."""
+        """Return a middle without tokens."""
         return begin(self._session, self._hole, self._vocabulary, self._budget, searches=True)
 
     def at(self, histories: Sequence[Sequence[int]]) -> list[Middle | None]:
-        """A middle for each history; None for a history with a refused token.
+        """Return a middle for each history; None for a history with a refused token.
 
-        A beam's history is that of another beam a step ago and one more token, so each takes the middle that has most
-        of it, and moves that by what is left.
+        A beam's history is that of another beam a step ago and one more token. So each takes the middle that has most
+        of it, and moves that by the rest.
         """
         self._free += [self.begin() for _ in range(len(histories) - len(self._free))]
         free, found = list(self._free), list[Middle | None]()
@@ -51,15 +51,15 @@ class _Row:
 
 
 class FimLogitsProcessor(LogitsProcessor):
-    """Lets each row of a batch write only what fits between its two texts.
+    """Processor that lets each row of a batch write only text that fits between its two texts.
 
     For `generate(..., logits_processor=[processor])`, greedy, sampling or with beams. A processor serves one batch of
     prompts; several calls of `generate` with the very same prompts may use it, one after another.
 
-    A row that ends with an end token is a program together with its texts. One that `max_new_tokens` cuts off is none
-    unless it was told the processor as well: then a row ends in time where its middle is known to be able to, which is
-    looked for as the budget's end comes near (`Middle`; a shape of one line does not always end in time).
-    `complete_middles` says which rows did.
+    A row that ends with an end token is a program together with its texts. A row that `max_new_tokens` cuts off is
+    none. If the processor knows that number as well, a row ends in time where its middle is known to be able to. The
+    search for an end begins near the budget's end (`Middle`); a shape of one line does not always end in time.
+    `complete_middles` tells which rows did.
     """
 
     def __init__(
@@ -71,18 +71,18 @@ class FimLogitsProcessor(LogitsProcessor):
         end_token_ids: Iterable[int] | None = None,
         max_new_tokens: int | None = None,
     ) -> None:
-        """Opens the holes.
+        """Open the holes.
 
         Args:
             tokenizer: The model's own, a fast one, or a `Vocabulary`.
-            holes: One for each prompt, as a `Hole`, a mapping with its attributes, or (left, right); None: that row is
-                left as it is.
-            size: The number of the model's logits; by default found out at the first step.
-            end_token_ids: What `generate` is given as `eos_token_id`; by default the tokenizer's end-of-text token.
-            max_new_tokens: What `generate` is given.
+            holes: One for each prompt, as a `Hole`, a mapping with its attributes, or (left, right); None leaves the
+                row as it is.
+            size: Number of the model's logits; by default found at the first step.
+            end_token_ids: The `eos_token_id` of `generate`; by default the tokenizer's end-of-text token.
+            max_new_tokens: The `max_new_tokens` of `generate`.
 
         Raises:
-            HoleError: A hole that cannot be filled; the message says which row.
+            HoleError: A hole that cannot be filled; the message names the row.
             VocabularyError: A tokenizer whose tokens' bytes are unknown, or that is another model's.
         """
         if isinstance(tokenizer, Vocabulary):
@@ -103,7 +103,7 @@ class FimLogitsProcessor(LogitsProcessor):
         self._prompts: torch.Tensor | None = None
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """The scores [B, V] with those of tokens that do not fit at minus infinity; rows without a hole as they were.
+        """Return the scores [B, V] with refused tokens at minus infinity; rows without a hole are unchanged.
 
         Raises:
             ValueError: The rows are not those of the holes, or the prompts not those of the first step.
@@ -131,14 +131,13 @@ class FimLogitsProcessor(LogitsProcessor):
         return changed
 
     def complete_middles(self, sequences: torch.Tensor) -> list[str | None]:
-        """The middles that `generate` has written, prompts and end tokens left out.
+        """Return the middles that `generate` has written, without prompts and end tokens.
+
+        None for a row that was cut off, for one that is in no program (beams that found fewer programs than wanted),
+        and for a row without a hole.
 
         Args:
-            sequences: What `generate` returned: [B, T], or its `sequences`.
-
-        Returns:
-            For each row its text; None for one that was cut off, for one that no program has (beams that found fewer
-            programs than were asked for), and for a row without a hole.
+            sequences: Result of `generate`: [B, T], or its `sequences`.
         """
         each = self._rows_each(len(sequences))
         found: list[str | None] = []
@@ -167,14 +166,14 @@ class FimLogitsProcessor(LogitsProcessor):
             )
 
     def _rows_each(self, rows: int) -> int:
-        """Rows of the loop for one hole: beams, or samples."""
+        """Return the loop's rows for one hole: beams, or samples."""
         each, rest = divmod(rows, len(self._rows))
         if rest or not each:
             raise ValueError(f"{rows} rows for {len(self._rows)} holes: one is needed for each prompt, or None")
         return each
 
     def _histories(self, ids: torch.Tensor) -> list[list[int]]:
-        """The tokens of each row after its prompt, which is what the first step had."""
+        """Return the tokens of each row after its prompt, which is the input of the first step."""
         each = self._rows_each(len(ids))
         if self._prompts is None:
             self._prompts = ids[::each].clone()

@@ -1,4 +1,4 @@
-"""Which versions of other engines the plug-ins know, and whether an engine has the form that they rely on."""
+"""Versions of other engines that the plug-ins know, and checks of an engine's form."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 UNTESTED = "FIM_SERVER_UNTESTED_VERSIONS"
-"""The environment's name of what lets a plug-in try a version that it was not tested with, if its form is the same."""
+"""Environment variable that lets a plug-in try a version it was not tested with, if its form is the same."""
 
 
 def check_version(engine: str, version: str, known: Collection[str]) -> None:
-    """Raises VersionError unless the version is a known one, or any is to be tried.
+    """Raise VersionError unless the version is known, or any may be tried.
 
     Args:
         engine: The engine's name.
-        version: Its version, as it says it.
+        version: Its version, as it reports it.
         known: Versions of two numbers, as `0.32`.
     """
     if ".".join(version.split(".")[:2]) in known or os.environ.get(UNTESTED) == "1":
@@ -31,7 +31,7 @@ def check_version(engine: str, version: str, known: Collection[str]) -> None:
 
 
 def check_form(engine: str, version: str, form: Iterable[tuple[type, str, tuple[str, ...]]]) -> None:
-    """Raises VersionError unless methods have the parameters by which the plug-in calls or replaces them.
+    """Raise VersionError unless methods have the parameters by which the plug-in calls or replaces them.
 
     ``form``: classes, names of their methods, and parameters.
     """

@@ -1,4 +1,4 @@
-"""A tokenizer's vocabularies for requests that name tokens of their own to end at."""
+"""Vocabularies of a tokenizer, for requests that name end tokens of their own."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MOST_VOCABULARIES = 8
 
 
 class Vocabularies:
-    """A tokenizer's vocabularies, by the tokens that end a text; requests may name further ones."""
+    """Vocabularies of a tokenizer by their end tokens; requests may name further ones."""
 
     def __init__(self, tokenizer: Any, size: int) -> None:
-        """``size``: the number of the model's logits."""
+        """Take a tokenizer and the number of the model's logits."""
         self._tokenizer, self._size = tokenizer, size
         self._known: dict[frozenset[int], Vocabulary] = {}
         self._lock = Lock()
 
     def ending_with(self, end_token_ids: Collection[int]) -> Vocabulary:
-        """The vocabulary with these end tokens. Raises HoleError for none, VocabularyError for an odd tokenizer."""
+        """Return the vocabulary with some end tokens. Raises HoleError without any, and VocabularyError."""
         if not end_token_ids:
             raise HoleError("the model names no end token")
         key = frozenset(end_token_ids)

@@ -1,4 +1,4 @@
-"""Languages as data, compiled; the sessions, states and matchers that are opened on them."""
+"""Languages as compiled data, and the sessions, states and matchers opened on them."""
 
 from fim_server.language.language import Language
 from fim_server.language.matcher import Matcher

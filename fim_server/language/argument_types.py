@@ -1,4 +1,4 @@
-"""Arguments of a wrong type, refused where they are given: the error names the argument, as the engine's own do."""
+"""Type checks of arguments: the error names the argument, as the engine's own do."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 
 def expect(name: str, value: object, kind: type | UnionType, expected: str) -> None:
-    """Raises TypeError where an argument is of another type; ``expected``: what it has to be, in words."""
+    """Raise TypeError for an argument of another type; ``expected``: the right type in words."""
     if not isinstance(value, kind):
         raise TypeError(f"{name}: {expected} expected, not {type(value).__name__}")
 
 
 def expect_text(name: str, value: object) -> None:
-    """Raises TypeError where an argument is no str."""
+    """Raise TypeError for an argument that is no str."""
     if not isinstance(value, str):
         expect(name, value, str, "a str")
 
 
 def expect_count(name: str, value: Any) -> None:
-    """Raises TypeError where an argument is no whole number; other libraries' are taken as well."""
+    """Raise TypeError for an argument that is no whole number; other libraries' numbers are taken as well."""
     try:
         operator.index(value)
     except TypeError:  # arrays and types have what numbers have, so that having it says nothing
@@ -29,20 +29,20 @@ def expect_count(name: str, value: Any) -> None:
 
 
 def expect_size(name: str, value: Any) -> None:
-    """Raises TypeError where an argument is no whole number, ValueError where it is negative or beyond all memory."""
+    """Raise TypeError for an argument that is no whole number, ValueError if it is negative or beyond all memory."""
     expect_count(name, value)
     if not 0 <= operator.index(value) <= sys.maxsize:
         raise ValueError(f"{name}: {value} is out of range")
 
 
 def expect_token(name: str, value: Any, size: int) -> None:
-    """The same for a token's id, in a vocabulary of ``size`` tokens."""
+    """Raise TypeError or ValueError for an argument that is no token's id in a vocabulary of ``size`` tokens."""
     expect_count(name, value)
     if not 0 <= operator.index(value) < size:
         raise ValueError(f"token {value} is outside the vocabulary of {size} tokens")
 
 
 def expect_able(name: str, value: object, method: str, expected: str) -> None:
-    """Raises TypeError where an argument lacks a method, for what is known by its methods alone."""
+    """Raise TypeError for an argument that lacks a method, where only that method is needed."""
     if not callable(getattr(value, method, None)):
         raise TypeError(f"{name}: {expected} expected, not {type(value).__name__}")

@@ -1,7 +1,7 @@
-"""Files that are kept between runs: where they are, and how they are written so that what is read is what was written.
+"""Cache folder, and files with checksums in it.
 
 The folder holds compiled languages, which are read and written here, and token tables, which the engine maps itself
-(`rust_core/src/masking/table/file.rs`). Whatever goes wrong with a file is only slower: it is made again.
+(`rust_core/src/masking/table/file.rs`). A missing or damaged file only costs time: it is made again.
 """
 
 import hashlib
@@ -15,11 +15,10 @@ from pathlib import Path
 from fim_server.language.limited_files import read_found
 
 LEFT_OVER_SECONDS = 3600
-"""Age from which on a temporary file is one that a process left when it was killed; writing one takes less than a
-second. Unit: seconds."""
+"""Age of a temporary file that a killed process left; writing one takes less than a second. Unit: seconds."""
 
 _MOST_BYTES = 256 << 20
-"""Of a compiled language, of which the largest that comes with the package has less than one."""
+"""Most bytes of a compiled language; the largest of the package has less than 1 MB."""
 
 _MAGIC = b"fim-server cache 1 "
 _TEMPORARY = re.compile(r"[\w-]+\.\d+-\d+-\d+\.new", re.ASCII)
@@ -27,7 +26,7 @@ _written = itertools.count()
 
 
 def cache_folder() -> Path | None:
-    """The folder; None where the user wants no cache (FIM_SERVER_CACHE is empty). It may not exist yet.
+    """Return the folder, which may not exist yet; None if the user wants no cache (FIM_SERVER_CACHE is empty).
 
     FIM_SERVER_CACHE names it; otherwise it is `fim-server` in XDG_CACHE_HOME or `~/.cache`. A user without a home has
     none.
@@ -44,7 +43,7 @@ def cache_folder() -> Path | None:
 
 
 def read_text(path: Path) -> str | None:
-    """What `write_text` wrote to a file; None if there is no such file, or a byte of it is another than was written."""
+    """Return the text that `write_text` wrote; None if there is no such file or a byte of it has changed."""
     try:
         content = read_found(path, _MOST_BYTES)
     except OSError:
@@ -54,14 +53,14 @@ def read_text(path: Path) -> str | None:
         return None
     try:
         return body.decode("utf-8")
-    except UnicodeDecodeError:  # whoever wrote it knew the checksum
+    except UnicodeDecodeError:  # a forged file with the right checksum
         return None
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file with its checksum, whole or not at all; one that cannot be written is only missing next time.
+    """Write a file with its checksum, whole or not at all; a file that cannot be written is only missing next time.
 
-    What killed processes left of such files, and of token tables, is removed from the folder.
+    This also removes such files, and token tables, that killed processes left in the folder.
     """
     fresh = path.with_suffix(f".{os.getpid()}-{time.time_ns()}-{next(_written)}.new")
     try:
@@ -86,9 +85,9 @@ def _head(body: bytes) -> bytes:
 
 
 def _remove_left_over(folder: Path) -> None:
-    """Removes the temporary files that no process is still writing.
+    """Remove the temporary files that no process is still writing.
 
-    By their age, because the process may be one of another machine or container that has the folder too.
+    Their age decides, because the process may run on another machine or in another container that shares the folder.
     """
     before = time.time() - LEFT_OVER_SECONDS
     with suppress(OSError):

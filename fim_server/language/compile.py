@@ -1,6 +1,6 @@
-"""Language definitions: a Lark grammar and a TOML file, lowered to what the engine compiles.
+"""Language definitions: a Lark grammar and a TOML file, lowered to the engine's input.
 
-Lark's own loader reads the grammar text and lowers EBNF to BNF; nothing here parses grammars.
+Lark's own loader reads the grammar text and lowers EBNF to BNF; this module parses no grammars.
 """
 
 import hashlib
@@ -28,24 +28,24 @@ _CACHE_FORMAT = 3
 _AS_WRITTEN = (
     "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
 )  # fmt: skip
-"""Keys of the TOML file that the engine gets as they are."""
+"""Keys of the TOML file that go to the engine as they are."""
 _OF_SPELLING = ("definitions", "line_comments")
 """Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The two files of a language, read, without the lines that other versions of the language have.
+    """Two files of a language, without the lines of its other versions.
 
     Attributes:
         name: The language's name.
         suffixes: File suffixes with their dot.
         grammar: The Lark grammar's text.
         spec: The TOML file's fields.
-        version: The version that both are narrowed to; None is the newest, or that the language has no versions.
-        folder: Where the grammar's own imports (`%import .name.RULE`) are looked for; None is nowhere.
+        version: Version to which both are narrowed; None for the newest, or for a language without versions.
+        folder: Folder of the grammar's own imports (`%import .name.RULE`); None for a grammar without them.
         encoding: Rule by which files declare their encoding; None where they are in UTF-8.
-        keeps_returns: Whether a carriage return that stands alone is no line break.
+        keeps_returns: True if a lone carriage return is no line break.
         of_spelling: Fields of the TOML file that the engine does not read.
     """
 
@@ -61,12 +61,12 @@ class Definition:
 
 
 def names() -> list[str]:
-    """Names of the languages that come with the package."""
+    """Return the names of the package's languages."""
     return sorted(path.name for path in _LANGUAGES.iterdir() if (path / f"{path.name}.toml").is_file())
 
 
 def read_builtin(name: str, version: str | None = None) -> Definition:
-    """Reads a language that comes with the package.
+    """Read a language of the package.
 
     Raises:
         LanguageError: There is no such language, or no such version of it.
@@ -76,7 +76,7 @@ def read_builtin(name: str, version: str | None = None) -> Definition:
 
 @cache
 def builtin_versions(name: str) -> Versions:
-    """The versions of a language that comes with the package.
+    """Return the versions of a language of the package.
 
     Raises:
         LanguageError: There is no such language.
@@ -111,7 +111,7 @@ def declarations() -> dict[str, Declaration | None]:
 
 
 def builtin_files(name: str) -> tuple[Path, Path]:
-    """The grammar and the TOML file of a language that comes with the package.
+    """Return the grammar and the TOML file of a language of the package.
 
     Raises:
         LanguageError: There is no such language.
@@ -123,7 +123,7 @@ def builtin_files(name: str) -> tuple[Path, Path]:
 
 
 def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Definition:
-    """Reads a language from its two files, narrowed to one version of it (None: the newest).
+    """Read a language from its two files, narrowed to one version of it (None: the newest).
 
     Raises:
         LanguageError: A file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
@@ -151,7 +151,7 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
 
 
 def _check(spec: dict[str, Any]) -> None:
-    """Raises LanguageError where a TOML file has a key that is none, lacks one, or holds in it what it must not."""
+    """Raise LanguageError if a TOML file has an unknown key, lacks one, or has a wrong value."""
     # The engine would take a list for a table: its values in order.
     for key in ("layout", "limits", "recovery"):
         if not isinstance(spec.get(key, {}), dict):
@@ -164,10 +164,10 @@ def _check(spec: dict[str, Any]) -> None:
 
 
 def compile_definition(definition: Definition) -> _core.Language:
-    """Compiles a definition, or loads what an earlier run compiled.
+    """Compile a definition, or load it as an earlier run compiled it.
 
-    The cache is keyed by the content's hash and the engine's version, and the grammar files that were imported must be
-    what they were. A file that is damaged, or another's, is never used: it is made again.
+    The cache is keyed by the content's hash and the engine's version, and the imported grammar files must be unchanged.
+    A damaged or foreign file is never used: it is made again.
 
     Raises:
         LanguageError: The definition cannot be compiled.
@@ -189,9 +189,9 @@ def compile_definition(definition: Definition) -> _core.Language:
 
 
 def _load(path: Path, definition: Definition) -> _core.Language | None:
-    """What an earlier run compiled; None if there is no such file, or what it was made of has changed.
+    """Load the compiled form of an earlier run; return None if there is no such file or its sources have changed.
 
-    The checksum tells what was damaged; what was forged is checked by the engine.
+    The checksum finds damage; the engine checks for forgery.
     """
     text = read_text(path)
     if text is None:
@@ -206,10 +206,10 @@ def _load(path: Path, definition: Definition) -> _core.Language | None:
 
 
 def lower(definition: Definition) -> dict[str, Any]:
-    """Lowers a definition to the engine's form: lexemes, BNF rules, layout (`LanguageSpec` in `rust_core/src/spec.rs`).
+    """Lower a definition to the engine's form: lexemes, BNF rules, layout (`LanguageSpec` in `rust_core/src/spec.rs`).
 
     Raises:
-        LanguageError: Lark refuses the grammar, or the TOML file names what the grammar lacks.
+        LanguageError: Lark refuses the grammar, or the TOML file names a symbol that the grammar lacks.
     """
     return _lower(definition, Sources(definition.folder))
 
@@ -277,10 +277,10 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
 
 
 def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], list[Any], list[str]]:
-    """Has Lark read a grammar and write it out: its terminals, its BNF rules, and the names of what is ignored.
+    """Read a grammar by Lark; return its terminals, its BNF rules, and the names of ignored terminals.
 
     Raises:
-        LanguageError: Lark refuses it, or it comes to more than the limits allow.
+        LanguageError: Lark refuses it, or it is above the limits.
     """
     from fim_server.language.expansion import Counted
 
@@ -301,7 +301,7 @@ def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], 
 
 
 def _without_empty(rules: list[Any]) -> list[Any]:
-    """BNF rules without the nonterminals that stand for nothing, such as what a template is told to put nowhere."""
+    """Return BNF rules without the nonterminals that stand for nothing, such as an empty argument of a template."""
     texts = {rule.origin for rule in rules if rule.expansion}
     empty = {rule.origin for rule in rules} - texts
     for rule in rules:
@@ -310,7 +310,7 @@ def _without_empty(rules: list[Any]) -> list[Any]:
 
 
 def _parts(definition: Definition, named: Callable[[str, str], str]) -> dict[str, list[str]]:
-    """The lexemes that are split, and their parts; these are literals in the TOML file, and names here."""
+    """Return the split lexemes with their parts: literals in the TOML file, names here."""
     found = {}
     for text, parts in definition.spec.get("split", {}).items():
         if len(parts) < 2 or "".join(parts) != text:
@@ -329,7 +329,7 @@ def _construct(key: str, name: str, named: Callable[[str, str], str]) -> dict[st
 
 
 def _cache_path(definition: Definition) -> Path | None:
-    """Where a compiled definition is kept; None where the user wants no cache (FIM_SERVER_CACHE is empty)."""
+    """Return the file of a compiled definition; None if the user wants no cache (FIM_SERVER_CACHE is empty)."""
     base = cache_folder()
     if base is None:
         return None
@@ -342,7 +342,7 @@ def _cache_path(definition: Definition) -> Path | None:
 
 
 def _engine_version() -> str:
-    """The engine's version, and its file's size and time, so that a rebuilt engine never reads an old table."""
+    """Return the engine's version with its file's size and time, so that a rebuilt engine never reads an old table."""
     stat = Path(_core.__file__ or __file__).stat()
     return f"{_version_of('fim-server')}/{stat.st_size}/{stat.st_mtime_ns}"
 

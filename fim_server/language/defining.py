@@ -1,7 +1,7 @@
 """Lines that define a name, as languages describe them.
 
-The table `[definitions]` of a language's TOML file says what such a line looks like, so that a suggestion can be kept
-from defining a name again that is defined beside the cursor.
+The table `[definitions]` of a language's TOML file describes such lines, so that a suggestion does not define a name
+again that is defined near the cursor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LONGEST_LINE = 400
-"""Characters of a line that are looked at."""
+"""Characters of a line to look at."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Defining:
         )
 
     def defined(self, line: str) -> tuple[str, ...] | None:
-        """Return what a line defines: its word, its receiver and its name; None where it defines nothing."""
+        """Return the word, the receiver and the name of a definition; None if the line defines nothing."""
         found = self.search(line)
         return None if found is None else found.groups("")
 
@@ -106,4 +106,4 @@ def _one_of(texts: tuple[str, ...]) -> str:
 
 
 NOTHING_DEFINED = Defining()
-"""No line defines a name."""
+"""Description under which no line defines a name."""

@@ -1,8 +1,8 @@
-"""What a grammar comes to when its groups, optional items and templates are written out, counted before Lark does it.
+"""Size of a grammar with its groups, optional items and templates written out, counted before Lark does it.
 
-Lark writes all of them out: a rule of n optional items becomes 2ⁿ rules, a template that uses itself with a longer
+Lark writes all of them out. A rule of n optional items becomes 2ⁿ rules. A template that uses itself with a longer
 argument becomes endlessly many, and terminals that double each other a text of any length. Here they are only counted,
-from the trees that Lark has read, and each tree is looked at once.
+from the trees that Lark has read, and each tree is visited once.
 """
 
 from collections.abc import Iterator
@@ -15,25 +15,25 @@ from fim_server.errors import LanguageError
 from fim_server.language import limits
 
 _MANY = 1 << 62
-"""What counts stop at: they are compared with limits, and only have to be over them."""
+"""Bound of counts: they are compared with limits, and need only exceed them."""
 
 _UNROLLED = 50
-"""Repetitions from which on Lark makes rules of their own of them, of a few symbols each."""
+"""Repetitions from which on Lark makes rules of them, of a few symbols each."""
 
 
 class Counted(GrammarBuilder):
-    """Lark's reader of grammars, which counts what it has read before it looks further at it."""
+    """Lark's reader of grammars, which counts a grammar before processing it further."""
 
     def __init__(self, language: str, import_paths: list[Any]) -> None:
-        """`language`: its name, for messages; `import_paths`: see Lark's own."""
+        """Take the language's name, for messages, and Lark's import paths."""
         super().__init__(False, import_paths)
         self._language = language
 
     def validate(self) -> None:
-        """See Lark's own; it goes through terminals that double each other as often as their text would be long.
+        """Count, then validate as Lark does, whose time grows with the text of terminals that double each other.
 
         Raises:
-            LanguageError: What was read is over a limit.
+            LanguageError: The grammar is over a limit.
         """
         for name, known in self._definitions.items():
             if known.tree is None and not known.is_term:
@@ -59,7 +59,7 @@ def _check_rules(language: str, trees: dict[str, Any], parameters: dict[str, tup
 
 
 def _subtrees(tree: Any) -> Iterator[Any]:
-    """A tree's own trees, each once and after those inside of it."""
+    """Yield a tree's own trees, each once and after those inside of it."""
     done = set()
     stack = [(tree, False)]
     while stack:
@@ -95,7 +95,7 @@ def _check_terminals(language: str, trees: dict[str, Any]) -> None:
 
 
 def _written_out(rule: Any) -> tuple[int, int]:
-    """The alternatives of a rule, and the symbols of them and of the rules that Lark makes for its repetitions."""
+    """Return a rule's alternatives, and the symbols of them and of the rules that Lark makes for its repetitions."""
     counts: dict[int, tuple[int, int]] = {}  # per tree: alternatives, their symbols
     added = 0
     for at in _subtrees(rule):
@@ -122,7 +122,7 @@ def _written_out(rule: Any) -> tuple[int, int]:
 
 
 def _repeated(inner: tuple[int, int], operator: list[str]) -> tuple[tuple[int, int], int]:
-    """What a repeated item comes to, and the symbols of the rules that are made for it."""
+    """Return the alternatives and symbols of a repeated item, and the symbols of the rules made for it."""
     alternatives, symbols = inner
     match operator:
         case ["?"]:
@@ -142,7 +142,7 @@ def _repeated(inner: tuple[int, int], operator: list[str]) -> tuple[tuple[int, i
 
 
 def _rolled(inner: tuple[int, int], times: int) -> int:
-    """At least the symbols of the rules that make so many repetitions of an item, by factors of the number."""
+    """Return a lower bound of the symbols of the rules for ``times`` repetitions of an item, by its factors."""
     alternatives, symbols = inner
     item, total = alternatives, 0  # what is repeated: first the item itself, then the rule made before
     for factor, rest in small_factors(times, SMALL_FACTOR_THRESHOLD):
@@ -154,7 +154,7 @@ def _rolled(inner: tuple[int, int], times: int) -> int:
 
 
 def _template_uses(language: str, trees: dict[str, Any], templates: dict[str, tuple[str, ...]]) -> list[str]:
-    """The templates that are used, as often as with different arguments."""
+    """Return the templates that are used, each as often as with different arguments."""
     found: list[str] = []
     seen: set[str] = set()
     pending: list[tuple[str, dict[str, str]]] = [(name, {}) for name in trees if name not in templates]
@@ -180,7 +180,7 @@ def _template_uses(language: str, trees: dict[str, Any], templates: dict[str, tu
 
 
 def _name(part: Any, names: dict[str, str], made: dict[int, str]) -> str:
-    """How Lark names a template's argument: by the rule or terminal that it is, or becomes."""
+    """Return Lark's name of a template's argument: that of the rule or terminal that it is or becomes."""
     if id(part) in made:
         return made[id(part)]
     if hasattr(part, "children"):

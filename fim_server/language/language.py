@@ -19,22 +19,25 @@ from fim_server.language.texts import encodable
 
 
 class Language:
-    """A compiled language. Load it once; it is immutable and shared by all sessions and threads."""
+    """Compiled language. Load it once; it is immutable and shared by all sessions and threads.
+
+    Attributes:
+        version: Version to which it is narrowed; None for the newest, or for a language without versions.
+        spelling: Texts of the language that code outside the engine needs.
+    """
 
     def __init__(self, definition: grammar.Definition) -> None:
-        """Compiles a definition; use `load` or `from_files`."""
+        """Compile a definition; use `load` or `from_files`."""
         self.core = grammar.compile_definition(definition)
         self._shaped: dict[Shape, _core.Language] = {}
         self.name = definition.name
         self.version = definition.version
-        """The version it is narrowed to; None is the newest, or that it has no versions."""
         self.suffixes = definition.suffixes
         self.spelling = Spelling.from_spec(definition.spec | definition.of_spelling)
-        """Texts of the language that more than its grammar has to know."""
 
     @staticmethod
     def load(name: str, version: str | None = None) -> Language:
-        """Loads a language that comes with the package, narrowed to a version of it (None, `newest`: the newest).
+        """Load a language of the package, narrowed to a version of it (None, `newest`: the newest).
 
         Raises:
             LanguageError: There is no such language or version, in one line.
@@ -48,11 +51,11 @@ class Language:
     def from_files(
         grammar_path: str | PathLike[str], spec_path: str | PathLike[str], version: str | None = None
     ) -> Language:
-        """Compiles a language from a Lark grammar and a TOML file of your own.
+        """Compile a language from a Lark grammar and a TOML file of your own.
 
         Raises:
-            LanguageError: Whatever is wrong with them, in one line.
-            TypeError: What is no path, or a version that is no str.
+            LanguageError: Any error in them, in one line.
+            TypeError: A path or the version is of another type.
         """
         expect("grammar_path", grammar_path, str | PathLike, "a path")
         expect("spec_path", spec_path, str | PathLike, "a path")
@@ -61,12 +64,12 @@ class Language:
 
     @staticmethod
     def names() -> list[str]:
-        """Names of the languages that come with the package."""
+        """Return the names of the package's languages."""
         return grammar.names()
 
     @staticmethod
     def suffixes_of(name: str) -> tuple[str, ...]:
-        """The suffixes of a language's files, with their dot.
+        """Return the suffixes of a language's files, with their dot.
 
         Raises:
             LanguageError: There is no such language.
@@ -77,7 +80,7 @@ class Language:
 
     @staticmethod
     def keeps_returns(name: str) -> bool:
-        """Return whether a carriage return that stands alone is no line break in a language of the package.
+        """Return whether a lone carriage return is no line break in a language of the package.
 
         Raises:
             LanguageError: There is no such language.
@@ -88,7 +91,7 @@ class Language:
 
     @staticmethod
     def versions(name: str) -> tuple[str, ...]:
-        """The versions that a language can be narrowed to, oldest first; the last is the newest, its default.
+        """Return the versions to which a language can be narrowed, oldest first; the last is the newest, its default.
 
         Empty for a language that has no versions.
 
@@ -103,12 +106,12 @@ class Language:
     def for_path(
         path: str | PathLike[str], name: str | None = None, versions: Mapping[str, str | None] | None = None
     ) -> Language:
-        """The language of a file, as the file's project has it.
+        """Return the language of a file, in the version of the file's project.
 
         Args:
             path: Names the language by its suffix, and the project by its folders. The file need not exist.
-            name: The language, where the suffix does not matter.
-            versions: By language, the version (or `newest`) to use whatever the project says.
+            name: The language, if the suffix does not decide.
+            versions: By language, the version (or `newest`) to use instead of the project's.
 
         Raises:
             LanguageError: No language has the suffix or name, or the language has no such version.
@@ -129,7 +132,7 @@ class Language:
         Args:
             path: Names the language by its suffix; a file of no language is in UTF-8.
             data: The file's bytes.
-            name: The language, where the suffix does not matter.
+            name: The language, if the suffix does not decide.
 
         Raises:
             LanguageError: There is no language of the name.
@@ -140,22 +143,22 @@ class Language:
 
     @staticmethod
     def name_for_path(path: str | PathLike[str]) -> str:
-        """The name of the language that files with the path's suffix are in.
+        """Return the name of the language whose files have the path's suffix.
 
         Raises:
             LanguageError: No language has the suffix.
-            TypeError: What is no path.
+            TypeError: The path is of another type.
         """
         expect("path", path, str | PathLike, "a path")
         return _name_for(Path(path).suffix)
 
     @property
     def title(self) -> str:
-        """The name, with the version if it is narrowed to one."""
+        """Return the name, with the version if it is narrowed to one."""
         return self.name if self.version is None else f"{self.name} {self.version}"
 
     def shaped(self, shape: Shape) -> _core.Language:
-        """The engine's form of the language for middles of a shape.
+        """Return the engine's form of the language for middles of a shape.
 
         Raises:
             ValueError: See `Session.matcher`.
@@ -175,7 +178,7 @@ class Language:
         return made
 
     def open(self, left: str, right: str) -> Session:
-        """Opens a session on the text left and right of a cursor. Never raises on the user's code.
+        """Open a session on the text left and right of a cursor. Never raises on the user's code.
 
         Raises:
             TypeError: A text that is no str.

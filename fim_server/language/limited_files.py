@@ -1,6 +1,6 @@
 """Bounded reading of files, because devices and pipes may never end and memory is limited.
 
-Every file of a workspace that Python reads is read by :func:`read_found`; the project's memory has its own twin
+:func:`read_found` reads every file of a workspace that Python reads; the project's memory has its own twin
 (`reading.rs`).
 """
 
@@ -19,19 +19,19 @@ from typing import Any, BinaryIO
 from fim_server.errors import LimitError
 
 MOST_FILE_BYTES = 64 * 2**20
-"""The largest source file or report that is read, in bytes; a file of source code has some thousands."""
+"""Most bytes of a source file or report to read; source code has some thousands."""
 
 MOST_LINE_BYTES = 64 * 2**20
-"""The longest line of a file of samples or results, in bytes: a line holds a whole source file."""
+"""Most bytes of a line in a file of samples or results: a line holds a whole source file."""
 
 READ_SECONDS, PIECE_BYTES = 10.0, 1 << 20
-"""Longest time that reading a file takes, and the bytes to read between two checks of it."""
+"""Most seconds for reading a file, and bytes to read between two checks of the time."""
 
 
 def read_limited(path: str | PathLike[str], limit: int = MOST_FILE_BYTES) -> bytes:
-    """A file's bytes.
+    """Return a file's bytes.
 
-    Raises OSError where it cannot be read, and LimitError, which does not name it, where it has more than ``limit``.
+    Raises OSError if it cannot be read, and LimitError, without its name, if it has more than ``limit`` bytes.
     """
     with Path(path).open("rb") as file:
         return read_all(file, limit)
@@ -42,13 +42,13 @@ def read_found(
 ) -> bytes:
     """Read a file that was found by its place instead of named by the user, within bounds.
 
-    Only regular files are opened, without waiting: a pipe, a socket or a device is refused. A file without a length,
-    such as those of virtual file systems, is empty.
+    It opens only regular files, without waiting: a pipe, a socket or a device is refused. A file without a length, such
+    as those of virtual file systems, is empty.
 
     Args:
-        path: The path of the file.
+        path: Path of the file.
         limit: Most bytes of the file.
-        within: The folder that links must not lead out of; None where links may lead anywhere.
+        within: Folder that links must not lead out of; None: links may lead anywhere.
 
     Raises:
         OSError: The file cannot be read, is not a regular file, is outside of ``within``, is larger than ``limit``, or
@@ -89,7 +89,7 @@ def _read_in_time(file: BinaryIO, limit: int, name: str) -> bytes:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """``json.loads``, that raises ValueError alone, for what is nested too deeply as well."""
+    """Parse JSON; raises only ValueError, also for a text that is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -97,7 +97,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_all(file: BinaryIO, limit: int = MOST_FILE_BYTES) -> bytes:
-    """All that is left of an open file. Raises as :func:`read_limited`."""
+    """Return the rest of an open file. Raises as :func:`read_limited`."""
     data = file.read(limit + 1)
     if len(data) > limit:
         raise LimitError(f"larger than {limit} bytes", limit=limit)
@@ -105,7 +105,7 @@ def read_all(file: BinaryIO, limit: int = MOST_FILE_BYTES) -> bytes:
 
 
 def lines_of(file: BinaryIO, limit: int = MOST_LINE_BYTES) -> Iterator[bytes]:
-    """The lines of an open file, with their ends. Raises LimitError at one that has more than ``limit`` bytes."""
+    """Yield the lines of an open file, with their ends. Raises LimitError for a line of more than ``limit`` bytes."""
     while line := file.readline(limit + 1):
         if len(line) > limit:
             raise LimitError(f"a line is longer than {limit} bytes", limit=limit)

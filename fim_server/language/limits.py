@@ -1,21 +1,21 @@
-"""How large a language's definition may be: each limit with its unit, what passing it means, and what it stops.
+"""Limits of a language's definition, each with its unit, the meaning of passing it, and the attack it stops.
 
-Passing one refuses the language, in one line that names what is too large. Beside each stands what Python's definition
-has. How large its lexemes' automata and the tables over its rules may be is the engine's (`rust_core/src/limits.rs`).
+Passing one refuses the language, in one line that names the excess. Beside each stands the value of Python's
+definition. The engine limits its lexemes' automata and the tables over its rules (`rust_core/src/limits.rs`).
 """
 
 from fim_server.errors import LanguageError
 
 DEFINITION_BYTES = 256 << 10
-"""The grammar with all that it imports, and the TOML file. Unit: bytes of each. Python: 43 kB and 13 kB."""
+"""The grammar with all its imports, and the TOML file. Unit: bytes of each. Python: 43 kB and 13 kB."""
 
 IMPORTS = 32
-"""Grammar files that are read because the grammar, or one of them, imports them; one that is imported from two files
-counts twice, as it is read twice. Unit: files. Python: none. Stops grammars that import each other."""
+"""Grammar files read because the grammar, or one of them, imports them; one that two files import counts twice. Unit:
+files. Python: none. Stops grammars that import each other."""
 
 TOKENS = 24_000
-"""Names, literals and signs of a grammar file; those of one terminal when what it is made of is written out; and half
-of what all terminals may have so. Unit: tokens. Python: 5,700, 115 and 2,500. Stops terminals that double."""
+"""Names, literals and signs of a grammar file; also those of one terminal with its parts written out, and half of those
+of all terminals so written. Unit: tokens. Python: 5,700, 115 and 2,500. Stops terminals that double."""
 
 BRACKETS = 40
 """Parentheses, brackets and braces of a grammar that are open at once. Unit: brackets. Python: 3."""
@@ -24,12 +24,12 @@ DEFINITIONS = 2_000
 """Rules and terminals that a grammar defines. Unit: definitions. Python: 443, and 480 before 3.12."""
 
 NESTING = 150
-"""Levels of one definition's tree, of which a pair of parentheses makes three; and terminals that refer to each other
-one after the other. Unit: levels. Python: 20. Lark walks trees by recursion."""
+"""Levels of one definition's tree, of which a pair of parentheses makes three; also the length of a chain of terminals
+that refer to each other. Unit: levels. Python: 20. Lark walks trees by recursion."""
 
 TERMINAL_WORK = 2_000_000
-"""Characters of all regular expressions that terminals are put together from, each counted once for every level that it
-is copied through. Unit: characters. Python: 258,000; Rust: 629,000. Stops terminals that double each other."""
+"""Characters of all regular expressions of terminals, each counted once for every level that it is copied through.
+Unit: characters. Python: 258,000; Rust: 629,000. Stops terminals that double each other."""
 
 TEMPLATE_USES = 2_000
 """Rules made from templates: a template with its arguments is one rule. Unit: rules. Python: 40, and 510 before 3.12.
@@ -39,7 +39,7 @@ TEMPLATE_NAME = 1_000
 """Length of such a rule's name, which holds its arguments' names. Unit: characters. Python: 102."""
 
 ALTERNATIVES = 2_000
-"""Alternatives of one rule when its groups and optional items are written out: each optional item doubles them. Unit:
+"""Alternatives of one rule with its groups and optional items written out: each optional item doubles them. Unit:
 alternatives. Python: 20."""
 
 SYMBOLS = 50_000
@@ -47,6 +47,6 @@ SYMBOLS = 50_000
 
 
 def check(language: str, what: str, given: int, limit: int) -> None:
-    """Raises LanguageError where a definition has more of something than a limit allows."""
+    """Raise LanguageError if a definition exceeds a limit; ``what``: the quantity in words."""
     if given > limit:
         raise LanguageError(f"language {language}: {what}: {given} is over the limit of {limit}")

@@ -1,7 +1,7 @@
 """Bounded reading and parsing of the files that describe a user's project.
 
-Such files come from others. Reading them never takes longer than a keystroke may: their size is limited, and so is
-their shape, so that the parser's time is linear in it.
+Such files come from others. Their size and their shape are limited, so that the parser's time is linear and a keystroke
+does not wait for it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from fim_server.language.limited_files import read_found
 
 MOST_BYTES = 1 << 18
-"""The largest file that is parsed; the largest ones of public projects have 60 kB."""
+"""Most bytes of a file to parse; the largest ones of public projects have 60 kB."""
 
 MOST_PARTS = 32
 """Most parts of a dotted key, because the time of ``tomllib`` is quadratic in them."""
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+[.][ \t]*+{_PART}){{{MOST_PARTS}}}")
-"""Key with more parts, also inside of a string that is no key."""
+"""Key with too many parts, also inside of a string that is no key."""
 
 
 def read_manifest(path: str | PathLike[str]) -> str:

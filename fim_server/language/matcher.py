@@ -1,4 +1,4 @@
-"""A middle in progress, in tokens."""
+"""Matcher: a middle in progress, in tokens."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 
 class Vocabulary(Protocol):
-    """What a session asks of a vocabulary: the engine's own, and how many tokens its masks have."""
+    """Vocabulary, as far as a session uses it."""
 
     core: _core.Vocabulary
     size: int
 
 
 class Matcher:
-    """A middle in progress, in tokens of a vocabulary."""
+    """Middle in progress, in tokens of a vocabulary."""
 
     def __init__(self, core: _core.Matcher, vocabulary: Vocabulary) -> None:
-        """Wraps the engine's matcher; use `Session.matcher`."""
+        """Wrap the engine's matcher; use `Session.matcher`."""
         self.core = core
         self._vocabulary = vocabulary
 
     def mask(self) -> NDArray[np.bool_]:
-        """Which tokens may follow. Shape: [vocabulary size]. The end tokens are allowed iff the middle is complete."""
+        """Return a bool for each token, shape [vocabulary size]; end tokens are allowed iff the middle is complete."""
         import numpy as np  # needed here alone; checking a file makes no array
 
         words = np.frombuffer(self.core.mask(), dtype=np.uint8)
         return np.unpackbits(words, bitorder="little")[: self._vocabulary.size].astype(np.bool_)
 
     def fill_mask(self, words: NDArray[np.uint32]) -> None:
-        """Fills a packed mask in place: bit `id % 32` of word `id // 32`. Shape: [ceil(vocabulary size / 32)].
+        """Fill a packed mask in place: bit `id % 32` of word `id // 32`. Shape: [ceil(vocabulary size / 32)].
 
         Raises:
             ValueError: The array has another length, or gaps.
@@ -49,7 +49,7 @@ class Matcher:
             raise
 
     def fill_mask_plain(self, words: NDArray[np.uint32]) -> None:
-        """Fills a mask by a walk over the whole vocabulary, byte by byte, with nothing kept: `fill_mask`'s plain twin.
+        """Fill a mask by a walk over the whole vocabulary, byte by byte, without caches: `fill_mask`'s plain twin.
 
         Raises:
             ValueError: The array has another length, or gaps.
@@ -62,14 +62,14 @@ class Matcher:
             raise
 
     def forced(self) -> bytes:
-        """The bytes that every continuation begins with; none where the middle may end. At most 256.
+        """Return the bytes that every continuation begins with, at most 256; none where the middle may end.
 
-        `fim_server.tokens.forced.forced_tokens` says which tokens they are.
+        `fim_server.tokens.forced.forced_tokens` makes tokens of them.
         """
         return self.core.forced()
 
     def allows(self, token_id: int) -> bool:
-        """Whether one token may follow, without the price of a whole mask.
+        """Return whether a token may follow, without computing a mask.
 
         Raises:
             ValueError: The token is outside the vocabulary.
@@ -81,11 +81,11 @@ class Matcher:
             raise
 
     def plan(self, enough: int = 0) -> list[int] | None:
-        """Tokens that complete the middle; an empty list where it is complete, None if the session has no guarantee.
+        """Return tokens that complete the middle; empty if it is complete, None if the session has no guarantee.
 
-        They spell a short completion, not always the shortest, in the fewest tokens that do; one that is known already
-        will do if it has at most ``enough`` tokens. A shape has what completes, too. Raises SearchLimitError if none is
-        found: the search is bounded, and a completion may have no tokens in the vocabulary.
+        They spell a short completion, not always the shortest, in the fewest tokens that do. A completion that is known
+        already will do if it has at most ``enough`` tokens. A shape has to hold as well. Raises SearchLimitError if
+        none is found: the search is bounded, and a completion may have no tokens in the vocabulary.
         """
         try:
             tokens, unknown = self.core.landing(enough)
@@ -97,7 +97,7 @@ class Matcher:
         return tokens
 
     def lands(self, token_id: int, left: int) -> bool | None:
-        """Whether the middle can end within ``left`` tokens after a token, by a :meth:`plan`; None if not known.
+        """Return whether the middle can end within ``left`` tokens after a token, by a :meth:`plan`; None if unknown.
 
         True for an end token. Raises ValueError for a token that is not allowed, or outside the vocabulary.
         """
@@ -109,10 +109,10 @@ class Matcher:
             raise
 
     def fill_landing_mask(self, words: NDArray[np.uint32], left: int) -> int:
-        """:meth:`fill_mask` without the tokens after which the middle is not known to end within ``left`` tokens.
+        """Fill a mask without the tokens after which the middle is not known to end within ``left`` tokens.
 
-        What completes after one token is tried after the others, so more may be known than :meth:`lands` finds.
-        Returns how many tokens ``left`` has ruled out. Design, section 10.
+        A completion after one token is tried after the others, so more may be known than :meth:`lands` finds. Returns
+        how many tokens ``left`` has ruled out. Design, section 10.
         """
         try:
             return self.core.fill_landing_mask(left, words)
@@ -122,7 +122,7 @@ class Matcher:
             raise
 
     def commit(self, token_id: int) -> None:
-        """Appends a token.
+        """Append a token.
 
         Raises:
             ValueError: The token is not allowed here, or outside the vocabulary; nothing changes then.
@@ -134,11 +134,11 @@ class Matcher:
             raise
 
     def rollback(self, n_tokens: int) -> None:
-        """Takes back tokens.
+        """Take back tokens.
 
         Raises:
             ValueError: There are not so many.
-            TypeError: What is no whole number.
+            TypeError: The number is no whole number.
         """
         expect_count("n_tokens", n_tokens)
         if n_tokens < 0:
@@ -150,17 +150,17 @@ class Matcher:
             raise
 
     def is_complete(self) -> bool:
-        """Whether left + middle + right is a program."""
+        """Return whether left + middle + right is a program."""
         return self.core.is_complete()
 
     @property
     def inside(self) -> str | None:
-        """`comment` or `string`: what the end of the middle is inside of, as `Session.inside`."""
+        """Return `comment` or `string` if the end of the middle is inside of one, as `Session.inside`."""
         return self.core.inside
 
 
 def expect_array(name: str, value: object) -> None:
-    """Raises TypeError for what is no array at all."""
+    """Raise TypeError for a value that is no array."""
     try:
         memoryview(value)  # type: ignore[arg-type]
     except TypeError:

@@ -1,11 +1,13 @@
 """Matched text: a lexeme that must have the text of an earlier one, as a constructor's name must be its class's.
 
-One rule *binds* a text (`class: "class" NAME class_body`), and wherever a rule below it *matches* (`constructor: NAME
-parameters block`), the innermost bound text has to come again. No context-free grammar says that, since texts are
-without number. But where a right context is given, few of them matter: those that it matches without having bound them.
-So what is below a binding rule is written out once for each of a few *slots*, and the engine says which slot a text is
-in, when it reads it (`rust_core/src/language/marks.rs`). In the grammar that the engine gets, a text that binds or
-matches is a *mark*: a lexeme without a pattern of its own, read along with the lexemes whose texts may be such names.
+One rule *binds* a text (`class: "class" NAME class_body`). Wherever a rule below it *matches* (`constructor: NAME
+parameters block`), the innermost bound text has to come again. No context-free grammar can say that, because there are
+infinitely many texts. But a given right context leaves few that matter: those that it matches without having bound
+them.
+
+So the rules below a binding rule are written out once for each of a few *slots*, and the engine decides a text's slot
+when it reads the text (`rust_core/src/language/marks.rs`). In the engine's grammar, a text that binds or matches is a
+*mark*. A mark is a lexeme without a pattern, read along with the lexemes whose texts may be such names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,23 +16,27 @@ from typing import Any, TypeAlias
 from fim_server.errors import LanguageError
 
 Rule: TypeAlias = tuple[str, tuple[str, ...]]
-"""A nonterminal, and the lexemes and nonterminals that it comes to."""
+"""Nonterminal with its expansion into lexemes and nonterminals."""
 
 SLOTS = 5
-"""Other texts; those that the cursor may cut; two of R's own, one of R's own that the cursor may cut."""
+"""One slot for other texts, one for those that the cursor may cut, two for R's own, and one for R's own that the cursor
+may cut."""
 
 
 class Matching:
     """Rules with marks in place of the texts that bind and match.
 
+    Attributes:
+        rules: Rules for the engine.
+
     Args:
         language: The language's name, for messages.
         start: The start nonterminal.
         rules: The rules as they are written.
-        matched: `symbol`, a nonterminal that comes to single lexemes; `binds` and `matches`, rules in which it does.
+        matched: `symbol`, a nonterminal of single lexemes; `binds` and `matches`, rules that contain it.
 
     Raises:
-        LanguageError: A rule is not of the form that this needs.
+        LanguageError: A rule is not of the required form.
     """
 
     def __init__(self, language: str, start: str, rules: Sequence[Rule], matched: Mapping[str, Any]) -> None:
@@ -44,10 +50,9 @@ class Matching:
         self._lexemes = self._lexemes_of(self._symbol, set())
         self._named = self._find_named()
         self.rules: list[Rule] = list(dict.fromkeys(self._written(start)))
-        """The rules that the engine is given."""
 
     def marks(self) -> list[dict[str, Any]]:
-        """What the engine is told of each mark: its name, the lexemes that it is read along with, its slot."""
+        """Return the engine's data on each mark: its name, the lexemes that it is read along with, its slot."""
         return [
             {"name": self._mark(binds, slot), "of": sorted(self._lexemes), "binds": binds, "slot": slot}
             for binds in (True, False)
@@ -55,7 +60,7 @@ class Matching:
         ]
 
     def slotted(self) -> list[list[str]]:
-        """The nonterminals that are written out for each slot, those of one together."""
+        """Return the nonterminals that are written out for each slot, those of one together."""
         return [[self._in_slot(name, slot) for slot in range(SLOTS)] for name in sorted(self._named)]
 
     def _mark(self, binds: bool, slot: int) -> str:
@@ -79,7 +84,7 @@ class Matching:
                     raise self._error(f"binds: lexemes have to stand before {self._symbol}, and nothing else")
 
     def _lexemes_of(self, symbol: str, seen: set[str]) -> set[str]:
-        """The lexemes that a nonterminal is one of."""
+        """Return the lexemes that a nonterminal stands for."""
         if symbol not in self._heads:
             return {symbol}
         if symbol in seen:
@@ -97,11 +102,11 @@ class Matching:
         return name in self._binds and self._symbol in symbols
 
     def _after_binding(self, name: str, symbols: tuple[str, ...]) -> int:
-        """The place in a rule from which on its own text is the innermost one; its end if it binds none."""
+        """Return the place in a rule from which on its own text is the innermost one; its end if it binds none."""
         return symbols.index(self._symbol) + 1 if self._is_binding(name, symbols) else len(symbols)
 
     def _find_named(self) -> set[str]:
-        """The nonterminals below which a text matches that is bound around them."""
+        """Return the nonterminals below which a text matches that is bound around them."""
         named = {name for name, symbols in self._rules if name in self._matches and self._symbol in symbols}
         while True:
             more = {name for name, symbols in self._rules if named & set(symbols[: self._after_binding(name, symbols)])}

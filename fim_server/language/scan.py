@@ -1,7 +1,7 @@
-"""The text of a grammar, looked through before Lark reads it: it must be of a size that Lark reads within a second.
+"""Scan of a grammar's text before Lark reads it: it must be small enough for Lark to read within a second.
 
-Lark's own reading is more than linear in what is counted here: it walks its trees by recursion, and goes through each
-terminal's once for every time that the terminal is a part of another.
+Lark's time is more than linear in the quantities counted here: it walks its trees by recursion, and visits each
+terminal's tree once for every use in another terminal.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fim_server.language import limits
 
 _LIBRARY = 500
-"""More tokens than any terminal of Lark's own grammar files is made of."""
+"""Upper bound of the tokens of any terminal in Lark's own grammar files."""
 
 # The tokens of Lark's grammar for grammars, as far as they are told apart here.
 _TOKENS = re.compile(
@@ -30,10 +30,10 @@ _TOKENS = re.compile(
 
 @dataclass
 class Scan:
-    """What a grammar's text holds.
+    """Quantities of a grammar's text.
 
     Attributes:
-        imports: The files that it imports from its own folder, as the parts of their paths, each once.
+        imports: Files that it imports from its own folder, as the parts of their paths, each once.
     """
 
     imports: list[tuple[str, ...]] = field(default_factory=list)
@@ -41,19 +41,19 @@ class Scan:
     _parts: dict[str, Counter[str]] = field(default_factory=dict)  # the terminals in it
 
     def define(self, name: str) -> None:
-        """Begins a definition."""
+        """Begin a definition."""
         if name.isupper():
             self._parts.setdefault(name, Counter())
 
     def count(self, inside: str, token: str) -> None:
-        """Counts a token of a terminal's definition."""
+        """Count a token of a terminal's definition."""
         if inside in self._parts:
             self._own[inside] += 1
             if token.isupper() and token.isidentifier() and token != inside:
                 self._parts[inside][token] += 1
 
     def add_import(self, tokens: list[str]) -> None:
-        """Notes what an import names: `.folder.file.NAME`, `.folder.file (NAME, NAME)`, `… -> NAME`."""
+        """Note the file of an import: `.folder.file.NAME`, `.folder.file (NAME, NAME)`, `… -> NAME`."""
         if tokens[0] != ".":
             return  # Lark's own files
         end = next((place for place, token in enumerate(tokens) if token in ("(", "-")), len(tokens))
@@ -63,11 +63,11 @@ class Scan:
             self.imports.append(path)
 
     def heaviest(self, language: str, imported: int = 0) -> int:
-        """The tokens of the terminal that has the most, what it is made of written out.
+        """Return the tokens of the terminal that has the most, with its parts written out.
 
         Args:
             language: Its name, for messages.
-            imported: The same of what it imports.
+            imported: The same for the imported files.
 
         Raises:
             LanguageError: All terminals together have too many, or refer to each other over too many steps.
@@ -94,7 +94,7 @@ class Scan:
 
 
 def look_through(language: str, grammar: str) -> Scan:
-    """Counts what a grammar's text holds.
+    """Scan a grammar's text.
 
     Raises:
         LanguageError: It is over a limit.

@@ -1,4 +1,4 @@
-"""Two contexts, opened: the questions that the engine answers about the middle between them (design, section 1)."""
+"""Session on two contexts: the engine's answers about the middle between them (design, section 1)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from fim_server.language.state import State
 from fim_server.language.texts import characters, encodable
 
 MOST_SHAPES = 32
-"""Shapes that are kept by a language, and by a session; beyond them all are forgotten."""
+"""Shapes that a language, and a session, keeps; beyond them all are forgotten."""
 
 FLOORS = ("off", "brackets", "block")
-"""See `Session.floored`."""
+"""Floors of `Session.floored`."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a middle is, between its two contexts.
+    """Verdict on a middle between its two contexts.
 
     Attributes:
         viable: Some text can follow the middle so that left + middle + text + right is a program.
         complete: left + middle + right is a program.
-        rejected_at: Offset in characters of the first character that cannot be; None if the middle is viable.
+        rejected_at: Offset in characters of the first impossible character; None if the middle is viable.
     """
 
     viable: bool
@@ -36,11 +36,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class OpenConstruct:
-    """What the end of the left context is inside of.
+    """Construct that is open at the end of the left context.
 
     Attributes:
-        name: What the language's definition calls it (`def`, `call`, `list`), or a bracket.
-        offset: Where it begins in the left context, in characters.
+        name: Its name in the language's definition (`def`, `call`, `list`), or a bracket.
+        offset: Offset of its beginning in the left context, in characters.
     """
 
     name: str
@@ -48,7 +48,11 @@ class OpenConstruct:
 
 
 class Session:
-    """One pair of contexts. Its states may be used from several threads; they wait for each other."""
+    """One pair of contexts. Its states may be used from several threads; they wait for each other.
+
+    Attributes:
+        spelling: Texts of the session's language.
+    """
 
     def __init__(
         self,
@@ -58,21 +62,20 @@ class Session:
         earlier: Mapping[Shape, _core.Session] | None = None,
         spelling: Spelling | None = None,
     ) -> None:
-        """Wraps the engine's session; use `Language.open`.
+        """Wrap the engine's session; use `Language.open`.
 
         Args:
             core: The engine's session.
             reopen: Opens two contexts for middles of a shape.
-            texts: The left and the right context, as the engine was given them.
+            texts: The left and the right context, as given to the engine.
             earlier: By shape, a session on the same right context that one of that shape can go on from.
-            spelling: That of the language.
+            spelling: Texts of the language.
         """
         self._core = core
         self._reopen = reopen
         self._texts = texts
         self._earlier = earlier or {}
         self.spelling = spelling or Spelling()
-        """That of the session's language."""
         self._shaped: dict[Shape, _core.Session] = {}
         self._floored: dict[str, Session] = {}
         self._earlier_floored: dict[str, Session] = {}
@@ -80,32 +83,31 @@ class Session:
 
     @property
     def floor(self) -> str:
-        """The floor that middles keep, see `floored`; `off` as well where none could."""
+        """Return the floor that middles keep, see `floored`; also `off` if none could."""
         return self._floor
 
     @property
     def kept(self) -> int:
-        """How many brackets, or blocks, the middle has to leave open by the session's floor."""
+        """Return how many brackets, or blocks, the middle has to leave open by the session's floor."""
         return self._core.floor
 
     @property
     def guarantee(self) -> str:
-        """`exact`: every answer is exact. `none`: left and right do not parse, so every middle is refused."""
+        """Return `exact` if every answer is exact; `none` if left and right do not parse: every middle is refused."""
         return self._core.guarantee
 
     @property
     def diagnostics(self) -> list[str]:
-        """Why the guarantee is not `exact`, one line each."""
+        """Return the reasons for a guarantee other than `exact`, one line each."""
         return self._core.diagnostics
 
     @property
     def broken_at(self) -> tuple[str, int] | None:
-        """Where the contexts fail, if the guarantee is `none`: which one, and the offset in it in characters.
+        """Return the context that fails, if the guarantee is `none`, and the offset in it in characters.
 
-        `("left", n)`: no program begins with the left context up to and with that character.
-        `("right", n)`: no parse of the right context gets past the symbol that begins there (an opening bracket: it is
-        never closed). It is read as the end of the left context leaves it, in code or in a string.
-        `("between", 0)`: each is possible by itself.
+        `("left", n)`: no program begins with the left context up to and with that character. `("right", n)`: no parse
+        of the right context gets past the symbol that begins there (an opening bracket: it is never closed). It is read
+        as the end of the left context leaves it, in code or in a string. `("between", 0)`: each is possible by itself.
         """
         found = self._core.broken_at
         if found is None:
@@ -116,31 +118,28 @@ class Session:
 
     @property
     def shares_masks(self) -> bool:
-        """Whether the right context decides no more than where the middle may end: masks are then any other file's."""
+        """Return whether the right context decides only where the middle may end: masks equal another file's."""
         return self._core.is_loose()
 
     @property
     def inside(self) -> str | None:
-        """`comment` or `string`: what the cursor is inside of, whatever the middle will be. None: code, or not known.
+        """Return `comment` or `string` if the cursor is inside of one, whatever the middle; None: code, or unknown.
 
-        The text of a formatted string is a string; its replacement fields are code, but for their format specs. None as
-        well where the left context does not parse.
+        The text of a formatted string is a string; its replacement fields are code, except for their format specs. None
+        as well if the left context does not parse.
         """
         return self._core.inside
 
     @property
     def held(self) -> int:
-        """Bytes of memory that opening it took, for its shapes as well, with the sessions it shares the work of.
-
-        Those are the sessions that it was moved from.
-        """
+        """Return the bytes that opening the session, its shapes, and the sessions it was moved from took."""
         shaped = {**self._earlier, **self._shaped.copy()}  # another thread may be adding to it
         floored = {**self._earlier_floored, **self._floored.copy()}
         own = [session for session in floored.values() if session is not self and session.kept]
         return self._core.held + sum(core.held for core in shaped.values()) + sum(session.held for session in own)
 
     def check(self, middle: str) -> Verdict:
-        """Says whether a middle is viable, and whether it is complete.
+        """Return whether a middle is viable, and whether it is complete.
 
         Raises:
             TypeError: The middle is no str.
@@ -152,29 +151,29 @@ class Session:
         return Verdict(viable, complete, rejected_at)
 
     def quotient_grammar(self) -> str:
-        """The explicit quotient grammar in BNF (paper, Figure 2): the lexeme sequences that a middle may be.
+        """Return the explicit quotient grammar in BNF (paper, Figure 2): the lexeme sequences that a middle may be.
 
         Literals are quoted; a lexeme that the cursor cuts has `…` on the side that lies outside the middle.
         """
         return self._core.quotient_grammar()
 
     def open_constructs(self) -> list[OpenConstruct]:
-        """What is certainly open at the end of the left context, innermost first.
+        """Return the constructs that are certainly open at the end of the left context, innermost first.
 
-        Those constructs that the language's definition names, and brackets: `x = f(a, [1, ` has a list, a call and an
-        assignment open. What may have ended already is not, even if it could go on (an `if` that may or may not get an
-        `else`). A call begins where what is called does. Empty where the left context does not parse.
+        They are brackets and the constructs that the language's definition names: `x = f(a, [1, ` has a list, a call
+        and an assignment open. A construct that may have ended is not among them, even if it could go on (an `if` that
+        may or may not get an `else`). A call begins with its callee. Empty if the left context does not parse.
         """
         encoded = self._texts[0].encode()
         found = self._core.open_constructs()
         return [OpenConstruct(name, characters(encoded, at)) for name, at in found]
 
     def moved(self, left: str) -> Session | None:
-        """A session on another left context and the same right one, which is not read again; likewise for shapes.
+        """Return a session on another left context and the same right one, which is not read again.
 
-        It answers as one that `Language.open` gives, and both go on working. None where it has to be opened afresh,
-        because too much has been opened this way, or because the right context has a say in what follows one of the two
-        alone. `fim_server.text.reuse.Sessions` does that.
+        It answers as one of `Language.open`, and both go on working; the same holds for shapes. None if it has to be
+        opened afresh: too much has been opened this way, or the right context affects what follows one of the two left
+        contexts alone. Callers use `fim_server.text.reuse.Sessions`.
         """
         left = encodable(left, "left")
         core = self._core.moved(left)
@@ -189,19 +188,21 @@ class Session:
         return moved
 
     def floored(self, floor: str) -> Session:
-        """A session of the same contexts against context escape: text that closes what is open, and opens it again.
+        """Return a session on the same contexts that refuses context escape: text that closes open constructs.
 
-        Verdicts, masks, plans and completions are exact for the language and the floor together. Where no middle keeps
-        the floor, it is this session, and its `floor` says `off`. The first one reads both contexts once more, unless
-        there is nothing to keep.
+        Verdicts, masks, plans and completions are exact for the language and the floor together. If no middle keeps the
+        floor, it is this session, and its `floor` is `off`. The first one reads both contexts once more, unless there
+        is nothing to keep.
+
+        With `brackets` the middle closes no bracket that the left context opens and the right one closes. Its depth
+        does not fall below the number of closers that the right context, read on from the left one, does not open
+        itself. (In a formatted string that number is unknown and none is kept.)
+
+        With `block` no line that begins in the middle is indented by less than the cursor's block. In an indentation,
+        that is the innermost block that begins at the cursor's column or left of it.
 
         Args:
-            floor: `off`, the whole language. `brackets`: of the brackets that the left context opens, the middle closes
-                none that the right one closes: the middle's depth does not fall below the number of closers that the
-                right context, read on from the left one, does not open itself (nothing is kept where that cannot be
-                said: in a formatted string). `block`: no line that begins in the middle is indented by less than the
-                block that the cursor is in; in an indentation, that is the innermost one that begins at the cursor's
-                column or left of it.
+            floor: `off` (the whole language), `brackets` or `block`.
 
         Raises:
             ValueError: There is no such floor.
@@ -247,20 +248,20 @@ class Session:
     def matcher(
         self, vocabulary: Vocabulary, shape: Shape | str | None = None, *, healing: str | bytes = b""
     ) -> Matcher:
-        """A matcher before the middle's first token.
+        """Return a matcher before the middle's first token.
 
         Args:
             vocabulary: The model's tokens.
-            shape: What the middle must look like; a str is a regular expression that it matches as a whole. The first
-                matcher of a shape opens the contexts once more.
-            healing: A text that the model writes again before it goes on: the end of the left context, taken from its
-                prompt (token healing). A token may reach from it into the middle, whose tokens the matcher counts from
-                the beginning of this text; the shape and all verdicts are of what comes after it.
+            shape: Shape of the middle; a str is a regular expression that it matches as a whole. The first matcher of a
+                shape opens the contexts once more.
+            healing: Text that the model writes again first: the end of the left context, taken from its prompt (token
+                healing). A token may reach from it into the middle. The matcher counts tokens from the beginning of
+                this text; the shape and all verdicts concern the text after it.
 
         Raises:
             ValueError: A shape that is not understood, that no text has, or of too many states; or a language whose
                 lexemes no blank keeps apart.
-            TypeError: What is no vocabulary, no shape or no text at all.
+            TypeError: An argument of another type.
         """
         again = healing if isinstance(healing, bytes) else encodable(healing, "healing").encode()
         if not isinstance(getattr(vocabulary, "core", None), _core.Vocabulary):

@@ -1,4 +1,4 @@
-"""Shapes: what a middle must look like besides completing the program."""
+"""Shapes: regular languages for the middle, besides completing the program."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,26 @@ from fim_server.language.argument_types import expect, expect_count
 
 @dataclass(frozen=True)
 class Shape:
-    """A regular language that the middle must be in. Use `Shape.lines`, `Shape.regex` or `SINGLE_LINE`.
+    """Regular language that the middle must be in. Use `Shape.lines`, `Shape.regex` or `SINGLE_LINE`.
 
     A matcher with a shape allows a token only if some middle that begins with it has the shape *and* completes the
-    program (the FSM index of Outlines, arXiv 2307.09702, taken together with the grammar, not one after the other).
-    Where a blank may stand anywhere in the shape without changing what it asks next, as in `lines`, that is exact. For
-    other shapes one thing is left out: that two lexemes may need a blank between them, and a line an indentation, is
-    not held against the shape. It can then allow a token after which the middle cannot be finished; nothing that could
-    be is refused, and what is finished always has the shape.
+    program. It takes the FSM index of Outlines (arXiv 2307.09702) together with the grammar, not one after the other.
+    If a blank may stand anywhere in the shape without changing its next demand, as in `lines`, that is exact.
+
+    For other shapes one thing is left out: a blank that two lexemes may need between them, or a line's indentation,
+    does not count against the shape. The matcher can then allow a token after which the middle cannot be finished. It
+    refuses no possible token, and every finished middle has the shape.
 
     Attributes:
-        pattern: A regular expression that the whole middle matches, or None.
-        most_lines: The most lines that it may have, or None.
+        pattern: Regular expression that the whole middle matches, or None.
+        most_lines: Most lines of the middle, or None.
     """
 
     pattern: str | None = None
     most_lines: int | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError unless there is just one of the two, TypeError for what is neither."""
+        """Raise ValueError unless there is just one of the two, TypeError for a wrong type."""
         expect("pattern", self.pattern, str | None, "a str or None")
         if self.most_lines is not None:
             expect_count("most_lines", self.most_lines)
@@ -34,13 +35,13 @@ class Shape:
 
     @staticmethod
     def lines(most: int) -> "Shape":
-        """Middles of at most some lines: fewer line breaks (`\\n`, and no `\\r` at all) than that. 1 to 16."""
+        """Return the shape of at most some lines: fewer line breaks (`\\n`, and no `\\r` at all) than that. 1 to 16."""
         expect_count("most", most)
         return Shape(most_lines=most)
 
     @staticmethod
     def regex(pattern: str) -> "Shape":
-        """Middles that match a regular expression as a whole.
+        """Return the shape of middles that match a regular expression as a whole.
 
         The syntax is that of Rust's `regex` crate: Unicode classes, no look-around, no back references. `.` is not a
         line break unless `(?s)` says so.
@@ -50,4 +51,4 @@ class Shape:
 
 
 SINGLE_LINE = Shape.lines(1)
-"""Middles without a line break."""
+"""Shape of middles without a line break."""

@@ -1,4 +1,4 @@
-"""The files that a language is read from: its own two, and the grammars that its grammar imports."""
+"""Source files of a language: its own two, and the grammars that its grammar imports."""
 
 import hashlib
 import stat
@@ -11,10 +11,10 @@ from fim_server.language.scan import look_through
 
 
 def read_source(path: Path) -> str:
-    """The text of one of a language's files.
+    """Return the text of one of a language's files.
 
     Raises:
-        LanguageError: It is not there, no regular file, too large or no UTF-8.
+        LanguageError: It is missing, no regular file, too large or no UTF-8.
     """
     return _decode(path, _read(path, limits.DEFINITION_BYTES))
 
@@ -42,14 +42,14 @@ def _decode(path: Path, content: bytes) -> str:
 
 
 class Sources:
-    """The files that a grammar imports, read before Lark asks for them; what they were is remembered.
+    """Imported files of a grammar, read before Lark asks for them, with their hashes.
 
     Attributes:
-        hashes: The SHA-256 of each file that was read, by its path.
+        hashes: SHA-256 of each file that was read, by its path.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder`: where the grammar is; None for one that is in no file, which can import Lark's own ones only."""
+        """Take the grammar's folder; None for one in no file, which can import only Lark's own ones."""
         self.hashes: dict[str, str] = {}
         self._folder = folder
         self._texts: dict[str, str] = {}
@@ -57,7 +57,7 @@ class Sources:
         self._bytes = 0
 
     def examine(self, language: str, grammar: str) -> None:
-        """Reads all that a grammar imports, and what that imports.
+        """Read all imports of a grammar, and theirs.
 
         Args:
             language: Its name, for messages.
@@ -90,15 +90,15 @@ class Sources:
         return self._texts[str(path)]
 
     def __call__(self, base: object, name: str) -> tuple[str, str]:
-        """Gives Lark an imported file: where it is, and its text.
+        """Return an imported file to Lark: its path and its text.
 
         Args:
-            base: The importing grammar's folder; None, or another type, where one of Lark's own files is meant.
+            base: The importing grammar's folder; None, or another type, for one of Lark's own files.
             name: The file's path from there.
 
         Raises:
             OSError: It is one of Lark's own, which Lark has to read itself.
-            LanguageError: It has not been read by `examine`.
+            LanguageError: `examine` has not read it.
         """
         if not isinstance(base, str):
             raise FileNotFoundError(name)
@@ -111,7 +111,7 @@ class Sources:
 
     @staticmethod
     def have_changed(hashes: dict[str, str]) -> bool:
-        """Whether files that were imported in an earlier run are others now, or gone."""
+        """Return whether files imported in an earlier run have changed or are gone."""
         for path, digest in hashes.items():
             try:
                 content = _read(Path(path), limits.DEFINITION_BYTES)

@@ -1,4 +1,4 @@
-"""How a language is written, as far as more than its grammar has to know: data of its TOML file."""
+"""Spelling of a language, for code outside the engine: data of its TOML file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Spelling:
     """Texts of a language, each a key of its TOML file.
 
     Attributes:
-        placeholder: What stands for a name or a value; empty if the language has none.
+        placeholder: Text that stands for a name or a value; empty if the language has none.
         brackets: Opening and closing ones, pairwise.
-        closers: The characters that editors put right of the cursor when their partner is typed. Where the file does
-            not say, those of closing brackets and of quotes.
-        operators: The characters that want an operand more.
-        comments: What comments begin with.
+        closers: Characters that editors put right of the cursor when their partner is typed. By default those of
+            closing brackets and of quotes.
+        operators: Characters that want another operand.
+        comments: Beginnings of comments.
         defining: Lines that define a name.
-        block_opener: What a line ends with that opens a block; empty if none does.
-        step: Columns by which a block is indented further, where a document does not say.
-        stand_ins: Lines that may stand for one that is left out.
+        block_opener: End of a line that opens a block; empty if none does.
+        step: Columns by which a block is indented, if a document does not show it.
+        stand_ins: Lines that may stand for a left-out one.
         joints: Texts that may have to stand between two others.
         headers: The same on a line of their own.
     """
@@ -43,7 +43,7 @@ class Spelling:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Reads it from a TOML file's keys, which have been checked."""
+        """Read the spelling from a TOML file's keys, which have been checked."""
         recovery, layout = spec.get("recovery", {}), spec.get("layout", {})
         brackets = tuple((opening, closing) for opening, closing in spec.get("brackets", []))
         written = "".join(closing for _, closing in brackets) + "".join(spec.get("quotes", []))

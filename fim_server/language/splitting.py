@@ -1,12 +1,13 @@
-"""Split lexemes: literals that the parser may also take as several ones right after the other, such as `>>` as two `>`.
+"""Split lexemes: literals that the parser may also take as several adjacent ones, such as `>>` as two `>`.
 
-Longest match makes one lexeme of `>>`, and where it stands, two rules may have to end. The grammar is changed for that,
-and nothing else knows of it: which lexemes a text is read as stays deterministic. Reading a text in parts is a finite
-transducer whose state is what is *pending*, the parts of a lexeme that are still to be taken; context-free languages
-are closed under inverses of such transducers (Bar-Hillel, Perles & Shamir 1961), by nonterminals that are triples: what
-is pending where the nonterminal begins, the nonterminal, and what is pending where it ends. Only triples that some text
-of the language goes through are made, and few are: types that end in the midst of `>>`, operands that begin in the
-midst of `&&`.
+Longest match makes one lexeme of `>>`, and where it stands, two rules may have to end. Only the grammar is changed for
+that; the lexemes of a text stay deterministic. Reading a text in parts is a finite transducer whose state is the
+*pending* parts of a lexeme that are still to be taken. Context-free languages are closed under inverses of such
+transducers (Bar-Hillel, Perles & Shamir 1961). The new nonterminals are triples: the parts pending where the
+nonterminal begins, the nonterminal, and the parts pending where it ends.
+
+Only triples that some text of the language goes through are made. They are few: types that end in the midst of `>>`,
+operands that begin in the midst of `&&`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import TypeAlias
 from fim_server.language import limits
 
 Rule: TypeAlias = tuple[str, tuple[str, ...]]
-"""A nonterminal, and the lexemes and nonterminals that it comes to."""
+"""Nonterminal with its expansion into lexemes and nonterminals."""
 
 Pending: TypeAlias = tuple[str, ...]
 """Parts of a split lexeme that have not been taken yet."""
@@ -25,16 +26,16 @@ Triple: TypeAlias = tuple[Pending, str, Pending]
 
 
 def split(language: str, start: str, rules: Sequence[Rule], parts: Mapping[str, Sequence[str]]) -> list[Rule]:
-    """BNF rules under which each lexeme that is named in `parts` may also stand for its parts, in their order.
+    """Return BNF rules under which each lexeme named in `parts` may also stand for its parts, in their order.
 
     Args:
         language: The language's name, for messages.
         start: The start nonterminal.
         rules: The rules as they are written, where a part is a symbol like any other.
-        parts: By lexeme, the two or more lexemes that its text is the text of. A part may be split in turn.
+        parts: By lexeme, the two or more lexemes whose texts join to its text. A part may be split in turn.
 
     Raises:
-        LanguageError: More symbols than the limits allow come of it.
+        LanguageError: The rules have more symbols than the limits allow.
     """
     splitter = _Splitter(language, rules, parts)
     # What is wrong with a language of no text, the engine says.
@@ -56,11 +57,11 @@ class _Splitter:
         self._ends = self._all_ends()
 
     def has_texts(self, name: str) -> bool:
-        """Whether a nonterminal comes to any text."""
+        """Return whether a nonterminal derives any text."""
         return () in self._ends.get((name, ()), ())
 
     def rules(self, start: str) -> list[Rule]:
-        """Those of all triples that the start symbol needs."""
+        """Return the rules of all triples that the start symbol needs."""
         found: dict[Rule, None] = {}
         size = 0
         waiting: list[Triple] = [((), start, ())]
@@ -81,7 +82,7 @@ class _Splitter:
         return list(found)
 
     def _all_ends(self) -> dict[tuple[str, Pending], set[Pending]]:
-        """What can be pending after a nonterminal, by what is pending before it: the least fixpoint."""
+        """Return the parts that can be pending after a nonterminal, by those pending before it: the least fixpoint."""
         ends: dict[tuple[str, Pending], set[Pending]] = {
             (name, before): set() for name in self._by_name for before in self._states
         }
@@ -97,7 +98,7 @@ class _Splitter:
         return ends
 
     def _users(self) -> dict[str, dict[str, None]]:
-        """By nonterminal, those in whose rules it stands."""
+        """Return by nonterminal those whose rules contain it."""
         found: dict[str, dict[str, None]] = {name: {} for name in self._by_name}
         for name, choices in self._by_name.items():
             for symbol in (symbol for symbols in choices for symbol in symbols if symbol in found):
@@ -105,7 +106,7 @@ class _Splitter:
         return found
 
     def _has_more_ends(self, name: str, before: Pending) -> bool:
-        """Adds what can be pending after a nonterminal, as far as that of its parts is known; whether that was more."""
+        """Add the parts that can be pending after a nonterminal, as far as known; return whether there were more."""
         known = self._ends[name, before]
         size = len(known)
         for symbols in self._by_name[name]:
@@ -123,7 +124,7 @@ class _Splitter:
         return {(), *(rest for first, rest in self._ways if first == symbol)}
 
     def _paths(self, symbols: tuple[str, ...], before: Pending, after: Pending) -> Iterator[tuple[Pending, ...]]:
-        """What may be pending after each symbol, so that `after` is after the last one."""
+        """Yield the parts that may be pending after each symbol, with `after` after the last one."""
 
         @cache
         def reaches(at: int, pending: Pending) -> bool:
@@ -143,7 +144,7 @@ class _Splitter:
             yield from paths(0, before)
 
     def _written(self, triples: Sequence[Triple]) -> list[tuple[str, ...]]:
-        """The expansions that a sequence of triples comes to: more than one where several lexemes begin with a part."""
+        """Return the expansions of a sequence of triples: several where several lexemes begin with a part."""
         expansions: list[tuple[str, ...]] = [()]
         for before, symbol, after in triples:
             choices: list[tuple[str, ...]]
@@ -160,7 +161,7 @@ class _Splitter:
 
 
 def _readings(lexeme: str, parts: Mapping[str, Sequence[str]]) -> set[tuple[str, ...]]:
-    """All sequences of two or more lexemes that one may stand for."""
+    """Return all sequences of two or more lexemes that one may stand for."""
     found = {tuple(parts[lexeme])}
     waiting = list(found)
     while waiting:
@@ -175,6 +176,6 @@ def _readings(lexeme: str, parts: Mapping[str, Sequence[str]]) -> set[tuple[str,
 
 
 def _name(triple: Triple) -> str:
-    """A triple's name; explanations know it by what stands before the brace, as they know what templates made."""
+    """Return a triple's name; explanations show the part before the brace, as for templates."""
     before, name, after = triple
     return name if not before and not after else f"{name}{{{' '.join(before)}; {' '.join(after)}}}"

@@ -1,4 +1,4 @@
-"""A middle in progress, in bytes, and why a text goes no further there."""
+"""State: a middle in progress, in bytes, with explanations of refused texts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fim_server.language.texts import encodable, is_word
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a text goes no further.
+    """Explanation of a refused text.
 
     Attributes:
-        accepted: The part of the text that is allowed.
+        accepted: Allowed part of the text.
         rejected_at: Offset in bytes of the first impossible byte; None if all of the text is allowed.
-        expected: What may come after the last whole symbol: literals in quotes, other lexemes by name.
+        expected: Symbols that may come after the last whole one: literals in quotes, other lexemes by name.
         open_left: Open constructs of the left side, innermost first.
         open_right: Brackets that the right side closes, the first one first.
         message: All of it in one sentence.
@@ -32,14 +32,14 @@ class Explanation:
 
 
 class State:
-    """A middle in progress, in bytes."""
+    """Middle in progress, in bytes."""
 
     def __init__(self, core: _core.State) -> None:
-        """Wraps the engine's state; use `Session.start`."""
+        """Wrap the engine's state; use `Session.start`."""
         self._core = core
 
     def advance(self, text: str | bytes) -> int:
-        """Appends a text up to its first impossible byte; returns the number of bytes appended.
+        """Append a text up to its first impossible byte; return the number of bytes appended.
 
         Raises:
             TypeError: The text is neither str nor bytes.
@@ -47,28 +47,28 @@ class State:
         return self._core.advance(text if isinstance(text, bytes) else encodable(text, "text").encode())
 
     def is_complete(self) -> bool:
-        """Whether left + middle + right is a program."""
+        """Return whether left + middle + right is a program."""
         return self._core.is_complete()
 
     def is_viable(self) -> bool:
-        """Whether some text can still follow; false only where the session's guarantee is `none`."""
+        """Return whether some text can still follow; false only if the session's guarantee is `none`."""
         return self._core.is_viable()
 
     @property
     def inside(self) -> str | None:
-        """`comment` or `string`: what the end of the middle is inside of, as `Session.inside`."""
+        """Return `comment` or `string` if the end of the middle is inside of one, as `Session.inside`."""
         return self._core.inside
 
     def fork(self) -> State:
-        """An independent state at the same place."""
+        """Return an independent state at the same place."""
         return State(self._core.fork())
 
     def rollback(self, n_bytes: int) -> None:
-        """Takes back bytes.
+        """Take back bytes.
 
         Raises:
             ValueError: There are not so many.
-            TypeError: What is no whole number.
+            TypeError: The number is no whole number.
         """
         expect_count("n_bytes", n_bytes)
         if n_bytes < 0:
@@ -80,11 +80,11 @@ class State:
             raise
 
     def __len__(self) -> int:
-        """Bytes of middle so far."""
+        """Return the bytes of the middle so far."""
         return len(self._core)
 
     def distance(self) -> int | None:
-        """Least bytes of text that complete the middle; None if no text does.
+        """Return the least bytes of text that complete the middle; None if no text does.
 
         Raises:
             SearchLimitError: The search gave up, which is no answer.
@@ -93,7 +93,7 @@ class State:
         return None if found is None else len(found)
 
     def shortest_completion(self) -> str | None:
-        """A shortest text that completes the middle; None if no text does.
+        """Return a shortest text that completes the middle; None if no text does.
 
         If the middle ends inside a character, the text's first bytes finish it and stand as U+FFFD here.
 
@@ -104,7 +104,7 @@ class State:
         return None if found is None else found.decode("utf-8", "replace")
 
     def explain(self, text: str) -> Explanation:
-        """Says how far a text goes from here, what may come there, and what stands against the rest.
+        """Return how far a text goes from here, the symbols that may come there, and the obstacles to the rest.
 
         Raises:
             TypeError: The text is no str.
@@ -123,12 +123,15 @@ class State:
         )
 
     def likely_next(self, explanation: Explanation, before: str = "") -> str | None:
-        """The one of what an explanation expects that a shortest text begins with; None where that is none of them.
+        """Return the expected symbol that a shortest completion begins with; None if it begins with none of them.
 
-        ``explanation``: an answer of :meth:`explain` of this state. ``before``: what stands before it, the end of which
-        may be the beginning of the next symbol. A shortest text closes what is open and writes what
-        is missing, so what it begins with is what somebody who is refused has most often left out. Where it begins with
-        a name or a number, which stand for any, or where the search gave up, nothing is said.
+        A shortest completion closes the open constructs and writes the missing symbols, so users have most often left
+        out its beginning. None as well if it begins with a name or a number, which stand for any, or if the search gave
+        up.
+
+        Args:
+            explanation: An answer of :meth:`explain` of this state.
+            before: Text before it, whose end may be the beginning of the next symbol.
         """
         expect("explanation", explanation, Explanation, "an Explanation")
         expect_text("before", before)
@@ -144,7 +147,7 @@ class State:
 
 
 def beginning_of(before: str, text: str, expected: list[str]) -> str | None:
-    """The one of ``expected`` that a text begins with; ``before`` may end within it."""
+    """Return the one of ``expected`` that a text begins with; ``before`` may end within it."""
     rest = text.lstrip(" \t")
     best: tuple[int, int, str] | None = None
     for entry in expected:

@@ -16,22 +16,22 @@ _here = threading.local()
 
 
 class Stop:
-    """Leaves what the engine does once nobody waits for it: ``with stop:`` watches what a thread asks it in the block.
+    """Flag that ends the engine's work: ``with stop:`` watches the engine calls of a thread in the block.
 
-    `set` may be called from any thread, at any time. A call that is under way then, or made later in the block, raises
-    StoppedError within some milliseconds. What several blocks watch is left for each of them. Sessions and languages
-    stay as they were; a state or a matcher that was being moved is not to be used any more.
+    `set` may be called from any thread, at any time. A call under way then, or made later in the block, raises
+    StoppedError within some milliseconds. Each of several nested blocks ends a call. Sessions and languages stay as
+    they were; a state or a matcher that was being moved must not be used any more.
 
-    A `Stop` is like a `threading.Event` that nobody can wait for.
+    A `Stop` is like a `threading.Event` without `wait`.
     """
 
     def __init__(self, within: float | None = None, holding: int | None = None) -> None:
-        """Makes one that is not set.
+        """Make a flag that is not set.
 
         Args:
             within: Seconds from now after which it is set by itself.
-            holding: Bytes of memory that one call may come to hold more than at its beginning: one that passes them is
-                left, too, and the next one may try again.
+            holding: Bytes by which one call may increase its memory. A call beyond that ends as well, and the next one
+                may try again.
 
         Raises:
             ValueError: ``within`` is negative or not a number.
@@ -48,27 +48,27 @@ class Stop:
         self._told: set[Callable[[], None]] = set()
 
     def set(self) -> None:
-        """Stop what is watched."""
+        """Stop the watched calls."""
         self._core.set()
         for told in tuple(self._told):
             told()
 
     def is_set(self) -> bool:
-        """Whether it was set, or its time is over."""
+        """Return whether it was set, or its time is over."""
         if self in watching():
             self._looks += 1
         return self._core.is_set()
 
     @property
     def looks(self) -> int:
-        """How often the engine, and others whom it watches, have looked at it.
+        """Return how often the engine, and other watched code, have checked it.
 
-        While what it watches goes on and would heed it, that grows.
+        It grows while a watched call goes on and would heed it.
         """
         return self._core.looks() + self._looks
 
     def tell(self, told: Callable[[], None]) -> None:
-        """Call ``told`` when it is set by somebody, on the thread that does; see :func:`telling`."""
+        """Call ``told`` on the thread that sets it; see :func:`telling`."""
         self._told.add(told)
 
     def tell_no_more(self, told: Callable[[], None]) -> None:
@@ -91,18 +91,18 @@ class Stop:
 
 
 def watching() -> Sequence[Stop]:
-    """What the calls of this thread are watched by, innermost last."""
+    """Return the stops that watch the calls of this thread, innermost last."""
     return tuple(_watched())
 
 
 def watch_also(stops: Sequence[Stop]) -> None:
-    """Have this thread watched by what watches another, as long as it lives."""
+    """Have this thread watched by the stops of another, as long as it lives."""
     for stop in stops:
         stop.__enter__()
 
 
 def heed() -> None:
-    """Look at what watches this thread. Raises StoppedError if one of them is set."""
+    """Check the stops that watch this thread. Raises StoppedError if one of them is set."""
     are_set = [stop.is_set() for stop in watching()]  # each of them is looked at
     if any(are_set):
         raise StoppedError("what was done is wanted no more")

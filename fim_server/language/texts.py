@@ -1,4 +1,4 @@
-"""Texts as the engine takes them: UTF-8."""
+"""Texts in the engine's form: UTF-8."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def encodable(text: str, name: str) -> str:
-    """Lone surrogates are no text; as NUL, which no language takes, they are refused instead of raising.
+    """Return a text with lone surrogates as NUL, which every language refuses, so that encoding it raises nothing.
 
-    Raises TypeError for what is no str; ``name``: the argument that it is.
+    Raises TypeError if it is no str; ``name``: the argument's name.
     """
     expect_text(name, text)
     return text if text.isascii() else _SURROGATES.sub("\0", text)
 
 
 def characters(encoded: bytes, offset: int) -> int:
-    """An offset in bytes as an offset in characters; a character that it cuts does not count."""
+    """Return an offset in bytes as an offset in characters; a character that it cuts does not count."""
     return len(encoded[:offset].decode("utf-8", "ignore"))
 
 

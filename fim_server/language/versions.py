@@ -1,7 +1,7 @@
-"""Versions of a language: which lines of its definition each one has, and which one a project asks for.
+"""Versions of a language: the lines of its definition that each one has, and the version that a project asks for.
 
-The versions are data of the language, the table `[versions]` of its TOML file; so are the markers that say since or
-until which version a line of either file holds.
+The versions are data of the language, the table `[versions]` of its TOML file. Markers in both files tell since or
+until which version a line holds.
 """
 
 import logging
@@ -40,15 +40,15 @@ _PATCHES = 100
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """A file of a user's project that says which versions of a language it is written in.
+    """File of a user's project that tells the versions of a language.
 
     Attributes:
         name: The file's name.
-        key: Where a TOML file says it, from the outermost table inwards; empty where patterns find it.
+        key: Key of the version in a TOML file, from the outermost table inwards; empty if patterns find it.
         patterns: Regular expressions with one group, tried in order on the file's text.
-        is_level: Whether what is said is the one version that counts, such as an edition, and not a range of versions.
-        without: The version of a file that has the key's table, and not the key; None if nothing is known then.
-        inherited: Where a project further up says it for those that refer to it by a table in the place of a text.
+        is_level: True for the one version that counts, such as an edition, instead of a range of versions.
+        without: Version of a file that has the key's table, and not the key; None if it tells nothing then.
+        inherited: Key in a project further up, for projects that refer to it by a table in the place of a text.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ProjectFile:
 
     @classmethod
     def from_spec(cls, row: dict[str, Any]) -> Self:
-        """Reads one row of `versions.project`.
+        """Read one row of `versions.project`.
 
         Raises:
             AttributeError, KeyError, TypeError, re.error: It lacks a field, or a field is wrong.
@@ -98,7 +98,7 @@ class ProjectFile:
         return Said(_small(said), self.without if said is None and has_table else None, _small(inherits))
 
     def version(self, known: tuple[str, ...], said: object) -> str | None:
-        """The known version that is meant, or None."""
+        """Return the known version that is meant, or None."""
         if not isinstance(said, str) or len(said) > _MOST_SPECIFIERS:
             return None
         return _at_most(known, said) if self.is_level else _oldest(known, said)
@@ -106,12 +106,12 @@ class ProjectFile:
 
 @dataclass(frozen=True)
 class Said:
-    """The version that a project's file names.
+    """Version that a project's file names.
 
     Attributes:
         version: A text, a table that refers to another project, another value, or None.
-        unsaid: The version of a file that does not say one, where it has the table that could.
-        inherits: The value for projects that refer to this one, or None.
+        unsaid: Version of a file that has the table without the key.
+        inherits: Value for projects that refer to this one, or None.
     """
 
     version: object = None
@@ -121,12 +121,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Versions:
-    """The versions of one language.
+    """Versions of one language.
 
     Attributes:
         language: Its name.
         known: Oldest first, the last one is the newest; empty if the language has no versions.
-        project: The files in which a user's project says which versions it supports; the first that is there counts.
+        project: Files in which a user's project tells the versions it supports; the first that exists counts.
     """
 
     language: str
@@ -135,7 +135,7 @@ class Versions:
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Self:
-        """Reads the table `[versions]`, which a language need not have.
+        """Read the optional table `[versions]` of a language.
 
         Raises:
             LanguageError: The table lacks a field, or a field has the wrong type.
@@ -151,7 +151,7 @@ class Versions:
             raise LanguageError(f"language {language}: [versions] is incomplete: {error}") from error
 
     def narrowed(self, version: str | None) -> str | None:
-        """The version that a definition is to be narrowed to; None where the newest is meant, which needs no narrowing.
+        """Return the version to which a definition is to be narrowed; None for the newest, which needs none.
 
         Raises:
             LanguageError: There is no such version.
@@ -165,7 +165,7 @@ class Versions:
         return version
 
     def select(self, text: str, version: str | None) -> str:
-        """Empties the lines that the version (None: the newest) does not have; all others keep their numbers.
+        """Return a text with the lines emptied that the version (None: the newest) does not have; line numbers stay.
 
         Raises:
             LanguageError: A marker names an unknown version.
@@ -188,10 +188,10 @@ class Versions:
         )
 
     def of_project(self, path: Path) -> str | None:
-        """The version that the project of a file asks for: the oldest one it supports, because it has to run there.
+        """Return the version that a file's project asks for: the oldest it supports, because the code has to run there.
 
-        None where there is no such project, or its file cannot be read or does not say: then nothing is known against
-        the newest. Files that are searched by patterns and do not say leave it to those in folders further up.
+        None if there is no such project, or its file cannot be read or names none: then the newest is as good as any.
+        Files searched by patterns that name none leave it to those in folders further up.
         """
         waiting: ProjectFile | None = None  # one that refers to a project further up
         absolute = path.absolute()
@@ -238,7 +238,7 @@ def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Said | None:
 
 
 def _at(key: tuple[str, ...], tables: object) -> object:
-    """Return the value at a key; None where there is none."""
+    """Return the value at a key; None without one."""
     for part in key:
         tables = tables.get(part) if isinstance(tables, dict) else None
     return tables
@@ -253,7 +253,7 @@ def _small(value: object) -> object:
 
 @lru_cache(_REMEMBERED)
 def _at_most(known: tuple[str, ...], level: str) -> str | None:
-    """The newest known version that is not newer than a level such as `17`, or the oldest; None if it is no number."""
+    """Return the newest known version up to a level such as `17`, or the oldest; None if it is no number."""
     parts = level.strip().split(".")
     if not all(part.isascii() and part.isdecimal() and len(part) < _MOST_DIGITS for part in parts):
         return None
@@ -264,9 +264,10 @@ def _at_most(known: tuple[str, ...], level: str) -> str | None:
 
 @lru_cache(_REMEMBERED)
 def _oldest(known: tuple[str, ...], specifiers: str) -> str | None:
-    """The oldest known version that specifiers such as `>=3.11.4,<4` admit; None if there is none, or they are broken.
+    """Return the oldest known version that specifiers such as `>=3.11.4,<4` admit; None if they admit none.
 
-    A version is admitted if one of its patch releases is: to the grammar they are all alike.
+    A version is admitted if one of its patch releases is: to the grammar they are all alike. Broken specifiers admit
+    none.
     """
     # Only needed where a project says something.
     from packaging.specifiers import InvalidSpecifier, SpecifierSet

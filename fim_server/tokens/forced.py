@@ -1,22 +1,21 @@
-"""Tokens that need no model: the text is forced, and so is the way in which the tokenizer would write it.
+"""Forced tokens: tokens that need no model, because both their text and the tokenizer's way to write it are forced.
 
-Where every continuation of a middle begins with the same bytes F, the bytes are known, but not yet their tokens: the
-tokenizer may join the end of F with what comes after it, and a model continues badly after tokens that its tokenizer
-would never have given (guidance calls the remedies *token healing* and *fast-forwarding*; the guidance library by
-Lundberg et al. backs the last token up for the same reason). So only those tokens are taken that come out the same
-whatever follows.
+Where every continuation of a middle begins with the same bytes F, the bytes are known, but not yet their tokens. The
+tokenizer may join the end of F with the text after it, and a model continues badly after tokens that its tokenizer
+would never have given. (The guidance library by Lundberg et al. backs up the last token for the same reason; its
+remedies are *token healing* and *fast-forwarding*.) So only those tokens are taken that come out the same whatever
+follows.
 
 The criterion. Let F·x be any continuation. One of its tokens begins in F and reaches beyond it, or F's end is a
-boundary of tokens: let p be the offset in F where that token begins, or F's length. The token has F[p:] as a proper
-prefix, so there are few such p: where the vocabulary has a token of that kind which the grammar allows after F[:p]. A
+boundary of tokens. Let p be the offset in F where that token begins, or F's length. The token has F[p:] as a proper
+prefix, so there are few such p. The vocabulary has a token of that kind, and the grammar allows it after F[:p]. A
 tokenisation cut at one of its own boundaries is the tokenisation of the text before it; hence the tokens before p are
-those of F[:p] alone. What the tokens of all these F[:p] begin with in common is therefore what the tokens of every F·x
-begin with.
+those of F[:p] alone. So the common prefix of the tokens of all these F[:p] is a prefix of the tokens of every F·x.
 
 The step about boundaries holds for BPE (Berglund & van der Merwe, *Formalizing BPE Tokenization*, arXiv 2309.08715) and
-Unigram (part of a best path is a best path), and for pre-tokenizers that look at most at whether a blank follows. It
-would fail for one that counts from the end, as those that group digits from the right do. Only how likely the tokens
-are depends on it, never the text: the tokens returned are part of F, and allowed.
+Unigram (part of a best path is a best path). It also needs a pre-tokenizer that looks ahead at most for a blank. One
+that counts from the end fails it, such as one that groups digits from the right. This affects only the likelihood of
+the tokens, never the text: the returned tokens are part of F, and allowed.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 MOST_CANDIDATES = 512
-"""Tokens asked of the matcher at one place. Where more could reach beyond the forced bytes (after a blank, half of the
-vocabulary could), it is taken for granted that one does: that gives fewer forced tokens, not wrong ones."""
+"""Most tokens to check with the matcher at one place. If more could reach beyond the forced bytes (after a blank, half
+of the vocabulary could), one of them counts as allowed: that gives fewer forced tokens, not wrong ones."""
 
 
 @runtime_checkable
 class ForcedMatcher(Protocol):
-    """A matcher that knows what must come next."""
+    """Matcher that knows the bytes that must come next."""
 
     def forced(self) -> bytes:
-        """The bytes that every continuation begins with; none where the middle may end."""
+        """Return the bytes that every continuation begins with; none where the middle may end."""
         ...
 
     def allows(self, token_id: int, /) -> bool: ...
@@ -46,10 +45,10 @@ class ForcedMatcher(Protocol):
 
 
 def forced_tokens(matcher: ForcedMatcher, vocabulary: Vocabulary) -> list[int]:
-    """The tokens with which every continuation begins, as the tokenizer itself would write it; often none.
+    """Return the tokens with which every continuation begins, as the tokenizer itself would write it; often none.
 
-    They are allowed one after the other; the matcher is left as it was. That the tokenizer might have joined the first
-    of them with the token before does not count: that one is written already.
+    They are allowed one after the other, and the matcher is left as it was. The tokenizer might have joined the first
+    with the token before it; that does not count, because that token is written already.
     """
     text = _whole_characters(matcher.forced())
     if not text:
@@ -70,7 +69,7 @@ def forced_tokens(matcher: ForcedMatcher, vocabulary: Vocabulary) -> list[int]:
 
 
 def _tokens_before(matcher: ForcedMatcher, vocabulary: Vocabulary, text: bytes, at: int) -> list[int] | None:
-    """The tokens before a place where a token may begin that reaches beyond the text; None if none may."""
+    """Return the tokens before a place where a token may begin that reaches beyond the text; None if none may."""
     longer = vocabulary.longer_tokens(text[at:])
     if not longer:
         return None
@@ -88,7 +87,7 @@ def _tokens_before(matcher: ForcedMatcher, vocabulary: Vocabulary, text: bytes, 
 
 
 def _commit_all(matcher: ForcedMatcher, tokens: list[int], keep: bool) -> list[int]:
-    """Commit tokens up to the first that is refused, and say which; take them back unless they are to be kept."""
+    """Commit tokens up to the first that is refused and return them; take them back unless ``keep`` is set."""
     committed: list[int] = []
     for token in tokens:
         if not matcher.allows(token):
@@ -101,7 +100,7 @@ def _commit_all(matcher: ForcedMatcher, tokens: list[int], keep: bool) -> list[i
 
 
 def _whole_characters(text: bytes) -> bytes:
-    """A text without the last character if that has not all its bytes."""
+    """Return a text without an unfinished last character."""
     for back in range(1, min(4, len(text)) + 1):
         first = text[-back]
         if first < 0x80:

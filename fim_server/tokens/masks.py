@@ -1,4 +1,4 @@
-"""What the masks of a language and a vocabulary share: the token table, and the masks that were computed before."""
+"""Token table and cached masks of a language and a vocabulary."""
 
 import os
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from fim_server.tokens.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Prepared:
-    """A token table that is ready.
+    """Token table that is ready.
 
     Attributes:
-        seconds: What it took to have it, when it was first asked for.
-        cached: It came from the file that an earlier run left.
+        seconds: Time it took when it was first needed.
+        cached: True if it came from an earlier run's file.
         bytes: Its size, in memory as in the file.
     """
 
@@ -28,23 +28,23 @@ class Prepared:
 
 
 def prepare(language: Language, vocabulary: Vocabulary) -> Prepared:
-    """Makes the token table of a language and a vocabulary ready, which the first mask would do otherwise.
+    """Prepare the token table of a language and a vocabulary, which the first mask would do otherwise.
 
-    It is kept in the cache folder (`language.cache`), from where later runs map it into memory. A file that is
-    damaged, or another's, is never used: the table is built again.
+    It is kept in the cache folder (`language.cache`), from where later runs map it into memory. A damaged or foreign
+    file is never used: the table is built again.
     """
     return Prepared(*vocabulary.core.prepare(language.core))
 
 
 def clear(language: Language, vocabulary: Vocabulary) -> None:
-    """Forgets the masks that were computed; the table stays."""
+    """Forget the computed masks; the table stays."""
     vocabulary.core.clear(language.core)
 
 
 def statistics(language: Language, vocabulary: Vocabulary) -> dict[str, int]:
-    """What the masks of a language and a vocabulary did and hold.
+    """Return counts of the masks of a language and a vocabulary.
 
-    `masks` states are known, with `distinct` different masks among them, in `bytes`; `hits` were answered from them and
+    `masks` states are known, with `distinct` different masks among them, in `bytes`. `hits` were answered from them and
     `misses` computed since they were last cleared. `table` is the size of the token table in bytes.
     """
     names = ("masks", "distinct", "hits", "misses", "bytes", "table")
@@ -52,13 +52,13 @@ def statistics(language: Language, vocabulary: Vocabulary) -> dict[str, int]:
 
 
 def fill_masks(matchers: Sequence[Matcher], words: NDArray[np.uint32], threads: int | None = None) -> None:
-    """Fills a packed mask for each matcher, on several threads and without the interpreter's lock.
+    """Fill a packed mask for each matcher, on several threads and without the interpreter's lock.
 
     Args:
         matchers: Matchers of vocabularies of one size, each of which may be of another session and language.
         words: Filled in place; shape [matchers, at least ceil(vocabulary size / 32)], contiguous. Words beyond the
             vocabulary become 0.
-        threads: How many; default: one for each processor.
+        threads: Number of threads; default: one for each processor.
 
     Raises:
         ValueError: The array does not fit or has gaps, or the vocabularies differ in size.

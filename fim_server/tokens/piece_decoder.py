@@ -1,7 +1,4 @@
-"""What the decoder of a `tokenizer.json` makes of one token between two others: the token's bytes.
-
-The rules are those of the `tokenizers` library's decoders.
-"""
+"""Decoding of one token between two others, as the decoder of a `tokenizer.json` does it."""
 
 import json
 import re
@@ -17,10 +14,10 @@ BYTE_PIECE = re.compile("<0x[0-9A-Fa-f]{2}>")
 
 
 def piece_decoder(content: dict[str, Any]) -> Callable[[str], bytes]:
-    """What the tokenizer's decoder makes of one token between two others.
+    """Return a function from a token between two others to its bytes; raise VocabularyError for an unknown decoder.
 
-    The rules are those of the `tokenizers` library's decoders. A decoder that joins the tokens (`Fuse`) leaves to the
-    ones after it the text as a whole: what is stripped then is at its ends, which lie outside a middle.
+    The rules are those of the `tokenizers` library's decoders. A decoder that joins the tokens (`Fuse`) leaves the text
+    as a whole to those after it, which strip only its ends, and these lie outside a middle.
     """
     steps = list(parts(content, "decoder", "decoders"))
     if not steps:
@@ -35,7 +32,7 @@ def piece_decoder(content: dict[str, Any]) -> Callable[[str], bytes]:
 
 
 def implied_steps(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """The decoder of a file that has none: what undoes its pre-tokenizer or normaliser."""
+    """Return the decoder of a file without one: it undoes the pre-tokenizer or normaliser."""
     undone = [*parts(content, "pre_tokenizer", "pretokenizers"), *parts(content, "normalizer", "normalizers")]
     kinds = [part.get("type") for part in undone]
     if "ByteLevel" in kinds:
@@ -46,7 +43,7 @@ def implied_steps(content: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def parts(content: dict[str, Any], key: str, inner: str) -> Iterator[dict[str, Any]]:
-    """The parts of a decoder, pre-tokenizer or normaliser in their order, without the sequences that hold them."""
+    """Yield the parts of a decoder, pre-tokenizer or normaliser in order, without the sequences that hold them."""
     waiting = [content.get(key)]
     while waiting:
         part = waiting.pop()
@@ -64,9 +61,9 @@ def parts(content: dict[str, Any], key: str, inner: str) -> Iterator[dict[str, A
 
 
 def byte_codes() -> dict[int, str]:
-    """Byte-level BPE's alphabet: printable Latin-1 stands for itself, every other byte for U+0100 and up, in order.
+    """Return byte-level BPE's alphabet: printable Latin-1 stands for itself, other bytes for U+0100 and up, in order.
 
-    What is outside the alphabet goes to a character that is not Latin-1, so that encoding it as such fails.
+    A character outside the alphabet maps to one that is not Latin-1, so that encoding it as such fails.
     """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in printable]
@@ -79,7 +76,7 @@ BYTE_CODES = byte_codes()
 
 
 def byte_level(piece: str) -> bytes:
-    """The bytes of a token of byte-level BPE."""
+    """Return the bytes of a token of byte-level BPE."""
     try:
         return piece.translate(BYTE_CODES).encode("latin-1")
     except UnicodeEncodeError:
@@ -87,7 +84,7 @@ def byte_level(piece: str) -> bytes:
 
 
 def sentence_piece(steps: list[dict[str, Any]]) -> Callable[[str], bytes]:
-    """A decoder of SentencePiece's kind, applied to one piece."""
+    """Return a decoder of SentencePiece's kind for one piece."""
     replaced: list[tuple[str, str]] = []
     stripped: list[tuple[str, int, int]] = []
     bytes_too = fused = False
@@ -120,7 +117,7 @@ def sentence_piece(steps: list[dict[str, Any]]) -> Callable[[str], bytes]:
 
 
 def strip_piece(piece: str, character: str, start: int, stop: int) -> str:
-    """Without up to so many of a character at either end."""
+    """Return a piece without up to ``start`` and ``stop`` of a character at its ends."""
     first = min(start, len(piece) - len(piece.lstrip(character)))
     last = min(stop, len(piece) - len(piece.rstrip(character)))
     return piece[first : max(first, len(piece) - last)]

@@ -1,6 +1,6 @@
-"""Reading a `tokenizer.json`: its tokens as byte strings, and a form of it that encodes texts in the middle of others.
+"""Reading of a `tokenizer.json`: its tokens as byte strings, and a form that encodes texts inside of others.
 
-:meth:`fim_server.tokens.vocabulary.Vocabulary.from_file` says which tokens are text.
+:meth:`fim_server.tokens.vocabulary.Vocabulary.from_file` tells which tokens are text.
 """
 
 import json
@@ -13,7 +13,7 @@ from fim_server.tokens.piece_decoder import BLANK, parts, piece_decoder
 
 MAX_TOKENS = 1 << 22
 """Longest mask of a vocabulary read from a file, in tokens: 16 times the largest vocabulary there is (262k). Ids are
-checked against it before anything is allocated, because one wrong number in a file would ask for terabytes."""
+checked against it before any allocation, because one wrong number in a file would ask for terabytes."""
 
 MOST_TOKEN_BYTES = 1 << 16
 """Most bytes of a token. The longest real ones, runs of blanks, have a few hundred. Token tables hold every token's
@@ -27,18 +27,15 @@ END_NAMES = ("<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", 
 """Names that tokenizers give to the token that ends a text; a model family's own list comes with its FIM format."""
 
 RESERVED_NAMES = frozenset({"<unk>", "<s>", "</s>", "<pad>"})
-"""SentencePiece's own names of control pieces; they count only where a file has no list of added tokens to say it."""
+"""SentencePiece's names of control pieces; they count only where a file has no list of added tokens."""
 
 
 def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None], list[int]]:
-    """The tokens of a `tokenizer.json`.
+    """Return the tokens of a `tokenizer.json`: byte strings by id, None for no text, and the ids that end a text.
 
     Args:
         definition: The file's bytes.
-        size: How many tokens there are to be; None: as many as the file has ids.
-
-    Returns:
-        Byte strings by id, None where a token is no text; and the ids of tokens that end a text by their names.
+        size: Number of tokens; None: as many as the file has ids.
 
     Raises:
         VocabularyError: The file is of an unknown kind, has impossible ids, or has text beyond ``size``.
@@ -53,7 +50,7 @@ def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None]
 
 
 def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> list[bytes | None]:
-    """Byte strings by id, in a list as long as a mask is to be."""
+    """Return byte strings by id, in a list as long as a mask."""
     count = max(pieces, default=-1) + 1
     if size is None:
         size = count
@@ -65,7 +62,7 @@ def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> 
 
 
 def check_lengths(lengths: Collection[int]) -> None:
-    """Refuse tokens of such lengths in bytes. Raises VocabularyError where one or their sum is too large."""
+    """Raise VocabularyError if one of some lengths in bytes, or their sum, is too large."""
     longest, total = max(lengths, default=0), sum(lengths)
     if longest > MOST_TOKEN_BYTES:
         raise VocabularyError(f"a token of {longest} bytes: not more than {MOST_TOKEN_BYTES}")
@@ -74,7 +71,7 @@ def check_lengths(lengths: Collection[int]) -> None:
 
 
 def pieces_of(content: Any) -> tuple[dict[int, str], set[str], list[int]]:
-    """Pieces by id, the control pieces among them, and the ids of those that end a text by their names."""
+    """Return pieces by id, the control pieces among them, and the ids of those that end a text by their names."""
     model = content.get("model") if isinstance(content, dict) else None
     if not isinstance(model, dict):
         raise VocabularyError("this is not a tokenizer.json: it has no object named 'model'")
@@ -105,7 +102,7 @@ def pieces_of(content: Any) -> tuple[dict[int, str], set[str], list[int]]:
 
 
 def check_kind(model: dict[str, Any]) -> None:
-    """Refuse models whose pieces do not say where blanks were."""
+    """Raise VocabularyError for models whose pieces do not tell where blanks were."""
     kind = model.get("type")
     if kind is None and "max_input_chars_per_word" in model:
         kind = "WordPiece"  # old files name no type; the `tokenizers` library tells them apart like this, too
@@ -117,7 +114,7 @@ def check_kind(model: dict[str, Any]) -> None:
 
 
 def model_pieces(model: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Pieces and ids as they stand in the model: a list of pairs with scores (Unigram), or an object (BPE)."""
+    """Yield pieces and ids of the model: from a list of pairs with scores (Unigram), or an object (BPE)."""
     vocab = model.get("vocab")
     if isinstance(vocab, dict):
         yield from vocab.items()
@@ -128,7 +125,7 @@ def model_pieces(model: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def add_piece(pieces: dict[int, str], token: Any, piece: Any) -> None:
-    """Enter a piece under its id. Raises VocabularyError where either is none, or the id has another piece."""
+    """Enter a piece under its id. Raises VocabularyError if either has a wrong type, or the id has another piece."""
     if not isinstance(piece, str):
         raise VocabularyError(f"a token that is no string: {piece!r:.60}")
     if not isinstance(token, int) or isinstance(token, bool):
@@ -140,10 +137,10 @@ def add_piece(pieces: dict[int, str], token: Any, piece: Any) -> None:
 
 
 def for_middles(content: dict[str, Any], control: set[int]) -> dict[str, Any]:
-    """A tokenizer's definition, changed so that it encodes a text as if it stood in the middle of another.
+    """Return a tokenizer's definition, changed so that it encodes a text as if it stood in the middle of another.
 
-    Nothing is put in front (a blank, a visible blank), nothing is cut off or drawn by lot, and a text stays as it is
-    but for its blanks. Tokens of `control` are marked special, to be passed over by name.
+    It puts no blank in front, cuts off and drops nothing, and leaves a text as it is except for its blanks. Tokens of
+    `control` are marked special, so that their names can be passed over.
     """
     blanks = [
         part

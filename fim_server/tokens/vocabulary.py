@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 UNSETTLED_CHARACTERS, MOST_UNSETTLED = 48, 8
-"""How much of a text is looked at for its unsettled end, in characters, and how long that may be, in tokens: each of
-them is a forward pass of a model that writes it again."""
+"""Characters of a text to search for its unsettled end, and most tokens of that end: each of them is a forward pass of
+a model that writes it again."""
 
 MOST_IDS = 1 << 32
-"""Beyond all ids that the engine counts to."""
+"""Bound of the ids that the engine can count."""
 
 PROBES = ("a", "_", "(", "0")
-"""A character of each kind that pre-tokenizers tell apart, blanks left out."""
+"""A character of each kind that pre-tokenizers tell apart, without blanks."""
 
 
 class Vocabulary:
-    """A model's vocabulary. Immutable and shared by all matchers.
+    """Vocabulary of a model. Immutable and shared by all matchers.
 
     Tokens with equal bytes are all allowed or all refused. A token without bytes (a control token, a hole in the ids,
-    an id that only pads the model) is never allowed, but for end tokens where the middle is complete.
+    an id that only pads the model) is never allowed, except end tokens where the middle is complete.
 
     Attributes:
-        size: The length of a mask, in tokens.
+        size: Length of a mask, in tokens.
         end_token_ids: Tokens that end the middle; allowed iff it is complete.
     """
 
@@ -51,18 +51,19 @@ class Vocabulary:
         definition: bytes | None = None,
         encoder: Callable[[bytes], Sequence[int]] | None = None,
     ) -> None:
-        """Builds the trie of token bytes.
+        """Build the trie of token bytes.
 
         Args:
             tokens: Byte strings by token id; None or empty for control tokens and holes, which are never allowed.
-            end_token_ids: Tokens that end the middle. Whatever bytes they have do not count.
-            definition: The `tokenizer.json` that has these tokens, for `encode`.
-            encoder: In place of it, what gives the tokens of a text (UTF-8), names of control tokens being text.
+            end_token_ids: Tokens that end the middle, whatever their bytes.
+            definition: The `tokenizer.json` of these tokens, for `encode`.
+            encoder: Instead of it, a function from a text (UTF-8) to its tokens; names of control tokens are text to
+                it.
 
         Raises:
-            VocabularyError: No tokens, a token that is no byte string, tokens above a limit of
-                :mod:`.tokenizer_file`, or an end token outside them.
-            TypeError: The tokens are no sequence of byte strings, or the end tokens nothing to go through.
+            VocabularyError: No tokens, a token that is no byte string, tokens above a limit of :mod:`.tokenizer_file`,
+                or an end token outside them.
+            TypeError: The tokens are no sequence of byte strings, or the end tokens no iterable.
         """
         given: object = tokens
         if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
@@ -90,11 +91,11 @@ class Vocabulary:
     def from_tokenizer(
         tokenizer: Any, *, size: int | None = None, end_token_ids: Iterable[int] | None = None
     ) -> Vocabulary:
-        """Reads a transformers tokenizer (a fast one). See `from_file` for which of its tokens are text.
+        """Read a transformers tokenizer (a fast one). `from_file` tells which of its tokens are text.
 
         Args:
             tokenizer: The tokenizer.
-            size: Length of a mask: the number of the model's logits, where it differs from the tokenizer's ids.
+            size: Length of a mask: the number of the model's logits, if it differs from the tokenizer's ids.
             end_token_ids: Tokens that end the middle; default: the tokenizer's end-of-text token.
 
         Raises:
@@ -112,24 +113,25 @@ class Vocabulary:
     def from_file(
         path: str | PathLike[str], *, size: int | None = None, end_token_ids: Iterable[int] | None = None
     ) -> Vocabulary:
-        """Reads a `tokenizer.json` of byte-level BPE or of SentencePiece's kind (BPE or Unigram).
+        """Read a `tokenizer.json` of byte-level BPE or of SentencePiece's kind (BPE or Unigram).
 
-        A token's bytes are what the file's own decoder makes of it in the middle of a text: byte-level characters, `▁`
-        for a blank, `<0x0A>` for a byte. What the decoder does at the ends of a text (stripping the blank that was put
-        before it) does not concern a middle.
+        The file's own decoder gives a token's bytes in the middle of a text: byte-level characters, `▁` for a blank,
+        `<0x0A>` for a byte. The decoder's work at the ends of a text (stripping the blank in front) does not concern a
+        middle.
 
-        Which tokens are text is what the file says, not what they look like: `<div>` is a token like any other. An
-        added token is text unless it is `special`, since decoding leaves out those that are, and writes the others
-        verbatim (runs of blanks, `<think>`): a text with it is one that the model can write, and refusing it would
-        refuse more than the grammar does. There is one exception, because some files (Qwen's) do not mark their control
-        tokens of filling in the middle as special: added tokens that a known prompt format names (`formats.toml`) are
-        never text. Nor is the model's unknown token, which stands for a text that is lost. Where a file has no added
-        tokens at all, SentencePiece's reserved names (`<unk>`, `<s>`, `</s>`, `<pad>`) are control tokens.
+        The file tells which tokens are text, not their look: `<div>` is a token like any other. An added token is text
+        unless it is `special`. Decoding leaves out special tokens and writes the others verbatim (runs of blanks,
+        `<think>`). So the model can write a text with those, and refusing it would refuse more than the grammar does.
+
+        There is one exception, because some files (Qwen's) do not mark their FIM control tokens as special: added
+        tokens that a known prompt format names (`formats.toml`) are never text. Neither is the model's unknown token,
+        which stands for a lost text. If a file has no added tokens at all, SentencePiece's reserved names (`<unk>`,
+        `<s>`, `</s>`, `<pad>`) are control tokens.
 
         Args:
             path: The file.
-            size: Length of a mask: the number of the model's logits, where it differs from the tokenizer's ids. Ids
-                beyond the tokenizer's are never allowed; ids beyond `size` may be of control tokens only.
+            size: Length of a mask: the number of the model's logits, if it differs from the tokenizer's ids. Ids beyond
+                the tokenizer's are never allowed; ids beyond `size` may be of control tokens only.
             end_token_ids: Tokens that end the middle; default: the file's end-of-text token.
 
         Raises:
@@ -147,7 +149,7 @@ class Vocabulary:
         return read_vocabulary(definition, str(path), size, end_token_ids)
 
     def token_bytes(self, token_id: int) -> bytes:
-        """A token's bytes; empty for control tokens, end tokens and holes.
+        """Return a token's bytes; empty for control tokens, end tokens and holes.
 
         Raises:
             ValueError: The token is outside the vocabulary.
@@ -159,15 +161,16 @@ class Vocabulary:
             raise
 
     def encode(self, text: str | bytes) -> list[int]:
-        """The tokens that the model's tokenizer would give for a text in the middle of code.
+        """Return the tokens that the model's tokenizer would give for a text in the middle of code.
 
-        No special tokens and no blank are added, and names of control tokens are text like any other. The tokens' bytes
-        always join to the text's. The tokenizer's own normaliser is left out but for its visible blanks: where it would
-        change the text, no tokens of its own choice could be exact.
+        It adds no special tokens and no blank, and names of control tokens are text like any other. The tokens' bytes
+        always join to the text's. Of the tokenizer's normaliser only the visible blanks are used: where it would change
+        the text, no tokens could be exact.
 
-        Where there is no tokenizer to ask (a vocabulary made from byte strings), or its tokens are not exact, or the
-        text is no UTF-8 (it may begin or end inside a character; the characters around such bytes still go to the
-        tokenizer), tokens are chosen from left to right: the longest with which the rest can still be encoded.
+        Without a tokenizer (a vocabulary made from byte strings), or if its tokens are not exact, tokens are chosen
+        from left to right. Each is the longest after which the rest can still be encoded. The same holds for bytes of
+        the text that are no UTF-8 (it may begin or end inside a character); the characters around them still go to the
+        tokenizer.
 
         Args:
             text: UTF-8, or any bytes.
@@ -185,15 +188,17 @@ class Vocabulary:
         return tokens
 
     def unsettled(self, text: str) -> str:
-        """The end of a text, within its last line or the breaks before it, that the tokenizer may cut otherwise.
+        """Return the end of a text, within its last line or the breaks before it, that the tokenizer may cut otherwise.
 
-        That is the run of characters that its pre-tokenizer would join with some character after them: a word with the
-        blank before it, signs, the last one of several blanks; digits and indentations only where it joins those; at
-        the beginning of a line the breaks before it, where it joins breaks with the indentation that may follow. A tab
-        belongs to it where the tokens of the tabs before it change with the text after it. The tokens left of it stay
-        the same whatever follows, except line breaks and more blanks. At most the last :data:`MOST_UNSETTLED` tokens
-        of the run. Where there is no pre-tokenizer to ask, the last token of the line, of
-        blanks the last one. Empty where nothing is unsettled, or where the vocabulary lacks it.
+        That is the run of characters that its pre-tokenizer would join with some next character: a word with the blank
+        before it, signs, or the last of several blanks. Digits and indentations belong to it only where the
+        pre-tokenizer joins those. At the beginning of a line the breaks before it do, if it joins breaks with the
+        indentation that may follow. A tab belongs to it if the tokens of the tabs before it change with the text after
+        it.
+
+        The tokens left of it stay the same whatever follows, except line breaks and more blanks. It is at most the last
+        :data:`MOST_UNSETTLED` tokens of the run. Without a pre-tokenizer it is the last token of the line, of blanks
+        the last one. It is empty if no end is unsettled, or if the vocabulary lacks it.
         """
         expect_text("text", text)
         line = text[text.rfind("\n") + 1 :][-UNSETTLED_CHARACTERS:]
@@ -212,7 +217,7 @@ class Vocabulary:
             return ""
 
     def _joins_breaks(self) -> bool:
-        """Whether the pre-tokenizer joins a line break with the indentation after it."""
+        """Return whether the pre-tokenizer joins a line break with the indentation after it."""
         if self._encoder is not None:
             return any(b"\n " in self.token_bytes(token) for token in self.encode("a\n    a"))
         tokenizer = self._tokenizer
@@ -222,7 +227,7 @@ class Vocabulary:
         return any(start <= 1 and end > 2 for _, (start, end) in pieces)
 
     def _last_run(self, text: str) -> int | None:
-        """How many characters at the end of a text the pre-tokenizer joins with some next one; None: there is none."""
+        """Return how many characters at a text's end the pre-tokenizer joins with some next one; None without it."""
         if self._encoder is not None:
             return self._last_joined(text)
         tokenizer = self._tokenizer
@@ -246,10 +251,10 @@ class Vocabulary:
         return [piece[1] for piece in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
 
     def _last_joined(self, text: str) -> int:
-        """The same where there is an encoder alone, which does not say how it splits.
+        """Return the same by an encoder alone, which does not tell how it splits.
 
-        What it joins with a next character shows in its tokens. A word may be cut anywhere within: it is taken as most
-        pre-tokenizers take it, letters, digits and other signs each by themselves, with a blank before them.
+        The characters that it joins with a next one show in its tokens. A word may be cut anywhere within. So it counts
+        as most pre-tokenizers take it: letters, digits and other signs each by themselves, with a blank before them.
         """
         longest = 0
         for probe in PROBES:
@@ -278,21 +283,21 @@ class Vocabulary:
         return max(least, blanks)
 
     def longer_tokens(self, start: bytes) -> list[int]:
-        """Ids of the text tokens that begin with some bytes and do not end with them, in the order of their bytes."""
+        """Return the ids of longer text tokens that begin with some bytes, in the order of their bytes."""
         expect("start", start, bytes, "bytes")
         keys, ids = self._sorted
         return ids[bisect_right(keys, start) : bisect_left(keys, start + b"\xff" * (self._lengths[0] + 1))]
 
     def tokens_towards(self, text: bytes) -> list[int]:
-        """Ids of the text tokens with which a text that begins with some bytes can begin: longer ones and parts."""
+        """Return the ids of text tokens that can begin a text with such a beginning: parts of it and longer ones."""
         expect("text", text, bytes, "bytes")
         parts = (self._ids.get(text[:length]) for length in range(1, len(text) + 1))
         return [token for token in parts if token is not None] + self.longer_tokens(text)
 
     def towards(self, text: bytes, size: int) -> NDArray[np.intp]:
-        """:meth:`tokens_towards` as an array [N], without the ids that a model of ``size`` tokens lacks.
+        """Return :meth:`tokens_towards` as an array [N], without the ids that a model of ``size`` tokens lacks.
 
-        After a blank these are a third of a vocabulary, and they are asked for several times for each token written.
+        After a blank it holds a third of a vocabulary, and a run needs it several times for each token.
         """
         expect("text", text, bytes, "bytes")
         import numpy as np  # needed beside a model alone
@@ -304,17 +309,17 @@ class Vocabulary:
         return found[found < size]
 
     def token_at(self, text: bytes) -> int | None:
-        """The longest text token that a text begins with; None where there is none."""
+        """Return the longest text token that a text begins with; None if there is none."""
         expect("text", text, bytes, "bytes")
         return next((self._ids[text[:n]] for n in self._lengths if n <= len(text) and text[:n] in self._ids), None)
 
     @property
     def longest_token(self) -> int:
-        """Bytes of the longest text token; 0 if there is none."""
+        """Return the bytes of the longest text token; 0 if there is none."""
         return self._lengths[0]
 
     def _ask_tokenizer(self, text: bytes) -> list[int] | None:
-        """The tokenizer's tokens for a text, if there is a tokenizer and they are exact."""
+        """Return the tokenizer's tokens for a text; None without a tokenizer or if they are not exact."""
         tokens: Sequence[int]
         if self._encoder is not None:
             tokens = self._encoder(text)
@@ -326,7 +331,7 @@ class Vocabulary:
         return list(tokens) if joined == text else None
 
     def _longest_tokens(self, text: bytes) -> list[int]:
-        """The longest token at each place with which the rest can still be encoded."""
+        """Return the longest token at each place after which the rest can still be encoded."""
         lengths, ids = self._lengths, self._ids
         chosen = [0] * len(text)  # bytes of the token chosen at each place; 0: from there on, nothing can be encoded
         for start in reversed(range(len(text))):
@@ -345,14 +350,14 @@ class Vocabulary:
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
-        """The lowest id of each text token's bytes."""
+        """Lowest id of each text token's bytes."""
         tokens = {self.core.token_bytes(token): token for token in reversed(range(self.size))}
         tokens.pop(b"", None)
         return tokens
 
     @cached_property
     def _lengths(self) -> list[int]:
-        """The different lengths of text tokens in bytes, longest first; never empty."""
+        """Different lengths of text tokens in bytes, longest first; never empty."""
         return sorted({len(token) for token in self._ids}, reverse=True) or [0]
 
     @cached_property
@@ -369,7 +374,7 @@ class Vocabulary:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        """The tokenizer as `encode` needs it, or None. Made on first use: a large one takes a second."""
+        """Tokenizer as `encode` needs it, or None. Made on first use: a large one takes a second."""
         if self._definition is None:
             return None
         from tokenizers import Tokenizer  # needed here alone; checking a file needs no tokenizer
@@ -390,7 +395,7 @@ class Vocabulary:
 def read_vocabulary(
     definition: bytes, source: str, size: int | None, end_token_ids: Iterable[int] | None
 ) -> Vocabulary:
-    """A vocabulary from the text of a `tokenizer.json`. Raises VocabularyError; every message names the source."""
+    """Return a vocabulary from the text of a `tokenizer.json`. Raises VocabularyError, which names the source."""
     try:
         tokens, ends = read_tokens(definition, size)
         return Vocabulary(tokens, ends if end_token_ids is None else end_token_ids, definition=definition)
@@ -401,7 +406,7 @@ def read_vocabulary(
 
 
 def whole(token_id: int) -> int:
-    """An end token's id. Raises TypeError for what is none, and VocabularyError for what no vocabulary has."""
+    """Return an end token's id. Raises TypeError for a wrong type, and VocabularyError for an id of no vocabulary."""
     expect_count("end_token_ids", token_id)
     found = operator.index(token_id)
     if not 0 <= found < MOST_IDS:
@@ -410,7 +415,7 @@ def whole(token_id: int) -> int:
 
 
 def kind_of(character: str) -> str:
-    """What pre-tokenizers tell apart: `letter`, `digit`, `blank` or `sign`."""
+    """Return the kind of a character by which pre-tokenizers split: `letter`, `digit`, `blank` or `sign`."""
     if character.isalpha():
         return "letter"
     if character.isnumeric():
@@ -419,7 +424,7 @@ def kind_of(character: str) -> str:
 
 
 def utf8_parts(data: bytes) -> Iterator[tuple[bytes, bool]]:
-    """A text's stretches of whole characters, and those of bytes that are none, in their order."""
+    """Yield a text's stretches in order: whole characters (True), and bytes that are none (False)."""
     while data:
         try:
             data.decode()

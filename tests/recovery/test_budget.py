@@ -173,7 +173,7 @@ def test_no_time_at_all_gives_nothing_and_what_fits_is_whole() -> None:
     found = Budgeted(Sessions(), Budget(PATIENT)).open(python(), "x = ", "\n")
     assert isinstance(found, Session)
     assert found.guarantee == "exact"
-    broken = open_within(python(), "x = )", "\n", Budget(PATIENT))
+    broken = Budgeted(Sessions(), Budget(PATIENT)).open(python(), "x = )", "\n")
     assert isinstance(broken, Session)
     assert broken.guarantee == "none"
 

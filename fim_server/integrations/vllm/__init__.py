@@ -1,8 +1,7 @@
-"""Masks in vLLM, by structured outputs or, where these cannot be had, by a logits processor.
+"""Masks in vLLM, by structured outputs or, where these are not available, by a logits processor.
 
-`register` is the entry point of the group `vllm.general_plugins`: vLLM calls it in each of its processes when it
-starts.
-`--logits-processors fim_server.integrations.vllm:FimLogitsProcessor` names the other way.
+`register` is the entry point of the group `vllm.general_plugins`: vLLM calls it in each of its processes at their
+start. `--logits-processors fim_server.integrations.vllm:FimLogitsProcessor` loads the processor.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ __all__ = ["FimLogitsProcessor", "register"]
 
 
 def register() -> None:
-    """Install the plug-in; in a vLLM that it does not know, what refuses its requests. Calling it again does nothing.
+    """Install the plug-in; in an unknown vLLM, a refusal of its requests. Calling it again does nothing.
 
-    Raises VersionError where not even that can be installed; vLLM does not start then, unless its environment variable
+    Raises VersionError if not even that can be installed; vLLM does not start then, unless its environment variable
     VLLM_PLUGINS leaves the plug-in out.
     """
     try:
@@ -31,7 +30,7 @@ def register() -> None:
 
 
 def __getattr__(name: str) -> object:
-    """The processor, once it is asked for: it needs both of vLLM's interfaces."""
+    """Import the processor at its first use: it needs both of vLLM's interfaces."""
     if name == "FimLogitsProcessor":
         from fim_server.integrations.vllm.processors import FimLogitsProcessor
 

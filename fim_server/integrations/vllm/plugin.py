@@ -1,8 +1,7 @@
-"""Installing the plug-in: what of vLLM is replaced, and by what.
+"""Installation of the plug-in in vLLM.
 
-vLLM has no registry of structured-output backends, so two of its functions are wrapped: the one that validates a
-request where it comes in, and the one that begins its grammar where it is scheduled. All other requests go to the
-functions as they were.
+vLLM has no registry of structured-output backends, so the plug-in wraps two of its functions. One validates an incoming
+request, the other begins its grammar when it is scheduled. All other requests go to the original functions.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from fim_server.integrations.vllm.structured import FimBackend
 KNOWN_VERSIONS = ("0.32",)
 
 ARGUMENT = "fim_server"
-"""The key of `SamplingParams.extra_args` (`vllm_xargs` in a request) that holds a hole for the logits processor."""
+"""Key of `SamplingParams.extra_args` (`vllm_xargs` in a request) that holds a hole for the logits processor."""
 
 PROCESSOR = "fim_server.integrations.vllm:FimLogitsProcessor"
 
 VALIDATES, MASKS = "_validate_structured_outputs", "_grammar_bitmask"
-"""A method of vLLM's `SamplingParams`, and where a manager of structured outputs keeps its rows of masks."""
+"""Method of vLLM's `SamplingParams`, and attribute with the rows of masks of a manager of structured outputs."""
 
 FORM = (
     (
@@ -49,7 +48,7 @@ FORM = (
     (StructuredOutputGrammar, "is_terminated", ("self",)),
     (StructuredOutputGrammar, "reset", ("self",)),
 )
-"""What the plug-in replaces, and what of it vLLM calls, with their parameters."""
+"""Methods that the plug-in replaces, and those of it that vLLM calls, with their parameters."""
 
 INSTALLED = "__fim_server__"
 
@@ -58,7 +57,7 @@ logger = init_logger("vllm.fim_server")
 
 
 def install() -> None:
-    """As `fim_server.integrations.vllm.register`."""
+    """Install as `fim_server.integrations.vllm.register` does."""
     if hasattr(getattr(SamplingParams, VALIDATES, None), INSTALLED):
         return
     try:
@@ -77,7 +76,7 @@ def install() -> None:
 
 
 def wrap_validation(refusal: str | None) -> None:
-    """Validate requests with a hole here. ``refusal``: why all of them are refused."""
+    """Validate requests with a hole here. ``refusal``: reason to refuse all of them, or None."""
     validate: Any = getattr(SamplingParams, VALIDATES, None)
     if validate is None:
         raise VersionError(f"fim-server's plug-in does not fit vLLM {vllm.__version__} and could refuse nothing in it")
@@ -108,7 +107,7 @@ def wrap_validation(refusal: str | None) -> None:
 
 
 def check_structured(params: SamplingParams, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
-    """Raises HoleError for a request with a hole that cannot be filled."""
+    """Raise HoleError for a request with a hole that cannot be filled."""
     if structured_outputs_config is None or tokenizer is None or model_config.is_diffusion:
         raise HoleError("structured outputs are not to be had with this model or without its tokenizer")
     if ARGUMENT in (params.extra_args or {}):
@@ -118,14 +117,14 @@ def check_structured(params: SamplingParams, model_config: Any, structured_outpu
 
 
 def check_processor(params: SamplingParams, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
-    """Raises HoleError for a request to a logits processor that is not there; the processor checks the rest."""
+    """Raise HoleError for a request to a logits processor that is not loaded; the processor checks the rest."""
     named = [known if isinstance(known, str) else known.__name__ for known in model_config.logits_processors or ()]
     if not any(name.rpartition(":")[2] == "FimLogitsProcessor" for name in named):
         raise HoleError(f"no logits processor is there: start vLLM with --logits-processors {PROCESSOR}")
 
 
 def check_ending(params: SamplingParams) -> None:
-    """Raises HoleError for settings with which a middle does not end where it is complete."""
+    """Raise HoleError for settings with which a middle does not end where it is complete."""
     if params.ignore_eos:
         raise HoleError("ignore_eos: a middle ends with an end token")
     if params.min_tokens:
@@ -135,7 +134,7 @@ def check_ending(params: SamplingParams) -> None:
 
 
 def hole_of_request(params: SamplingParams) -> Hole | None:
-    """The hole that a request asks a logits processor for, or None. Raises HoleError."""
+    """Return the hole that a request has for a logits processor, or None. Raises HoleError."""
     given = (params.extra_args or {}).get(ARGUMENT)
     if given is None:
         return None
@@ -173,7 +172,7 @@ def wrap_grammar_init() -> None:
 
 
 def backend_of(manager: Any) -> FimBackend:
-    """The manager's backend for holes, made when the first one comes."""
+    """Return the manager's backend for holes, made at the first one."""
     backend: FimBackend | None = getattr(manager, INSTALLED, None)
     if backend is None:
         config = manager.vllm_config
@@ -187,5 +186,5 @@ def backend_of(manager: Any) -> FimBackend:
 
 
 def config_rows(config: Any) -> int:
-    """Rows of masks that vLLM asks for at most: one for each request and each drafted token."""
+    """Return the most rows of masks that vLLM asks for: one for each request and each drafted token."""
     return int(config.scheduler_config.max_num_seqs * (1 + config.num_speculative_tokens))

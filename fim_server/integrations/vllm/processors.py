@@ -1,7 +1,7 @@
-"""A logits processor for both of vLLM's interfaces, for what structured outputs cannot be had with.
+"""Logits processor for both of vLLM's interfaces, for models and settings without structured outputs.
 
 vLLM's two model runners want different base classes, and load the same class; each calls methods of its own interface.
-`apply` is in both, and how it is called says which one runs.
+Both have `apply`, and its arguments tell which one runs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ logger = init_logger("vllm.fim_server")
 
 @dataclass(frozen=True)
 class Asked:
-    """A request with a hole.
+    """Request with a hole.
 
     Attributes:
-        middle: What is written; None where the hole could not be opened.
-        end_token_ids: What ends the request.
+        middle: The middle; None if the hole could not be opened.
+        end_token_ids: Tokens that end the request.
     """
 
     middle: Middle | None
@@ -48,21 +48,21 @@ class Asked:
 
 
 class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[misc]  # vLLM need not be installed
-    """Masks the rows of requests whose `vllm_xargs` have a hole under the key `fim_server`, as a string of JSON.
+    """Processor that masks the rows of requests with a hole: JSON under the key `fim_server` of their `vllm_xargs`.
 
-    With speculative decoding vLLM loads no logits processor that is named at its start, and says so.
+    With speculative decoding vLLM loads no logits processor that is named at its start, and warns about it.
     """
 
     @classmethod
     def validate_params(cls, sampling_params: SamplingParams) -> None:
-        """Raises HoleError, a ValueError, for a hole that cannot be filled: the request gets HTTP 400."""
+        """Raise HoleError, a ValueError, for a hole that cannot be filled: the request gets HTTP 400."""
         hole = hole_of_request(sampling_params)
         if hole is not None:
             check_ending(sampling_params)
             hole.open()
 
     def __init__(self, vllm_config: Any, device_or_states: Any, is_pin_memory: bool | None = None) -> None:
-        """As either interface has it: with a device and a flag (V1), or with the states of requests (V2)."""
+        """Take the arguments of either interface: a device and a flag (V1), or the states of requests (V2)."""
         config = vllm_config.model_config
         self._vocabularies = Vocabularies(cached_tokenizer_from_config(config), config.get_vocab_size())
         self._states: Any = None if is_pin_memory is not None else device_or_states
@@ -73,7 +73,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
         """By row, the tokens of a request, which vLLM appends to (V1)."""
 
     def _open(self, params: SamplingParams) -> Asked | None:
-        """The middle of a request. What goes wrong here, after it was validated, ends the request, not the engine."""
+        """Return the middle of a request. An error here, after validation, ends the request, not the engine."""
         try:
             hole = hole_of_request(params)
             if hole is None:
@@ -87,7 +87,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
     # --- V1 -------------------------------------------------------------------------------------------------------
 
     def is_argmax_invariant(self) -> bool:
-        """False: the likeliest token may be refused."""
+        """Return False: the likeliest token may be refused."""
         return False
 
     def update_state(self, batch_update: Any) -> None:
@@ -113,7 +113,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
     # --- V2 -------------------------------------------------------------------------------------------------------
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:
-        """Begin the request of a slot; False where it has no hole."""
+        """Begin the request of a slot; return False if it has no hole."""
         self._middles.pop(req_idx, None)
         opened = self._open(sampling_params)
         if opened is not None:
@@ -121,7 +121,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
         return opened is not None
 
     def apply_staged_writes(self) -> None:
-        """Nothing is staged."""
+        """Do nothing: there are no staged writes."""
 
     # --- both -----------------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
         return logits
 
     def _mask(self, asked: Asked, history: list[int], words: NDArray[np.uint32]) -> None:
-        """Fill a row's mask; with end tokens alone where nothing that comes of the row can be a program."""
+        """Fill a row's mask, with end tokens alone if no continuation of the row can be a program."""
         try:
             if asked.middle is not None and asked.middle.move_to(history):
                 fill(asked.middle, words, self._size)
@@ -154,11 +154,11 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
             words[token // WORD_BITS] |= np.uint32(1 << (token % WORD_BITS))
 
     def _rows_v1(self, count: int) -> list[tuple[Asked, int, list[int]]]:
-        """Middles, their rows and what is written of them."""
+        """Return middles, their rows and their tokens."""
         return [(asked, row, known_tokens(self._written[row])) for row, asked in self._middles.items() if row < count]
 
     def _rows_v2(self, ctx: Any) -> list[tuple[Asked, int, list[int]]]:
-        """The same: what is written is on the device, and drafted tokens are the inputs of a request's own rows."""
+        """Return the same: tokens are on the device, and drafted tokens are the inputs of a request's own rows."""
         slots, offsets = ctx.expanded_idx_mapping.tolist(), ctx.expanded_local_pos.tolist()
         inputs: list[int] | None = None
         written: dict[int, list[int]] = {}
@@ -178,7 +178,7 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
 
 
 def move(held: dict[int, Held], here: int, there: int, swaps: bool) -> None:
-    """Move what is held of a row to another, whose own is dropped unless the two swap."""
+    """Move a row's entry to another row, whose own is dropped unless the two swap."""
     moved, other = held.pop(here, None), held.pop(there, None)
     if moved is not None:
         held[there] = moved
@@ -187,5 +187,5 @@ def move(held: dict[int, Held], here: int, there: int, swaps: bool) -> None:
 
 
 def known_tokens(tokens: list[int]) -> list[int]:
-    """Tokens up to the first placeholder of one that is not known yet."""
+    """Return the tokens up to the first placeholder of an unknown one."""
     return tokens[: tokens.index(-1)] if -1 in tokens else tokens

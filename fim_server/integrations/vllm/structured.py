@@ -1,4 +1,4 @@
-"""A structured-output backend of vLLM whose grammars are holes."""
+"""Structured-output backend of vLLM whose grammars are holes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ logger = init_logger("vllm.fim_server")
 
 
 def open_middle(hole: Hole, vocabulary: Vocabulary, max_tokens: int | None) -> Middle:
-    """The middle of a hole, which is opened for it; ``max_tokens`` has room for an end token. Raises HoleError."""
+    """Open a hole and return its middle; ``max_tokens`` has room for an end token. Raises HoleError."""
     started = time.perf_counter()
     session = hole.open()
     middle = begin(session, hole, vocabulary, None if max_tokens is None else max(0, max_tokens - 1))
@@ -45,7 +45,7 @@ def fill(middle: Middle, words: NDArray[np.uint32], size: int) -> None:
 
 
 class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need not be installed
-    """The middle of one request."""
+    """Middle of one request."""
 
     def __init__(self, middle: Middle, size: int) -> None:
         self._middle, self._size = middle, size
@@ -53,7 +53,7 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
         """A mask could not be filled, so nothing is taken any more."""
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-        """Append tokens; False, at which vLLM ends the request, where one of them is refused."""
+        """Append tokens; return False, at which vLLM ends the request, if one of them is refused."""
         for token in tokens:
             if self._failed or not self._middle.take(token):
                 meter().add("refused_tokens")
@@ -62,7 +62,7 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
         return True
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        """The drafted tokens up to the first refused one."""
+        """Return the drafted tokens up to the first refused one."""
         return tokens[: self._middle.valid(tokens)]
 
     def rollback(self, num_tokens: int) -> None:
@@ -70,7 +70,7 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
         self._middle.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        """Fill one row of int32 words. What goes wrong ends this request, not the engine, at its next token."""
+        """Fill one row of int32 words. An error ends this request at its next token, not the engine."""
         try:
             fill(self._middle, bitmask[batch_index].numpy().view(np.uint32), self._size)
         except Exception:
@@ -79,7 +79,7 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
             bitmask[batch_index].fill_(-1)
 
     def is_terminated(self) -> bool:
-        """Whether the middle has its end token."""
+        """Return whether the middle has its end token."""
         return self._middle.ended
 
     def reset(self) -> None:
@@ -88,29 +88,29 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
 
 
 class FimBackend(StructuredOutputBackend):  # type: ignore[misc]  # vLLM need not be installed
-    """Begins the grammars of requests with a hole."""
+    """Backend that begins the grammars of requests with a hole."""
 
     def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
         super().__init__(vllm_config, tokenizer, vocab_size)
         self._vocabularies = Vocabularies(tokenizer, vocab_size)
 
     def begin(self, request: Any) -> FimGrammar:
-        """The grammar of a request, which ends within its tokens. Raises HoleError."""
+        """Return the grammar of a request, which ends within its tokens. Raises HoleError."""
         params = request.sampling_params
         return self._grammar(params.structured_outputs.grammar, params.all_stop_token_ids, params.max_tokens)
 
     def compile_grammar(
         self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
     ) -> FimGrammar:
-        """The grammar of a hole, without a budget. Raises HoleError."""
+        """Return the grammar of a hole, without a budget. Raises HoleError."""
         return self._grammar(grammar_spec, stop_token_ids or set(), None)
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
-        """Rows of words that allow everything."""
+        """Return rows of words that allow everything."""
         return torch.full((max_num_seqs, word_count(self.vocab_size)), -1, dtype=torch.int32)
 
     def destroy(self) -> None:
-        """Nothing is held that is not freed by itself."""
+        """Do nothing: there is nothing to free."""
 
     def _grammar(self, grammar: str, end_token_ids: Collection[int], max_tokens: int | None) -> FimGrammar:
         hole = hole_of(grammar)
