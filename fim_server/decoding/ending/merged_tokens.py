@@ -12,17 +12,21 @@ tokenizations).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fim_server.decoding.ending.rest_of_line import is_on_first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fim_server.decoding.ending.ends import Ends
     from fim_server.decoding.ending.rest_of_line import RestOfLine
     from fim_server.decoding.ending.right_closer import RightCloser
-    from fim_server.decoding.loop.run import Run
+    from fim_server.decoding.loop.constraint import Constraint
+    from fim_server.decoding.loop.middle import Middle
+    from fim_server.decoding.loop.rules import Rules
     from fim_server.models.backend import Logits
+    from fim_server.models.model import FimModel
 
 LEAST = 0.01
 """Least probability of a token to split."""
@@ -31,6 +35,21 @@ BREAKS = (b"\n", b"\r\n")
 
 ALMOST_ONE = 1 - 1e-6
 """Greatest share of the end after a first part that is no choice of the model's by itself."""
+
+
+class MergingRun(Protocol):
+    """Run, as far as merged tokens use it."""
+
+    model: FimModel
+    constraint: Constraint
+    middle: Middle
+    rules: Rules
+    ends: Ends
+
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def stop_ids(self) -> frozenset[int]: ...
 
 
 class MergedTokens:
@@ -42,7 +61,7 @@ class MergedTokens:
         self._shares: dict[tuple[int, ...], float] = {}
         """Share of the end after a middle's tokens, besides the model's own."""
 
-    def folded(self, run: Run, logits: Logits) -> Logits:
+    def folded(self, run: MergingRun, logits: Logits) -> Logits:
         """Return the logits [V] of a run's next token, with each merged token's probability at its first part."""
         arithmetic = run.model.backend.arithmetic
         share = self._shares.get(tuple(run.tokens)) if self._shares else None
@@ -67,7 +86,7 @@ class MergedTokens:
             self._shares[(*run.tokens, first)] = min(probability / whole, ALMOST_ONE)
         return arithmetic.moved(logits, found, replaced)
 
-    def _first_part(self, run: Run, token: int, size: int) -> tuple[int | None, bool]:
+    def _first_part(self, run: MergingRun, token: int, size: int) -> tuple[int | None, bool]:
         """Return the token to write in place of a merged one, and whether the middle may end after it.
 
         That is the shortest part after which the middle may end; else, where the whole token may not come, the longest
@@ -84,7 +103,7 @@ class MergedTokens:
                 first = part
         return (None if first is None or run.rules.fits(token) else first), False
 
-    def _parts(self, run: Run, token: int, size: int) -> Iterator[int]:
+    def _parts(self, run: MergingRun, token: int, size: int) -> Iterator[int]:
         """Yield the tokens that a token begins with before text that ends a middle, the shortest first."""
         vocabulary = run.model.vocabulary
         text = vocabulary.token_bytes(token)
@@ -94,7 +113,7 @@ class MergedTokens:
                 if part is not None and part < size and len(vocabulary.token_bytes(part)) == length:
                     yield part
 
-    def _ends(self, run: Run, text: bytes, length: int) -> bool:
+    def _ends(self, run: MergingRun, text: bytes, length: int) -> bool:
         """Return whether a token's text ends a middle after its first bytes.
 
         :meth:`.ends.Ends.weigh_empty` weighs a closer that directly follows healed text.
