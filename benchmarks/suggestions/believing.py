@@ -35,7 +35,7 @@ from fim_server.language import Language
 from fim_server.memory.belief import FITTED, Belief, features
 from fim_server.models.load import load_model
 from fim_server.models.reading import passes
-from fim_server.suggest.sources.project import Project, ProjectAdvice
+from fim_server.suggest.sources.project import MemoryBias, Project
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Asked:
     kind: str
     name: str
     project: Project
-    advice: ProjectAdvice
+    advice: MemoryBias
 
 
 def around(split: Split, before: int, after: int) -> Split:

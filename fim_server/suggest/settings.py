@@ -1,4 +1,4 @@
-"""What the server can be told: by the command line when it starts, by the editor at any time (docs/protocol.md)."""
+"""Settings: from the command line at the start, from the editor at any time (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -35,108 +35,109 @@ class ServerSettings:
     runtime: str | None = None
     """`torch`, `onnx` or `llama.cpp`; None is what can run the model, onnx first."""
     gpu_layers: int | None = None
-    """Of a GGUF file, how many layers a GPU computes; -1 for all; None is all where llama.cpp has a GPU."""
+    """Number of layers of a GGUF file on the GPU; -1 for all; None is all if llama.cpp has a GPU."""
     adapter: str | None = None
-    """For a GGUF file, a low-rank adapter in a GGUF file of its own."""
+    """A low-rank adapter for a GGUF file, in a GGUF file of its own."""
     api_key_env: str | None = None
-    """For an endpoint, the environment variable with the key."""
+    """Environment variable with the key of an endpoint."""
     allow_plain_http: bool = False
-    """Whether an endpoint on another machine may be asked without TLS."""
+    """Allow an endpoint on another machine without TLS."""
     tokenizer: str | None = None
-    """For an endpoint, a folder with its model's tokenizer.json, or its GGUF file."""
+    """Folder with the tokenizer.json of an endpoint's model, or its GGUF file."""
     python_version: str | None = None
-    """The Python whose grammar counts, or `newest`; None is what each file's project asks for, else the newest."""
+    """Version of Python, or `newest`; None is the version of each file's project, else the newest."""
     language_versions: Mapping[str, str] = field(default_factory=dict)
-    """By language, the version whose grammar counts, or `newest`; others are what each file's project asks for."""
+    """Versions of languages, or `newest`; other languages have the version of each file's project."""
     enabled: bool = True
     trigger: str = "automatic"
-    """`automatic`, or `manual`: only when asked."""
+    """`automatic`, or `manual`: on request only."""
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
-    """By language, `automatic`, `manual` or `off`; stands above ``trigger``, and above what the model has learnt."""
+    """Triggers of languages: `automatic`, `manual` or `off`. They override ``trigger`` and the model's languages."""
     inside_comments: bool = False
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
     min_confidence: float = 0.45
-    """How likely an item's first lexeme has to be right for it to be shown unasked, from 0 to 1; 0 shows all."""
+    """Least confidence of the first lexeme of an unrequested suggestion, from 0 to 1; 0 shows all."""
     alternatives: int = 3
-    """Items when somebody asks for them."""
+    """Suggestions for an explicit request."""
     max_tokens: int = 128
     """Longest completion of many lines, in tokens."""
     max_line_tokens: int = 48
     """Longest completion of one line, in tokens."""
     prompt_tokens: int | None = None
-    """Longest prompt, in tokens; None is what the model reads in 0.3 s on this machine, and at least 192."""
+    """Longest prompt, in tokens; None is the length that the model reads in 0.3 s on this machine, at least 192."""
     temperature: float = 0.0
-    """0 takes the likeliest token."""
+    """Temperature of sampling; 0 takes the likeliest token."""
     deadline_ms: float | None = 1500
-    """After it, the longest complete text so far is offered."""
+    """Deadline, after which the longest complete text so far is suggested."""
     invoked_deadline_ms: float | None = 5000
-    """The deadline of a request where somebody asked."""
+    """Deadline of an explicit request."""
     debounce_ms: float | None = None
-    """Pause before an automatic request; None: from the measured latency."""
+    """Pause before an automatic request; None chooses it by the measured latency."""
     max_file_characters: int = 1_000_000
-    """Larger documents get no completions: the engine reads all of a file when it is opened."""
+    """Largest document with completions: the engine reads all of a file when it is opened."""
     memory_mb: int | None = None
-    """What the process may have of memory, in MB; None is a quarter of the machine's, and at least 1,024."""
+    """Memory limit of the process, in MB; None is a quarter of the machine's memory, at least 1,024."""
     floor: str = "off"
-    """What of the text before the cursor a completion must not close, to open it again: `off`, `brackets`, `block`."""
+    """Constructs before the cursor that a completion must not close and open again: `off`, `brackets`, `block`."""
     names: str = "prefer"
-    """`prefer`: an item with a name that nobody knows is less likely to be right; `require`: none loads a name that is
-    bound nowhere, in languages of which names are known; `off`."""
+    """`prefer`: unknown names lower the confidence; `require`: no suggestion loads an undefined name, in languages with
+    name analysis; `off`."""
     project_memory: bool = True
-    """Use what stands in the workspace's files and in open documents. Nothing of it leaves the machine."""
+    """Use the text of the workspace's files and of open documents. It never leaves the machine."""
     project_context: str = "auto"
-    """Show the model definitions and lines of other files: `on`; `off`; `auto`: where it was trained on several files
-    in one prompt. Needs ``project_memory``."""
+    """Show the model definitions and lines of other files: `on`; `off`; `auto` for models that were trained on several
+    files in one prompt. Needs ``project_memory``."""
     ask_model: bool = True
-    """False: what the project's memory recalls is all that is offered, whatever the model would say."""
+    """Ask the model. Without it, all suggestions come from the project's memory."""
     prefetch: bool = True
-    """Prepare what follows an item before it is accepted, and read what will be asked after an edit."""
+    """Prefetch the suggestion after an accepted one, and read the prompt after an edit."""
     log_code: bool = False
-    """Whether the log may quote the user's code."""
+    """Allow the log to quote the user's code."""
     log_level: str = "warning"
     """Level of the log on standard error."""
 
     @property
     def versions(self) -> dict[str, str | None]:
-        """By language, the version that is to be used whatever a project says."""
+        """Return the versions of languages that override those of projects."""
         return {**self.language_versions, "python": self.python_version or self.language_versions.get("python")}
 
     @property
     def load_options(self) -> LoadOptions:
-        """What the model is loaded with."""
+        """Return the options of loading the model."""
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
 
     def trigger_of(self, language: str, learnt: Collection[str] | None = None) -> str:
-        """When completions of a language are offered: `automatic`, `manual` or `off`.
+        """Return the trigger of a language: `automatic`, `manual` or `off`.
 
-        ``learnt``: the languages that the model has learnt, None for all. Others are completed when somebody asks, and
-        as ``languages`` says where it names them.
+        ``learnt``: the languages that the model has learnt; None for all. Other languages are completed on request, or
+        as the setting ``languages`` tells.
         """
         if not self.enabled:
             return "off"
         return self.languages.get(language, self.trigger if learnt is None or language in learnt else "manual")
 
     def remembers(self, language: str, learnt: Collection[str] | None) -> bool:
-        """Whether files of a language are read before they are opened: not of one that nobody is offered unasked."""
+        """Return whether files of a language are read before they are opened: those with automatic suggestions."""
         is_known = learnt is None or language in learnt or language in self.languages
         return is_known and self.trigger_of(language, learnt) != "off"
 
     def having(self, name: str, value: Any) -> ServerSettings:
-        """These settings with one of them changed."""
+        """Return these settings with one of them changed."""
         return replace(self, **{name: value})
 
     def loads_like(self, other: ServerSettings) -> bool:
-        """Whether both ask for the same model and the same grammars."""
+        """Return whether both settings load the same model and the same grammars."""
         names = ("model", "device", "runtime", "versions", *LOAD_OPTIONS)
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def with_client(self, values: object) -> tuple[ServerSettings, list[str]]:
-        """These settings with those of an editor put over them, and what is wrong with the editor's, one line each.
+        """Return these settings with those of an editor, and a message for each of the editor's that is wrong.
 
-        ``values``: what ``initializationOptions`` or a configuration change hold. What is wrong or unknown is left
-        out. A model, a device or a version that the command line named is not changed.
+        Wrong and unknown settings are left out. A model, device or version of the command line stays.
+
+        ``values``: the content of ``initializationOptions`` or of a configuration change.
         """
         if values is None:
             return self, []
@@ -162,7 +163,7 @@ class ServerSettings:
 
 
 def own_fields(values: object) -> dict[str, Any] | None:
-    """The fields of an editor's settings, without the section around them; None where there are others' alone."""
+    """Return the fields of an editor's settings without their section; None if all belong to other programs."""
     if isinstance(values, Mapping) and isinstance(values.get(SECTION), Mapping):
         values = values[SECTION]
     if not isinstance(values, Mapping) or (values and not any(key in CLIENT_FIELDS for key in values)):
@@ -175,21 +176,21 @@ DEFAULTS: dict[str, Any] = {entry.name: getattr(ServerSettings(), entry.name) fo
 COMMAND_LINE_FIRST = frozenset(
     {"model", "device", "python_version", "gpu_layers", "adapter", "api_key_env", "tokenizer"}
 )
-"""Settings that an editor does not change where the command line has named them."""
+"""Settings of the command line that an editor does not change."""
 
 EDITORS_OWN = frozenset({"path", "interpreter", "args", "trace", "importStrategy", "logLevel"})
-"""Settings of the extension, which editors send along."""
+"""Settings of the extension, which editors send as well."""
 
 
 def boolean(value: object) -> bool:
-    """A JSON boolean. Raises ValueError for anything else."""
+    """Return a JSON boolean. Raises ValueError for anything else."""
     if not isinstance(value, bool):
         raise ValueError(f"true or false expected, not {value!r}")
     return value
 
 
 def number(low: float, high: float) -> Callable[[object], float]:
-    """A reader of numbers between two bounds."""
+    """Return a reader of numbers between two bounds."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -200,7 +201,7 @@ def number(low: float, high: float) -> Callable[[object], float]:
 
 
 def whole(low: int, high: int) -> Callable[[object], int]:
-    """A reader of whole numbers between two bounds."""
+    """Return a reader of whole numbers between two bounds."""
 
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value % 1:
@@ -211,7 +212,7 @@ def whole(low: int, high: int) -> Callable[[object], int]:
 
 
 def one_of(*choices: str) -> Callable[[object], str]:
-    """A reader of one of several words."""
+    """Return a reader of one of several words."""
 
     def read(value: object) -> str:
         if value not in choices:
@@ -222,7 +223,7 @@ def one_of(*choices: str) -> Callable[[object], str]:
 
 
 def text(value: object) -> str | None:
-    """A name; the empty one, which settings editors leave behind, is none."""
+    """Return a name; None for an empty one, which settings editors leave behind."""
     if not isinstance(value, str):
         raise ValueError(f"a text expected, not {value!r}")
     if "\0" in value or not is_encodable(value):  # no path, variable or device has such a name
@@ -240,7 +241,7 @@ def is_encodable(name: str) -> bool:
 
 
 def triggers(value: object) -> dict[str, str]:
-    """Triggers by language; those of languages that are not named stay as they are by default."""
+    """Return the triggers of languages; others keep their default."""
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
     read = one_of(*TRIGGERS)
@@ -248,13 +249,13 @@ def triggers(value: object) -> dict[str, str]:
 
 
 def python_version(value: object) -> str | None:
-    """A version of Python that is known, or the word for the newest."""
+    """Return a known version of Python, or the word for the newest."""
     named = text(value)
     return None if named is None else one_of(*Language.versions("python"), NEWEST)(named)
 
 
 def language_versions(value: object) -> dict[str, str]:
-    """Known versions by language, or the word for the newest."""
+    """Return known versions of languages, or the word for the newest."""
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
     return {name: one_of(*Language.versions(one_of(*Language.names())(name)), NEWEST)(at) for name, at in value.items()}
@@ -295,4 +296,4 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "allowPlainHttp": ("allow_plain_http", boolean),
     "tokenizer": ("tokenizer", text),
 }
-"""The editor's fields: ours, and how their values are read."""
+"""Fields of the editor with the names of the settings and the readers of their values."""

@@ -1,7 +1,7 @@
-"""Opening in the background what did not fit while somebody waited, so that it is there at the next keystroke.
+"""Opening of large texts in the background, so that the whole is there at a later keystroke.
 
-A thread of its own does it, below the priority of those that answer where the system lets a thread have one. A document
-has one text at a time to be finished: that where its cursor was last. A stuck thread is given up.
+Each document has a thread for it, with a lower priority than the threads that answer, and one text at a time: that of
+its last cursor. A stuck thread is abandoned, as a document's thread is.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from fim_server.system.watched_threads import WatchedThread
 from fim_server.text.reuse import Sessions
 
 SECONDS = 30.0
-"""How long one text may take, by the clock: some five seconds of work for a thread that gives way to all others."""
+"""Time for one text by the clock, in which a thread of low priority works some five seconds."""
 
 NICENESS = 5
-"""How far below the others the thread is, as of `nice`. Further down it would keep Python's lock from them for long."""
+"""Priority below the other threads, as of `nice`. With a lower one, the thread would keep Python's lock for long."""
 
 MOST_TRIES, MOST_GIVEN_UP = 2, 64
-"""How often a text may take too long before it stays as it is until it changes (the machine may just have been busy),
-and of how many texts that is remembered."""
+"""Most tries of a text that takes too long, because the machine may be busy, and most texts whose tries are kept."""
 
 
 Key = tuple[Language, int, int]
@@ -47,11 +46,12 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class StuckFinish:
-    """A thread that was given up.
+    """An abandoned thread.
 
     Attributes:
         uri: The document whose text it was to open.
-        left: Whether nobody wanted that any more.
+        left: Whether that text was not wanted any more.
+        thread: The thread.
     """
 
     uri: str
@@ -60,9 +60,9 @@ class StuckFinish:
 
 
 class Unfinished:
-    """The finishers of all documents that are at work, and what none of them is to begin again.
+    """Finishers that are at work, and texts that none of them may begin again.
 
-    Safe to use from several threads; :meth:`look_after` is called by one.
+    Safe to use from several threads, except that one alone calls :meth:`look_after`.
     """
 
     def __init__(self) -> None:
@@ -73,25 +73,25 @@ class Unfinished:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a thread is at something, or has something to do."""
+        """Return whether a thread has work."""
         with self._lock:
             self._at_work = [one for one in self._at_work if one.is_busy]
             return bool(self._at_work)
 
     @property
     def documents(self) -> list[str]:
-        """The documents of which nothing is opened in the background until they change."""
+        """Return the documents that are not opened in the background until they change."""
         with self._lock:
             return sorted(self._documents)
 
     def begin(self, finisher: Finisher) -> None:
-        """Have a finisher looked after that has something to do."""
+        """Watch a finisher that has work."""
         with self._lock:
             if finisher not in self._at_work:
                 self._at_work.append(finisher)
 
     def may_begin(self, uri: str, key: Key) -> bool:
-        """Whether no thread was given up on that text, wherever it stands, nor at that document as it is."""
+        """Return whether no thread was abandoned at a text, or at a document since its last change."""
         with self._lock:
             return key not in self._texts and uri not in self._documents
 
@@ -101,7 +101,7 @@ class Unfinished:
             self._documents.discard(uri)
 
     def look_after(self) -> list[StuckFinish]:
-        """Look whether the threads at work still do something, and give up those that do not."""
+        """Abandon the threads that are stuck."""
         found = []
         if self.is_at_work:
             with self._lock:
@@ -111,7 +111,7 @@ class Unfinished:
         return found
 
     def give_up(self, uri: str, key: Key, left: bool) -> None:
-        """Note that a thread was given up: at a text, and, unless it was ``left``, at a document as it is."""
+        """Note that a thread was abandoned at a text and, unless that was ``left``, at a document."""
         with self._lock:
             self._texts[key] = None
             while len(self._texts) > MOST_GIVEN_UP:
@@ -124,9 +124,12 @@ class Finisher:
     """Opens texts whole on a thread of its own. Safe to use from several threads."""
 
     def __init__(self, sessions: Sessions, memory: int, unfinished: Unfinished | None = None) -> None:
-        """What is opened goes into ``sessions``, if it holds no more bytes than ``memory``.
+        """Make a finisher.
 
-        ``unfinished``: looks after the thread.
+        Args:
+            sessions: The opened sessions go there.
+            memory: Most bytes of a session.
+            unfinished: Watches the thread.
         """
         self._sessions = sessions
         self._memory = memory
@@ -136,15 +139,15 @@ class Finisher:
         self._tries: OrderedDict[Key, int] = OrderedDict()
         self._thread = WatchedThread("fim-finish", step_back)
         self._at: _Job | None = None
-        """What the thread is at, wanted or not."""
+        """Work of the thread, wanted or not."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether the thread is at something, or has something to do."""
+        """Return whether the thread has work."""
         return self._thread.is_busy
 
     def finish(self, uri: str, language: Language, left: str, right: str) -> None:
-        """Have a document's text opened, after those that wait already; what the document had before is left."""
+        """Open a document's text after those that wait already, in place of the document's earlier text."""
         if self._sessions.knows(language, right):
             return
         with self._lock:
@@ -160,20 +163,20 @@ class Finisher:
             self._begin(_Job(uri, language, left, right))
 
     def is_finishing(self, uri: str, language: Language, right: str) -> bool:
-        """Whether a document's text waits to be opened, or is being."""
+        """Return whether a document's text is being opened, or waits for it."""
         with self._lock:
             job = self._jobs.get(uri)
             return job is not None and (job.language, job.right) == (language, right)
 
     def leave(self, uri: str) -> None:
-        """Open nothing of a document any more."""
+        """Stop opening a document."""
         with self._lock:
             job = self._jobs.pop(uri, None)
         if job is not None:
             job.stop.set()
 
     def clear(self) -> None:
-        """Open nothing any more of all that was asked for, and forget what took too long."""
+        """Stop all opening, and forget which texts took too long."""
         with self._lock:
             jobs, self._jobs = list(self._jobs.values()), {}
             self._tries.clear()
@@ -181,14 +184,14 @@ class Finisher:
             job.stop.set()
 
     def close(self) -> None:
-        """Leave what is under way and take nothing more."""
+        """Stop all opening, and take no more work."""
         self.clear()
         self._thread.close()
 
     def look_after(self) -> list[StuckFinish]:
-        """Look whether the thread still does something; else another one takes over what is wanted besides.
+        """Abandon a stuck thread; another one takes over the waiting texts.
 
-        To be called regularly. Also for a finisher that is closed: its thread may keep a processor busy.
+        Call this regularly, also for a closed finisher: its thread may keep a processor busy.
         """
         with self._lock:
             thread, job = self._thread, self._at
@@ -241,7 +244,7 @@ class Finisher:
 
 
 def key_of(language: Language, right: str) -> Key:
-    """What a text is known by that is not kept itself. Two that share one cost an opening at most."""
+    """Return a key for a text that is not kept. Two texts with one key cost an opening at most."""
     return language, len(right), hash(right)
 
 

@@ -1,7 +1,7 @@
-"""What the model is shown of the project beyond the file: definitions of names around the cursor, lines like those.
+"""Text of other files in the prompt: definitions of names around the cursor, and lines like those near it.
 
-It is chosen for a place, not for a keystroke: while somebody types there the prompt goes on beginning with the same
-bytes, and what the model has read of it is kept.
+The choice holds for some lines. While the user types there, the prompt begins with the same bytes, and the model's
+reading of it is kept.
 """
 
 from __future__ import annotations
@@ -26,36 +26,35 @@ if TYPE_CHECKING:
 PLACE_LINES = CONTEXT.place_lines
 
 LOOK_AGAIN_SECONDS = 2.0
-"""After which it is looked again where nothing was found: the project's files may not have been read."""
+"""Time until a search without a result is repeated: the project's files may not have been read before."""
 
 
 SEEN_BEFORE, SEEN_AFTER = 5_000, 1_500
-"""Characters before and after the cursor that a prompt holds anyway, mostly."""
+"""Characters before and after the cursor that most prompts contain anyway."""
 
 MOST_EXCERPTS, MOST_SIGNATURE = 6, 240
-"""Excerpts that are chosen among, of either kind; characters of a definition's header that is shown."""
+"""Most excerpts of each kind to choose from, and the longest header of a definition, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What was chosen for a place."""
+    """Choice for some lines, made ``at`` a time by ``time.monotonic``."""
 
     uri: str
     language: str
     line: int
     at: float
-    """When, by ``time.monotonic``."""
     context: ProjectContext | None
 
 
 class BeyondFile:
-    """What is shown of other files at one document's cursor. Used by one thread."""
+    """Text of other files for the cursors of one document. Used by one thread."""
 
     def __init__(self) -> None:
         self._chosen: Chosen | None = None
 
     def context(self, project: Project, request: Request, language: Language) -> ProjectContext | None:
-        """What to show; the same as before near where it was chosen."""
+        """Return the text of other files for a request: near the last choice, the same."""
         line, now, last = request.split.left.count("\n"), time.monotonic(), self._chosen
         if last is not None and (last.uri, last.language) == (request.uri, language.name):
             is_late = last.context is None and now - last.at > LOOK_AGAIN_SECONDS
@@ -69,12 +68,12 @@ class BeyondFile:
 
 
 def choose(project: Project, request: Request, language: Language) -> ProjectContext | None:
-    """What there is to show at a cursor; None where there is nothing."""
+    """Return the text of other files for a cursor; None if there is none."""
     left, right = request.split.left, request.split.right
     own = own_names(language.name) or OwnNames(frozenset())
     *above, here = left[-SEEN_BEFORE:].split("\n")
     before = [line for line in above if line.strip()]
-    here = re.sub(r"\w+\Z", "", here)  # a word that is being typed is none yet
+    here = re.sub(r"\w+\Z", "", here)  # the user is typing this word
     below = right[:SEEN_AFTER].split("\n")[: CONTEXT.named_below]
     words = set(WORD.findall("\n".join(before[-CONTEXT.similar_lines :]))) - own.known
     near = reversed(WORD.findall("\n".join((*before[-CONTEXT.named_above :], here))))
@@ -96,9 +95,9 @@ def choose(project: Project, request: Request, language: Language) -> ProjectCon
 def in_order(
     found: Sequence[Excerpt], names: Sequence[str], brackets: Sequence[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Keys and texts, what matters most first: some definitions, those of the nearest names, then what is alike.
+    """Return keys of files and texts, the most important first: definitions of the nearest names, then similar lines.
 
-    Definitions of a file are one text, each on a line.
+    The definitions of a file are one text.
     """
     defined: dict[str, list[str]] = {}
     for one in sorted((one for one in found if one.name), key=lambda one: names.index(one.name or "")):
@@ -111,7 +110,7 @@ def in_order(
 
 
 def joined(header: str, brackets: Sequence[tuple[str, str]]) -> str:
-    """A definition's header on one line. ``brackets``: opening and closing ones, pairwise.
+    """Return a definition's header on one line. ``brackets``: pairs of opening and closing ones.
 
     >>> joined("  def f(\\n    self,\\n    x,\\n  ):", [("(", ")")])
     'def f(self, x,):'
@@ -124,7 +123,7 @@ def joined(header: str, brackets: Sequence[tuple[str, str]]) -> str:
 
 
 def dedented(text: str) -> str:
-    """Lines without the indentation that they share."""
+    """Return lines without their common indentation."""
     lines = text.split("\n")
     shared = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     return "\n".join(line[shared:] for line in lines)

@@ -1,9 +1,9 @@
 """Stand-ins for text that has to follow the cursor's line and is missing.
 
-While a user types a line below `try:`, there is no `except` yet, no definition below a decorator, and no colon behind
-the `)` that an editor has put on a line of its own. No line alone completes such a program, except one that closes the
-header itself and opens another bracket (`def f(a):(` above `)`). So the shortest text that has to follow stands in for
-it in the right context, and suggestions fit that.
+While a user types a line below `try:`, the `except` is missing. Below a decorator the definition is missing, and below
+the `)` that an editor put on a line of its own, the colon. No single line completes such a program, except one that
+closes the header and opens another bracket (`def f(a):(` above `)`). So the shortest text that has to follow stands in
+for it in the right context.
 """
 
 from __future__ import annotations

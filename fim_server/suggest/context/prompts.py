@@ -1,8 +1,7 @@
-"""What the model reads for a cursor, and what is kept of it: prompts of two lengths.
+"""Prompts of two lengths, and the readings of them that are kept.
 
-One is as long as somebody waits for. What was read before anybody asked costs nothing, and a longer prompt fills in
-more lines right (docs/results/model.md), so the worker reads such a one too while it has nothing else to do, and a
-request takes it where hardly more of it is left to be read.
+The short prompt is as long as the user waits for. A longer one completes more lines correctly, so the worker reads it
+while it has nothing else to do. A request takes it if hardly more of it is left to read.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ LEAST_AHEAD, EXTRA_MS = CONTEXT.ahead_tokens, CONTEXT.extra_ms
 
 
 class KeptReadings:
-    """What a model has read, of prompts of both lengths: shared by the threads that complete with it."""
+    """Readings of one model, for prompts of both lengths. The threads that complete with it share them."""
 
     def __init__(self, model: FimModel) -> None:
         self.short = Readings(model)
         self.long = Readings(model, most=1)
-        """One, because of the memory that it takes, and the place that somebody works at is one."""
+        """One reading, because of its memory, and because the user works at one place."""
 
     def clear(self) -> None:
-        """Forget what nobody uses."""
+        """Drop the readings that are not in use."""
         self.short.clear()
         self.long.clear()
 
 
 class Prompts:
-    """The readings of one model, as one thread uses them."""
+    """Readings of one model, as one thread uses them."""
 
     def __init__(self, model: FimModel, pace: Pace, kept: KeptReadings | None = None) -> None:
         """``kept``: shared with other threads."""
@@ -51,43 +50,39 @@ class Prompts:
         self._pace = pace
         kept = kept or KeptReadings(model)
         self._reads_when_asked = isinstance(model.backend, PacedBackend)
-        """An endpoint: what it has read is not known here, and each thing that it reads is a request."""
+        """True for an endpoint: each prefill is a request, and the server does not know its cache."""
         self._short = Lent(kept.short)
         self._long = Lent(kept.long)
 
     @property
     def short(self) -> Lent:
-        """What was read of prompts for somebody who waits."""
+        """Return the readings of short prompts."""
         return self._short
 
     @property
     def drafts_pay(self) -> bool:
-        """Whether drafts save time with this model."""
+        """Return whether drafts save time with this model."""
         return self._pace.drafts_pay
 
     def give_back(self) -> None:
-        """Let others use what was read."""
+        """Let other threads use the readings."""
         self._short.give_back()
         self._long.give_back()
-
-    def note(self, tokens: int, seconds: float) -> None:
-        """Take a pass, or several, into the pace."""
-        self._pace.note(tokens, seconds)
 
     def options(
         self, request: Request, elapsed_ms: float, inside: str | None, context: ProjectContext | None = None
     ) -> DecodeOptions:
-        """How to decode for somebody who waits; see :func:`options_of`. ``context``: what to show of other files."""
+        """Return the options of decoding as :func:`options_of`, with the text of other files in the prompt."""
         options = options_of(request, self._model, self._pace, elapsed_ms, inside)
         options = replace(options, context=context)
-        # As much as any request needs, so that none has to begin again for room.
+        # Room for any request, so that none has to begin a new reading.
         self._short.room = options.max_prompt_tokens + written(request, self._model)
         return options
 
     def reach(self, request: Request, split: Split, options: DecodeOptions, heals: bool) -> tuple[DecodeOptions, Lent]:
-        """Options and readings to complete a cut with: those of the long prompt, where that is read all but for little.
+        """Return the options and readings of a request: those of the long prompt, if little of it is left to read.
 
-        ``options``: of :meth:`options`; ``heals``: as in :func:`.decoding.alternatives.read_before`.
+        ``options``: the result of :meth:`options`. ``heals``: as in :func:`.alternatives.read_before`.
         """
         longer = self._longer(request, split, options, heals)
         if longer is not None:
@@ -107,16 +102,16 @@ class Prompts:
         heals: bool,
         both: bool = True,
     ) -> int:
-        """Read a cut's short prompt, then, if ``both``, the long one, until ``cancelled``; returns how many tokens.
+        """Read the short prompt of a cursor and, if ``both``, the long one; return the number of tokens read.
 
-        An endpoint reads for a cursor that rests alone, not after each key, where ``both`` are wanted.
+        An endpoint reads only at rest, which wants one prompt, and not after each key, which wants ``both``.
         """
         from fim_server.decoding.strategies.alternatives import read_ahead
 
         if self._reads_when_asked and both:
             return 0
         read = read_ahead(self._model, split, options, cancelled, self._short, heals, LEAST_AHEAD)
-        # Encoded in any case, which takes milliseconds the first time: a request compares the two.
+        # Encode both in any case: a request compares them, and the first encoding takes milliseconds.
         longer = None if cancelled.is_set() else self._longer(request, split, options, heals)
         if longer is not None and both:
             read += read_ahead(self._model, split, longer[0], cancelled, self._long, heals, LEAST_AHEAD)
@@ -125,10 +120,7 @@ class Prompts:
     def _longer(
         self, request: Request, split: Split, options: DecodeOptions, heals: bool
     ) -> tuple[DecodeOptions, list[int], list[int]] | None:
-        """The long prompt's options, and the tokens of the short and the long one.
-
-        None where there is no long one, or the short one holds about as much.
-        """
+        """Return the long prompt's options, and the tokens of the short and the long one; None if both are alike."""
         from fim_server.decoding.strategies.alternatives import prompt_of
 
         if request.settings.prompt_tokens or not request.settings.prefetch or self._reads_when_asked:
@@ -141,7 +133,7 @@ class Prompts:
 
 
 def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float, inside: str | None) -> DecodeOptions:
-    """How to decode for a request, ``elapsed_ms`` after work on it began; ``inside``: what the cursor is inside of."""
+    """Return the options of decoding, ``elapsed_ms`` after the work began. ``inside``: the text around the cursor."""
     from fim_server.decoding.options import DecodeOptions
 
     settings = request.settings
@@ -161,21 +153,21 @@ def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float,
 
 
 def takes_no_comments(request: Request, inside: str | None) -> bool:
-    """``DecodeOptions.no_comments`` for a cursor; ``inside``: what it is inside of."""
+    """Return ``DecodeOptions.no_comments``. ``inside``: the kind of text around the cursor."""
     return inside != "comment" and not Place.of(request.split).is_at_line_end
 
 
 def written(request: Request, model: FimModel) -> int:
-    """Tokens after a prompt, at most: as many for all kinds of request, so that all prompts begin alike."""
+    """Return the most tokens after a prompt: the same for all kinds of request, so that all prompts begin alike."""
     longest = max(request.settings.max_tokens, request.settings.max_line_tokens)
     return min(longest, model.window // 2) + MOST_UNSETTLED
 
 
 def in_window(tokens: int, model: FimModel, request: Request) -> int:
-    """A prompt's length that leaves room in the model's window for what is written after it."""
+    """Return a prompt's length that leaves room in the model's window for the middle."""
     return max(LEAST_PROMPT_TOKENS, min(tokens, model.window - written(request, model)))
 
 
 def grid_of(prompt: int) -> int:
-    """``DecodeOptions.prompt_grid`` for a prompt of so many tokens."""
+    """Return ``DecodeOptions.prompt_grid`` for the length of a prompt."""
     return max(1, min(CONTEXT.prompt_grid, prompt // CONTEXT.prompt_steps))

@@ -1,6 +1,6 @@
-"""The sessions of open documents: reused from keystroke to keystroke, recovered where a document is broken.
+"""Sessions of open documents: reused from keystroke to keystroke, recovered where a document is broken.
 
-Where one is too large to be opened while somebody waits, it is opened in part, and as a whole in the background.
+A document that is too large for a request is opened in part, and as a whole in the background.
 """
 
 from __future__ import annotations
@@ -37,63 +37,68 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 SESSIONS = 16
-"""Right contexts whose sessions are kept, while there is memory for them."""
+"""Most right contexts whose sessions are kept, while there is memory for them."""
 
 MOST_COVERED = 4
-"""Closers that are left to the middle, but for all of them; trying each number costs an opening."""
+"""Most closers that are left to the middle, except all of them. Each number that is tried costs an opening."""
 
 STAND_IN_SECONDS = 0.1
-"""How long what has to follow may be looked for and opened."""
+"""Time for the search and the opening of a stand-in."""
 
 REOPENS_SECONDS = 0.05
-"""What looking for a shortest completion may take there."""
+"""Time for the search of a shortest completion."""
 
 PATIENCE = 5.0
-"""Factor of those times where the user has asked for a suggestion."""
+"""Factor of these times for an explicit request."""
 
 DOCUMENTS = 64
-"""Documents whose broken lines are remembered."""
+"""Most documents whose broken lines are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A session at a cursor, and what it stands for."""
+    """Session at a cursor, and the part of the document that it covers.
+
+    Attributes:
+        session: The session.
+        guarantee: `exact`, `partial` or `none`. `partial`: distant or broken lines were left out, or a stand-in takes
+            the place of missing text.
+        left: The left context of the session.
+        right: The right context of the session, with the stand-in.
+        diagnostics: Messages for the user.
+        covered: Closers right of the cursor that the middle must contain, because the text does not parse with them.
+        ignored: Lines left out, if the guarantee is `partial`.
+        cursor_line: The cursor's line in the document, from 0.
+        covered_lines: The document's lines, from 0, that a `partial` guarantee covers as they stand.
+        stood_in: The lines of the session's contexts, from 0, that belong to the stand-in.
+        stand_in: Missing text after the cursor's line. With it, the lines up to there parse, too.
+        unread: Whether other cells of the notebook are not read yet.
+    """
 
     session: Session
     guarantee: str
-    """`exact`; `partial`: lines elsewhere were left out, broken or too far away to be read in time, or what has to
-    follow is stood in for; `none`."""
     left: str
-    """The left context as the session has it."""
     right: str
-    """The right one, with a stand-in where there is one."""
     diagnostics: tuple[str, ...] = ()
     covered: int = 0
-    """Closers right of the cursor that the middle has to bring itself, because with them the text does not parse."""
     ignored: tuple[IgnoredLines, ...] = ()
-    """Lines left out, if the guarantee is `partial`."""
     cursor_line: int = 0
-    """The cursor's line in the document, from 0."""
     covered_lines: tuple[range, ...] = ()
-    """The lines of the document, from 0, that the guarantee covers as they stand, if it is `partial`."""
     stood_in: range = range(0)
-    """The lines of the session's contexts, from 0, that stand in for what has to follow."""
     stand_in: StandIn | None = None
-    """Text that has to follow the cursor's line, and its place. With it, the lines up to there parse, too."""
     unread: bool = False
-    """Other cells of the notebook are not read yet."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether more may be known soon: lines are left out that are only too far away to be read in time."""
+        """Return whether the session may cover more soon: distant lines were left out for lack of time."""
         return self.unread or any(group.beyond for group in self.ignored)
 
     def line_in_document(self, line: int) -> int:
-        """The line of the document, from 0, that a line of the session's contexts is."""
+        """Return the document's line, from 0, for a line of the session's contexts."""
         if self.stood_in and line >= self.stood_in.start:
             return max(self.stood_in.start, line - len(self.stood_in))
         for group in self.ignored:
-            # Of the cursor's line only what is right of the cursor is ever left out.
+            # Only the part right of the cursor is ever left out of its line.
             kept = 1 if group.stand_in or group.line <= self.cursor_line < group.line + group.count else 0
             if line >= group.line + kept:
                 line += group.count - kept
@@ -101,7 +106,7 @@ class Opened:
 
 
 class Contexts:
-    """Opens sessions. Used by one thread: the worker's."""
+    """Sessions of documents. Used by one thread."""
 
     def __init__(
         self,
@@ -109,10 +114,12 @@ class Contexts:
         memory: SessionMemory | None = None,
         unfinished: Unfinished | None = None,
     ) -> None:
-        """What may be taken.
+        """Make an empty store.
 
-        ``budget``: what opening may take while somebody waits. ``memory``: what the sessions may hold, with those of
-        other documents. ``unfinished``: looks after what is finished in the background.
+        Args:
+            budget: Time and memory for opening during a request.
+            memory: Memory for the sessions of all documents.
+            unfinished: Watches the threads that open in the background.
         """
         self._thread = OneThread()
         self._memory = memory or SessionMemory()
@@ -135,17 +142,20 @@ class Contexts:
         stands_in: bool = False,
         patience: float = 1.0,
     ) -> Opened:
-        """The session of a cursor, whose middles keep a floor where any can.
+        """Return the session of a cursor.
 
-        Where the text does not fit the budget, it is opened in part and finished in the background. Where it
-        does not parse with the closers right of the cursor, but would without some of them, they are left to
-        the middle: an editor put them there for a bracket that is closed already, or for one or a string after
-        which more has to come (of a header its colon, of an entry its comma). Otherwise, where it does not
-        parse, the lines that break it are left out.
+        A text beyond the budget is opened in part, and as a whole in the background. If the text parses only without
+        some closers right of the cursor, the middle must contain them. The editor inserted them for a bracket that is
+        closed already, or before text that has to follow. Lines that break the text otherwise are left out.
 
-        ``stands_in``: where no line of the middle completes the text, because of what has to follow and is not there
-        yet, a stand-in takes its place (:mod:`.stand_ins`). So it does below a header whose end is right of the cursor.
-        ``patience``: factor of the usual time for finding a stand-in.
+        Args:
+            uri: The document.
+            language: Its language.
+            split: The text.
+            floor: The setting `floor`: blocks or brackets that the middle must not close.
+            stands_in: Put a stand-in (:mod:`.placeholders`) in place of missing text, if no line of the middle
+                completes the program. Below a header whose end is right of the cursor, this happens in any case.
+            patience: Factor of the usual time for finding a stand-in.
         """
         found = self._open_covered(uri, language, split)
         if found.guarantee == "exact":
@@ -161,7 +171,7 @@ class Contexts:
         return opened(found, split.left, split.right)
 
     def _open_whole(self, uri: str, language: Language, split: Split) -> Opened | Session | Recovered:
-        """As :meth:`_open_covered` where nothing near the cursor is broken, else what was found with all closers."""
+        """Return an opening without broken lines near the cursor, or the session or recovery with all closers."""
         assert self._thread.is_current()
         left, right = split.left, split.right
         found = self._open(uri, language, left, right)
@@ -185,10 +195,10 @@ class Contexts:
     def _open_stood_in(
         self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool, patience: float
     ) -> Opened | None:
-        """Open with a stand-in for the text that has to follow the cursor's line; None where that is of no use.
+        """Open with a stand-in for missing text after the cursor's line; return None if none helps.
 
-        ``on_one_line``: one line is wanted, to which more may have to follow. A block below a header whose end is
-        right of the cursor has to follow in any case.
+        ``on_one_line``: a stand-in may follow a middle of one line. A block below a header whose end is right of the
+        cursor has to follow in any case.
         """
         completion = shortest(found.session, patience) or ""
         hidden = hides_rest(found, completion)
@@ -202,7 +212,7 @@ class Contexts:
             whole = session if isinstance(session, Session) else session.session
             text = shortest(whole, patience)
             if not text or unmatched(text, language.spelling.brackets)[1]:
-                return None  # what follows the cursor's line is what it has begun
+                return None  # the line itself began the text that has to follow
             text = without_blank_breaks(text, lambda joined: whole.check(joined).complete)
             if hidden:
                 stand_ins = block_stand_ins(empty_block(split, language.spelling), text)
@@ -215,7 +225,7 @@ class Contexts:
     def _open_with(
         self, uri: str, language: Language, split: Split, stand_in: StandIn, patience: float
     ) -> Opened | None:
-        """Open with a stand-in; None where no single line completes the program with it."""
+        """Open with a stand-in; return None if no single line completes the program with it."""
         right = stand_in.inserted(split.right)
         found = self._open_whole(uri, language, replace(split, right=right))
         if not isinstance(found, Opened) or found.guarantee != "exact":
@@ -238,14 +248,14 @@ class Contexts:
         )
 
     def _open(self, uri: str, language: Language, left: str, right: str, finishes: bool = True) -> Session | Recovered:
-        """A session within the budget; if the whole does not fit, it is opened in the background if it ``finishes``."""
+        """Return a session within the budget. If the whole does not fit and ``finishes``, open it in the background."""
         try:
             whole = not self._finisher.is_finishing(uri, language, right)
             found = self._budgeted.open(language, left, right, whole=whole)
             if found is None:
                 return self._sessions.open(language, left, right)
         except StoppedError:
-            # Somebody typed on; what was done would be begun afresh with each key.
+            # The user types on; without the background, each key would begin the work again.
             if finishes:
                 self._finisher.finish(uri, language, left, right)
             raise
@@ -254,25 +264,25 @@ class Contexts:
         return found
 
     def forget(self, uri: str) -> None:
-        """Forget what is known of a document."""
+        """Drop the state of a document."""
         assert self._thread.is_current()
         self._finisher.leave(uri)
         for key in [key for key in self._recoveries if key[0] == uri]:
             del self._recoveries[key]
 
     def rest(self) -> None:
-        """No session is in use any more: those that there is no memory for may be forgotten."""
+        """End the use of all sessions, so that those beyond the memory limit may be dropped."""
         assert self._thread.is_current()
         self._sessions.rest()
 
     def clear(self) -> None:
-        """Forget all sessions."""
+        """Drop all sessions."""
         assert self._thread.is_current()
         self._finisher.close()
         self._begin()
 
     def _recovery(self, uri: str, language: Language) -> Recovery:
-        """What is remembered of a document's broken lines."""
+        """Return the recovery of a document, which knows its broken lines."""
         found = self._recoveries.pop((uri, language), None)
         if found is None:
             found = Recovery(partial(self._sessions.open, language))
@@ -283,28 +293,28 @@ class Contexts:
 
 
 def is_whole(found: Session | Recovered) -> bool:
-    """Whether nothing near the cursor is broken: lines may be missing that are only too far away."""
+    """Return whether no line near the cursor is broken. Distant lines may be left out for lack of time."""
     if isinstance(found, Session):
         return found.guarantee == "exact"
     return all(group.beyond for group in found.ignored)
 
 
 class Reopening(IntEnum):
-    """What becomes of the closers right of the cursor; the least is what they were put there for."""
+    """Use of the closers right of the cursor by the shortest completion; the editor meant the least value."""
 
     NO = 0
-    """They close what the left side has opened."""
+    """They close brackets of the left side."""
     OPENS = 1
-    """They close brackets of the middle, which has closed those of the left side."""
+    """They close brackets of the middle, which closed those of the left side."""
     HIDES = 2
-    """They stand in a comment or a string of the middle's, so that nobody writes that."""
+    """They stand in a comment or a string of the middle. No user writes that."""
 
 
 def reopening(found: Session | Recovered, line: str) -> Reopening:
-    """Whether a session can only be completed by closing what its left side has opened, and opening or hiding more.
+    """Return the use of the closers right of the cursor, by the shortest completion of a session.
 
-    What is closed are brackets, or the cursor's string. The shortest completion tells; NO where that is not found in
-    time. ``line``: the cursor's, up to it: where nothing is open in it the closers were not put there for it.
+    NO if the search of the completion takes too long. ``line``: the cursor's line up to the cursor. If it leaves no
+    bracket open, the editor did not insert the closers for it.
     """
     session = found if isinstance(found, Session) else found.session
     text = shortest(session)
@@ -359,7 +369,7 @@ def hides_rest(found: Opened, text: str) -> bool:
 
 
 def leaves_string(session: Session, text: str) -> bool:
-    """Whether a text at a cursor in a string ends that string, and ends itself in another one or in a comment."""
+    """Return whether a text in a string ends the string, and itself ends in another string or in a comment."""
     state = session.start()
     outside = False
     for character in text:
@@ -369,7 +379,7 @@ def leaves_string(session: Session, text: str) -> bool:
 
 
 def opened(found: Session | Recovered, left: str, right: str, covered: int = 0) -> Opened:
-    """What was found on two contexts, the right one without the closers that the middle has to bring."""
+    """Return the opening of two contexts. ``covered``: the number of closers that the right one lacks."""
     if isinstance(found, Session):
         return Opened(found, found.guarantee, left, right, () if covered else tuple(found.diagnostics), covered)
     return Opened(

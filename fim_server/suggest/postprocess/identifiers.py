@@ -1,7 +1,7 @@
-"""Names that exist: where a suggestion loads one that stands nowhere in the document and is not the language's own.
+"""Names of a document, and loads of names that it does not have.
 
-A model that invents a name has mostly gone wrong before (docs/results/suggestions.md). Names are words, taken from the
-text without regard to scopes: what is a name where is not asked, so that a broken file has names as well.
+A model that invents a name mostly went wrong before. Names are words of the text, without scopes, so that a broken file
+has names as well.
 """
 
 from __future__ import annotations
@@ -25,30 +25,29 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 WORD = re.compile(r"(?<!\w)[^\W\d]\w*(?![\w\"'`])")
-"""No number's exponent, and no prefix of a string."""
+"""A word that is no exponent of a number and no prefix of a string."""
 
 AT_ONCE = 1 << 14
-"""Characters that are searched for words at once: a millisecond's work."""
+"""Characters that are searched for words at once, which takes a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnNames:
-    """A language's names that need no definition, and how others are told to be defined.
+    """Names of a language that need no definition, and the syntax of definitions.
 
     Attributes:
-        known: Keywords and names that are there by themselves.
+        known: Keywords and built-in names.
         binding_words: A name after one of them is new.
         binding_texts: A name before one of them is new.
-        loading_texts: Texts that begin like those and are none.
+        loading_texts: Texts that begin like a binding text and bind nothing.
         defining_words: A line that begins with one of them, or with a word before it, defines the name after it.
-        declaring_texts: A line whose first word one of them follows, and is none of those that are known, declares it,
-            which a block does once.
-        text_marks: What a text of several lines begins and ends with.
-        trailers: What an expression goes on with that could end before it.
-        block_words: A line that begins with one of them is followed by a block.
-        header_end: End of such a line.
-        instance_words: What code of a class calls its instance, or the class itself, by.
-        comment: What makes a line of text a comment; nothing where the language has none.
+        comment: The mark of a comment; empty if the language has none.
+        block_words: A line that begins with one of them is the header of a block.
+        trailers: Texts that continue an expression that could end before them.
+        declaring_texts: A line declares its first word if one of them follows the word. A block declares it once.
+        text_marks: The quotes of a string of several lines.
+        instance_words: Names of the instance, or of the class, in the code of a class.
+        header_end: The end of a header.
     """
 
     known: frozenset[str]
@@ -65,7 +64,7 @@ class OwnNames:
     header_end: str = ""
 
     def binds(self, text: str, start: int, end: int) -> bool:
-        """Whether the word from ``start`` to ``end`` is not loaded there but defined."""
+        """Return whether the word from ``start`` to ``end`` is defined there, and not loaded."""
         before = text[:start].rstrip(" \t")
         if before[word_start(before, len(before)) :] in self.binding_words:
             return True
@@ -75,7 +74,7 @@ class OwnNames:
 
 @cache
 def own_names(language: str) -> OwnNames | None:
-    """Those of a language that comes with the package; None where nothing is known of its names."""
+    """Return the own names of a language; None if they are unknown."""
     path = Path(fim_server.languages.__path__[0]) / language / "names.toml"
     if not path.is_file():
         return None
@@ -98,7 +97,7 @@ def own_names(language: str) -> OwnNames | None:
 
 
 class Names:
-    """The names of a document, counted: of an edited text what has changed is read, not all of it again."""
+    """Counts of a document's names. After an edit, only the changed part is read."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -112,10 +111,10 @@ class Names:
         session: Session,
         is_known: Callable[[str], bool] = lambda word: False,
     ) -> tuple[int, ...]:
-        """The ends, in characters of a suggestion's ``text``, of the names that it loads and nobody knows.
+        """Return the ends of names that a ``text`` loads and the document does not have, in characters.
 
-        A name that it defines itself is known after that; words of strings and comments are no names. ``is_known``:
-        whether a word is known elsewhere.
+        A name that the text defines is known after that. Words of strings and comments are no names. ``is_known``:
+        returns whether a word is known elsewhere.
         """
         own = own_names(language)
         if own is None:
@@ -139,22 +138,22 @@ class Names:
         return tuple(found)
 
     def read(self, split: Split) -> None:
-        """Count a document's names, so that nobody waits for that when a suggestion is there."""
+        """Count a document's names."""
         self._read(split.joined(""))
 
     def _words_beside(self, split: Split, start: int) -> Callable[[str], bool]:
-        """Whether a word stands in the document besides the one that is begun at ``start`` and ends at the cursor."""
+        """Return a test for words of the document other than the one between ``start`` and the cursor."""
         document = split.joined("")
         self._read(document)
         if start == len(split.left):
             return lambda word: word in self._counts
-        # The cursor cuts a word in two, of which what stands right of it counts, as a word of its own.
+        # The cursor cuts a word in two. The part right of it counts as a word.
         cut, rest = WORD.match(document, start), WORD.match(split.right)
         begun, after = (None if match is None else match[0] for match in (cut, rest))
         return lambda word: word == after or self._counts[word] > (word == begun)
 
     def _read(self, text: str) -> None:
-        """Count a text's words in place of those of the one before: what of the two differs, up to blanks."""
+        """Count the words of a text in place of those of the last one. Only the part that differs is read."""
         old, counts = self._text, self._counts
         if text == old:
             return
@@ -164,7 +163,7 @@ class Names:
         ends = [at for at in (text.find(blank, len(text) - kept) for blank in " \n") if at >= 0]
         kept = len(text) - min(ends, default=len(text))
         self._text = text
-        if len(old) + len(text) - 2 * (start + kept) > len(text):  # it is quicker from the beginning
+        if len(old) + len(text) - 2 * (start + kept) > len(text):  # reading all is faster
             counts.clear()
             start = kept = 0
         else:
@@ -177,9 +176,9 @@ class Names:
 
 
 def words_of(text: str, start: int, end: int) -> Iterator[list[str]]:
-    """The words of a part of a text, which begins and ends beside blanks.
+    """Yield the words of a part of a text, which begins and ends beside blanks.
 
-    Some at a time: while a pattern is looked for, no other thread runs.
+    They come in groups, because no other thread runs during the search of a pattern.
     """
     while start < end:
         stop = end
@@ -193,7 +192,7 @@ def words_of(text: str, start: int, end: int) -> Iterator[list[str]]:
 
 
 def common_beginning(one: str, other: str) -> int:
-    """The length of what two texts both begin with."""
+    """Return the length of the common beginning of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -205,7 +204,7 @@ def common_beginning(one: str, other: str) -> int:
 
 
 def common_ending(one: str, other: str, most: int) -> int:
-    """The length of what two texts both end with, at most so much."""
+    """Return the length of the common ending of two texts, at most ``most``."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -217,14 +216,14 @@ def common_ending(one: str, other: str, most: int) -> int:
 
 
 def word_start(text: str, end: int) -> int:
-    """Where the word begins that ends at a place; there, where none does."""
+    """Return the start of the word that ends at an offset, or the offset if none does."""
     while end > 0 and is_word(text[end - 1]):
         end -= 1
     return end
 
 
 def is_in_prose(session: Session, middle: str) -> bool:
-    """Whether a middle's end is inside of a string's text or a comment, whose words are no names."""
+    """Return whether a middle ends inside a string or a comment."""
     state = session.start()
     state.advance(middle)
     return state.inside in PROSE

@@ -1,4 +1,4 @@
-"""Commas at the ends of lists that have a line for each entry, where the document writes them."""
+"""Trailing commas of lists with a line for each entry, if the document has that habit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 COMMA = ","
 
 LOOKED_AT = 1 << 16
-"""Characters on either side of the cursor in which they are counted."""
+"""Characters on each side of the cursor whose lists are counted."""
 
 
 def with_last_comma(text: str, split: Split, spelling: Spelling, is_complete: Callable[[str], bool]) -> str:
-    """A suggestion for the last line of a list, with a comma behind it if that is what the document does.
+    """Return a text for the last line of a list, with a trailing comma if that is the document's habit.
 
-    ``is_complete``: whether the program is complete with a suggestion.
+    ``is_complete``: returns whether the program is complete with a text.
     """
     rest, _, below = split.right[:LOOKED_AT].partition("\n")
     if not spelling.brackets or "\n" in text or rest.strip():
@@ -46,7 +46,7 @@ def with_last_comma(text: str, split: Split, spelling: Spelling, is_complete: Ca
 
 
 def ends_of_lists(lines: Sequence[str], opening: Sequence[str], closing: Sequence[str]) -> list[str]:
-    """The last characters of the lists that have lines of their own between their brackets."""
+    """Return the last characters of the lists with lines of their own between their brackets."""
     return [
         lines[number - 1].rstrip()[-1:]
         for number, line in enumerate(lines)
@@ -55,11 +55,10 @@ def ends_of_lists(lines: Sequence[str], opening: Sequence[str], closing: Sequenc
 
 
 def is_list(lines: Sequence[str], end: int, opening: Sequence[str], closing: Sequence[str]) -> bool:
-    """Whether the line that begins with a closing bracket ends what may have a comma before it.
+    """Return whether a line that begins with a closing bracket ends a list that may have a trailing comma.
 
-    That is what begins with the bracket of a call or a definition, or of a list that is written out, and has several
-    entries, and not the brackets around a value, of an index, or of a block: in those a comma says something else, or
-    nothing.
+    Such a list has several entries, and the brackets of a call, of a definition or of a list display. In brackets
+    around a value, of an index or of a block, a comma has another meaning, or none.
     """
     has_several = False
     column = len(lines[end]) - len(lines[end].lstrip())

@@ -1,12 +1,11 @@
 """Decide whether a suggestion is shown, how much of it, and why not.
 
-All suppression of suggestions ends here: :func:`silent` and :func:`quiet` for a language or a place,
-:func:`refusal_of_text` for a text, :func:`verdict` for a suggestion, :func:`display` for an answer.
-:func:`log_suppressed` logs the reasons.
+:func:`silent` decides for a language, :func:`quiet` for a place, :func:`refusal_of_text` for a text, :func:`verdict`
+for a suggestion, and :func:`display` for an answer. :func:`log_suppressed` logs the reasons.
 
-A suggestion is kept whole. The displayed part ends at one of its cuts. The user can accept the first word alone, so
-a suggestion is shown if its first lexeme is confident enough, up to the cut with the highest value: characters times
-the probability that they are right.
+A suggestion is kept whole. The displayed part ends at one of its cuts. The user can accept the first word alone, so a
+suggestion is shown if its first lexeme is confident enough. It is shown up to the cut with the highest value:
+characters times the probability that they are right.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the project says already: the memory of a client's folders and open documents, as the server uses it.
+"""Memory of a client's folders and open documents.
 
-Folders are read on a thread of its own, which a document's thread never waits for; what has been read so far is asked.
-A document's thread brings its text up to date before it asks, but for the line that the cursor is on.
+The memory reads folders on a thread of its own, for which no other thread waits. The thread of a document sends its
+text before each query, without the cursor's line.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
 
 LEAST_CHARACTERS = 100_000
-"""Of files that are read, however little memory there is."""
+"""Least characters of files that are read, however little memory there is."""
 
 LONGEST_PATH = 4096
 """Most characters of a path; no system takes longer ones."""
 
 MEASURED_SECONDS = 1.0
-"""How old what is said of the memory's size may be."""
+"""Greatest age of a reported size. Unit: seconds."""
 
 ADVISED = 8
-"""Texts of the memory that are mixed into a step."""
+"""Most texts of the memory in the bias of a step."""
 
 DRAFTED_LEXEMES, LEAST_DRAFTED = SOURCES.draft_lexemes, SOURCES.draft_confidence
 
@@ -54,41 +54,41 @@ LINES_CONFIDENCE = SOURCES.recalled_lines_confidence
 
 @dataclass(frozen=True)
 class Recalled:
-    """What the memory offers at a cursor: few of those that it tells of are looked at closer.
+    """Continuation from the memory at a cursor. Its text and completion are made only for few.
 
     Attributes:
-        offer: The memory's.
-        guarantee: Of the session that it is for.
+        continuation: The continuation.
+        guarantee: The guarantee of the session at the cursor.
     """
 
-    offer: ScoredContinuation
+    continuation: ScoredContinuation
     guarantee: str
 
     @property
     def whole(self) -> float:
-        """How likely it is right up to its first line's end."""
-        return self.offer.whole
+        """Return the confidence of the whole first line."""
+        return self.continuation.whole
 
     @property
     def first(self) -> float:
-        """How likely its first lexeme is right, at most."""
+        """Return an upper bound of the confidence of the first lexeme."""
         return self._sure[0][1] if self._sure else 1.0
 
     @property
     def most_worth(self) -> float:
-        """What is shown of it is worth no more (`showing.worth`): it may be doubted, and get a comma."""
+        """Return an upper bound of `display.worth`: the suggestion may get a red flag and a comma."""
         if not self._sure:
             return len(self.text) + 1.0
         return max((end + 1) * max(sure, *CONFIDENCES) for end, sure in self._sure)
 
     @cached_property
     def text(self) -> str:
-        """Its first line, and further ones as far as they are sure."""
-        return self.offer.text[: self.offer.end_of_lines(LINES_CONFIDENCE)]
+        """Return the first line, and further ones as far as they are confident."""
+        return self.continuation.text[: self.continuation.end_of_lines(LINES_CONFIDENCE)]
 
     @cached_property
     def completion(self) -> Completion:
-        """In the form of what a model has written: its tokens are lexemes."""
+        """Return the continuation in the form of a decoded text, whose tokens are lexemes."""
         tokens, before = [], 1.0
         for end, sure in self._sure:
             tokens.append(Written(end, min(1.0, sure / before) if before else 0.0))
@@ -98,32 +98,35 @@ class Recalled:
 
     @cached_property
     def _sure(self) -> list[tuple[int, float]]:
-        """For each lexeme and further line the characters up to its end, and how likely all is right up to there."""
-        return [(end, sure) for end, sure in (*self.offer.beginnings, *self.offer.lines) if end <= len(self.text)]
+        """Return the end of each lexeme and further line, in characters, with the confidence of the text up to it."""
+        return [
+            (end, sure)
+            for end, sure in (*self.continuation.beginnings, *self.continuation.lines)
+            if end <= len(self.text)
+        ]
 
 
 class Project:
-    """The memory of one client's project. From any thread."""
+    """Memory of one client's project. Safe to use from several threads."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = Memory() if memory is None else memory
-        """What is known; another one where that was forgotten."""
         self._is_begun = False
         self._characters = CHARACTERS
         self._size = (0, -MEASURED_SECONDS)
-        """In bytes, and when that was so."""
+        """Bytes, and the time of their measurement."""
         self._lock = Lock()
         self._open: set[str] = set()
-        """Documents that are open: what a thread tells of another came too late."""
+        """Open documents. Text of others came too late."""
         self._folders: tuple[Path, ...] = ()
         self._private = PrivateDocuments()
         self._told: dict[str, tuple[str, str, str, bool]] = {}
-        """Documents as last sent: the text without the cursor's line, the language, and whether it is private."""
+        """Documents as last sent: text around the cursor's line, language, and whether the document is private."""
 
     def read(self, folders: Sequence[str], languages: Mapping[str, str]) -> None:
-        """Read the files below folders in the background, again those that have changed.
+        """Read the files below folders in the background, and changed ones again.
 
-        ``folders``: their URIs. ``languages``: by the suffixes of the files.
+        ``folders``: their URIs. ``languages``: the languages of file suffixes.
         """
         self._is_begun = True
         known = tuple(folder for folder in map(path_of, folders) if folder is not None)
@@ -133,14 +136,14 @@ class Project:
                 self.memory.index(folder, list(languages), languages)
 
     def leave(self, folders: Sequence[str]) -> None:
-        """Forget the files below folders, by their URIs; what other folders have of these is to be read again."""
+        """Drop the files below folders, given by URI. Files of other folders among them have to be read again."""
         for folder in map(path_of, folders):
             if folder is not None:
                 self.memory.left(folder)
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The client's."""
+        """Return the client's folders."""
         return self._folders
 
     @property
@@ -158,12 +161,12 @@ class Project:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything was told, or is to be read."""
+        """Return whether a document was sent, or a folder is to be read."""
         return self._is_begun
 
     @property
     def size(self) -> int:
-        """Bytes that the memory takes, about a second ago."""
+        """Return the bytes that the memory took about a second ago."""
         size, measured = self._size
         if time.monotonic() - measured >= MEASURED_SECONDS:
             size = self.memory.sizes()["bytes"]
@@ -171,15 +174,15 @@ class Project:
         return size
 
     def clear(self) -> None:
-        """Forget everything, and leave what is being read; documents are told again before they are asked about."""
+        """Drop everything, and stop reading. Documents are sent again before the next query."""
         self._begin(CHARACTERS)
 
     def shrink(self) -> None:
-        """Forget everything; files are read again up to half as much as before."""
+        """Drop everything; files are read again up to half as much as before."""
         self._begin(max(LEAST_CHARACTERS, self._characters // 2))
 
     def _begin(self, characters: int) -> None:
-        """Go on with a memory of nothing."""
+        """Continue with an empty memory."""
         with self._lock:
             old = [self.memory]
             self.memory, self._characters = Memory(characters), characters
@@ -194,23 +197,23 @@ class Project:
         Thread(target=end, daemon=True, name="fim-project-end").start()
 
     def forget(self, uri: str) -> None:
-        """A document was closed: what is on the disk counts again."""
+        """Note that a document was closed: its file on the disk counts again."""
         with self._lock:
             self._open.discard(uri)
             self._told.pop(uri, None)
             self.memory.closed(key_of(uri))
 
     def opened(self, uri: str) -> None:
-        """A document was opened."""
+        """Note that a document was opened."""
         with self._lock:
             self._open.add(uri)
 
     def close(self) -> None:
-        """End what is being read; not waited for, since a disk may not answer."""
+        """Stop reading, without waiting: a disk may not answer."""
         Thread(target=self.memory.close, daemon=True, name="fim-project-end").start()
 
     def tell(self, uri: str, split: Split, language: str = "") -> None:
-        """Send the current text of a document, but for the cursor's line. ``language``: its own, from now on."""
+        """Send the current text of a document without the cursor's line, and its ``language``."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
         private = self._private.contains(path_of(uri), self._folders)
@@ -221,7 +224,7 @@ class Project:
                 self.memory.changed(key_of(uri), *around)
 
     def place_of(self, key: str) -> tuple[str, str]:
-        """The name of the folder that a document is in, and its path there; by itself, no folder and its name."""
+        """Return the name of a document's folder, and its path there; outside of all folders, '' and its name."""
         path = Path(key)
         for folder in self._folders:
             if path.is_relative_to(folder):
@@ -231,21 +234,21 @@ class Project:
     def recall(
         self, uri: str, split: Split, guarantee: str, several_lines: bool = False, language: str = ""
     ) -> list[Recalled]:
-        """What stood elsewhere where the same stood before, the best first.
+        """Return continuations of the same text elsewhere in the project, the best first.
 
-        ``several_lines``: where it is sure enough, with the lines that came after.
+        ``several_lines``: include further lines where they are confident enough.
         """
         most = MOST_LINES if several_lines else 1
-        offers = self.memory.recall(key_of(uri), split.left, split.right, most, language=language)
-        return [Recalled(offer, guarantee) for offer in offers if offer.text.strip()]
+        found = self.memory.recall(key_of(uri), split.left, split.right, most, language=language)
+        return [Recalled(one, guarantee) for one in found if one.text.strip()]
 
-    def advice(self, uri: str, left: str, language: str = "") -> ProjectAdvice:
-        """What the memory knows of each next token of a middle."""
-        near = left[unseen(left) :]  # kept for all the tokens: the whole text is not passed on for each
-        return ProjectAdvice(self.memory, key_of(uri), near, self.memory.characters(language), language)
+    def advice(self, uri: str, left: str, language: str = "") -> MemoryBias:
+        """Return the memory's bias for a middle."""
+        near = left[unseen(left) :]  # not the whole text for each token
+        return MemoryBias(self.memory, key_of(uri), near, self.memory.characters(language), language)
 
     def drafts(self, uri: str, left: str, language: str = "") -> Drafts:
-        """What the memory takes to be likely after a middle: its likeliest lexemes, one after the other."""
+        """Return the memory's drafts: the likeliest lexemes after a middle, one after the other."""
         key, memory = key_of(uri), self.memory
         near = left[unseen(left) :]
 
@@ -263,34 +266,34 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectAdvice:
-    """What a memory knows of the next tokens at a cursor: an :class:`~fim_server.decoding.protocols.ProjectBias`."""
+class MemoryBias:
+    """Bias of a memory for the tokens at a cursor: a `ProjectBias`."""
 
     memory: Memory
     key: str
     left: str
     characters: int
-    """Return the language that the memory knows."""
+    """Characters of the language that the memory has."""
     language: str = ""
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
-        """What may come after a middle, with the memory's weights."""
+        """Return texts that may follow a middle, with the memory's weights."""
         return self.memory.predict(self.key, self.left, ADVISED, middle, self.language)
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
-        """How much of a weight is believed."""
+        """Return a token's share of the probability."""
         return FITTED.share(weight, self.characters, heaviest, certainty, probability)
 
 
 def key_of(uri: str) -> str:
-    """What a document is called in the memory: its path where it is a file, so that it stands for that."""
+    """Return the memory's key of a document: the path of a file, else the URI."""
     path = path_of(uri)
     # A client may send half of a surrogate pair, which no file's name can have.
     return (uri if path is None else str(path)).encode(errors="backslashreplace").decode()
 
 
 def path_of(uri: str) -> Path | None:
-    """The path of a file's or a folder's URI, None for other URIs, and for paths that no file can have."""
+    """Return the path of a file or folder; None for other URIs, and for paths that no file can have."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
     return None if path is None or not is_possible(path) else Path(path)
 
