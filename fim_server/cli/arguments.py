@@ -1,7 +1,7 @@
-"""Arguments that several commands share: their types, their options, and how a command is given them.
+"""Shared arguments of commands: types and options.
 
-A command declares its options on a parser and its arguments as a frozen dataclass with a field for each option;
-:func:`bind` joins the two, so that argparse's Namespace is known here alone.
+A command declares its options on a parser, and its arguments as a frozen dataclass with a field for each option.
+:func:`bind` joins the two, so that no other module uses argparse's Namespace.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Arguments = TypeVar("Arguments", bound="DataclassInstance")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that complains in one line, and whose help is an answer like any other."""
+    """Parser that reports errors in one line, and fails if its help cannot be written."""
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Prints the help. Raises OSError where that cannot be written, which argparse keeps to itself."""
+        """Print the help. Raises OSError, which argparse would suppress, if that fails."""
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
@@ -39,19 +39,18 @@ class Parser(argparse.ArgumentParser):
 
 
 class ShowVersion(argparse.Action):
-    """Prints the version, which is looked up only now."""
+    """Action that looks up the version and prints it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Ends the program."""
+        """Print the version and exit."""
         print(f"{PROGRAM} {version()}")
         parser.exit()
 
 
 def bind(parser: argparse.ArgumentParser, kind: type[Arguments], run: Callable[[Arguments], int]) -> None:
-    """Have ``parser`` choose ``run``, to be called with its options as the dataclass ``kind``.
+    """Have ``parser`` call ``run`` with its options as the dataclass ``kind``.
 
-    Every field of ``kind`` is the option of its name, with dashes as underscores; options that it has no field for
-    (the choice of a command) are left out.
+    Each field of ``kind`` is the option of that name, with dashes as underscores.
     """
 
     def run_typed(namespace: argparse.Namespace) -> int:
@@ -61,13 +60,13 @@ def bind(parser: argparse.ArgumentParser, kind: type[Arguments], run: Callable[[
 
 
 def typed(kind: type[Arguments], namespace: argparse.Namespace) -> Arguments:
-    """The dataclass ``kind`` of what was parsed."""
+    """Return the parsed options as the dataclass ``kind``."""
     return kind(**{field.name: getattr(namespace, field.name) for field in fields(kind)})
 
 
 @dataclass(frozen=True)
 class ModelArguments:
-    """Which model a command loads, and with what; the rest of its arguments are those of a class made from this one."""
+    """Arguments of commands that load a model; subclasses add their own."""
 
     model: str | None
     device: str | None
@@ -91,7 +90,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
 def add_cursor(parser: argparse.ArgumentParser) -> None:
     """``LINE:COLUMN``."""
     parser.add_argument(
-        "cursor", type=cursor, metavar="LINE:COLUMN", help="the cursor, from 1 on; columns count characters"
+        "cursor", type=cursor, metavar="LINE:COLUMN", help="cursor; both numbers start at 1, columns count characters"
     )
 
 
@@ -101,8 +100,8 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
         "--python-version",
         type=python_version,
         metavar="X.Y",
-        help=f"for Python files, the version whose grammar counts, or {NEWEST} (default: the oldest that "
-        "requires-python in the nearest pyproject.toml admits, else the newest)",
+        help=f"grammar's version for Python files, or {NEWEST} (default: the oldest one that requires-python in the "
+        "nearest pyproject.toml allows, else the newest)",
     )
 
 
@@ -111,43 +110,39 @@ def add_versions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--language-version",
         metavar="VERSION",
-        help=f"the version of the file's language whose grammar counts, or {NEWEST} (default: the one that its "
-        "project asks for, else the newest)",
+        help=f"grammar's version for the file's language, or {NEWEST} (default: the one that its project asks for, "
+        "else the newest)",
     )
     add_python_version(parser)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """``--model``, ``--device`` and what else says how a model is loaded."""
+    """``--model`` and the options of :func:`add_loading`."""
     parser.add_argument(
         "--model",
         metavar="NAME",
         help="a model folder, GGUF file, http(s)://HOST:PORT of an endpoint, hub name, smollm2 or embedded (default: "
-        "the first of these two that is there)",
+        "smollm2 if it is installed, else embedded)",
     )
     add_loading(parser)
 
 
 def add_loading(parser: argparse.ArgumentParser) -> None:
-    """``--device`` and what else says how a model is loaded, but for its name."""
+    """``--device`` and the other options that load a model."""
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
     parser.add_argument(
         "--gpu-layers",
         type=layers,
         metavar="N",
-        help="of a GGUF file, how many layers a GPU computes; -1: all (default, where llama.cpp has a GPU)",
+        help="GGUF files: layers on the GPU; -1: all (default if llama.cpp has a GPU)",
     )
-    parser.add_argument(
-        "--adapter", metavar="FILE", help="for a GGUF file, a low-rank adapter in a GGUF file of its own"
-    )
-    parser.add_argument("--api-key-env", metavar="VAR", help="for an endpoint, the environment variable with the key")
-    parser.add_argument(
-        "--allow-plain-http", action="store_true", help="ask an endpoint on another machine without TLS"
-    )
+    parser.add_argument("--adapter", metavar="FILE", help="GGUF files: low-rank adapter, a GGUF file too")
+    parser.add_argument("--api-key-env", metavar="VAR", help="endpoints: environment variable with the API key")
+    parser.add_argument("--allow-plain-http", action="store_true", help="endpoints: allow another machine without TLS")
     parser.add_argument(
         "--tokenizer",
         metavar="PATH|NAME",
-        help="for an endpoint, a folder with its model's tokenizer.json, its GGUF file, or its name on the hub",
+        help="endpoints: the model's tokenizer: a folder with tokenizer.json, a GGUF file, or a name on the hub",
     )
 
 
@@ -156,23 +151,27 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
-        help="what runs the model; onnx: onnxruntime, on the CPU (default: onnx where the model has an export "
-        "and the package is installed, else torch; GGUF files: llama.cpp)",
+        help="library that runs the model; onnx: onnxruntime, on the CPU (default: onnx if the model has an export and "
+        "onnxruntime is installed, else torch; llama.cpp for GGUF files)",
     )
 
 
 def add_decoding(parser: argparse.ArgumentParser) -> None:
-    """``--runtime`` and what limits a completion."""
+    """``--runtime`` and the limits of a completion."""
     add_runtime(parser)
     parser.add_argument(
-        "--max-new-tokens", type=positive(int), default=128, metavar="N", help="longest completion (default: 128)"
+        "--max-new-tokens",
+        type=positive(int),
+        default=128,
+        metavar="N",
+        help="longest completion, in tokens (default: 128)",
     )
     parser.add_argument(
         "--temperature",
         type=positive(float, zero=True),
         default=0.0,
         metavar="T",
-        help="0 takes the likeliest token (default), more draws",
+        help="0: always the likeliest token (default); above 0: sample",
     )
     parser.add_argument(
         "--deadline-ms", type=positive(float), metavar="MS", help="return the best text so far after this time"
@@ -180,19 +179,19 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
 
 
 def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, otherwise: str) -> None:
-    """``--max-prompt-tokens``; ``otherwise``: what is done without it, in words."""
+    """``--max-prompt-tokens``; ``otherwise``: the default in words."""
     parser.add_argument(
         "--max-prompt-tokens",
         type=prompt_tokens,
         default=default,
         metavar="N",
-        help=f"how much the model sees of the file around the cursor (default: {otherwise})",
+        help=f"longest prompt, in tokens around the cursor (default: {otherwise})",
     )
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """``--seed``."""
-    parser.add_argument("--seed", type=integer, default=0, metavar="N", help="seed of the draws (default: 0)")
+    parser.add_argument("--seed", type=integer, default=0, metavar="N", help="seed of the random numbers (default: 0)")
 
 
 def add_json(parser: argparse.ArgumentParser, help_: str = "print one JSON object") -> None:
@@ -202,7 +201,7 @@ def add_json(parser: argparse.ArgumentParser, help_: str = "print one JSON objec
 
 def add_color(parser: argparse.ArgumentParser, of: str) -> None:
     """``--color``."""
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help=f"colour of {of}")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help=f"when to colour {of}")
 
 
 # --- types --------------------------------------------------------------------------------------------------------
@@ -228,7 +227,7 @@ def integer(text: str) -> int:
 
 
 def layers(text: str) -> int:
-    """A number of layers, or -1."""
+    """Parse a number of layers, or -1."""
     count = int(text) if is_whole(text.removeprefix("-")) else -2
     if count < -1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of layers: -1 or more expected")
@@ -236,7 +235,7 @@ def layers(text: str) -> int:
 
 
 def load_options(arguments: ModelArguments) -> LoadOptions:
-    """What a model is loaded with besides its name, its device and its runtime."""
+    """Return the options of a load besides name, device and runtime."""
     return LoadOptions(
         arguments.gpu_layers,
         arguments.adapter,
@@ -247,7 +246,7 @@ def load_options(arguments: ModelArguments) -> LoadOptions:
 
 
 def cursor(text: str) -> tuple[int, int]:
-    """``LINE:COLUMN`` as two numbers."""
+    """Parse ``LINE:COLUMN``."""
     try:
         line, column = (integer(part) for part in text.split(":"))
     except ValueError:
@@ -256,7 +255,7 @@ def cursor(text: str) -> tuple[int, int]:
 
 
 def python_version(text: str) -> str:
-    """One of the versions of Python that are known, or the word for the newest."""
+    """Parse a known version of Python, or the word for the newest."""
     known = Language.versions("python")
     if text not in (*known, NEWEST):
         raise argparse.ArgumentTypeError(f"{text!r} is not a known version: {', '.join(known)} or {NEWEST} expected")
@@ -264,7 +263,7 @@ def python_version(text: str) -> str:
 
 
 def address(text: str) -> tuple[str | None, int]:
-    """``HOST:PORT``, or a port alone."""
+    """Parse ``HOST:PORT``, or a port."""
     host, colon, port = text.rpartition(":")
     if bool(host) != bool(colon) or not is_whole(port) or len(port) > 5 or int(port) > 65535:
         raise argparse.ArgumentTypeError(
@@ -274,14 +273,14 @@ def address(text: str) -> tuple[str | None, int]:
 
 
 def prompt_tokens(text: str) -> int:
-    """A number of tokens in which a prompt has room for more than its control tokens."""
+    """Parse a number of tokens with room for more than a prompt's control tokens."""
     if not is_whole(text) or int(text) < LEAST_PROMPT_TOKENS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {LEAST_PROMPT_TOKENS}")
     return int(text)
 
 
 def positive(number: Callable[[str], Number], zero: bool = False) -> Callable[[str], Number]:
-    """An argument type for finite numbers above (or from) zero."""
+    """Return an argument type for finite numbers above (or from) 0."""
 
     def convert(text: str) -> Number:
         try:

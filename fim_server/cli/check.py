@@ -1,4 +1,4 @@
-"""``fim-server check``: whether a file parses."""
+"""``fim-server check``: does a file parse?"""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fim_server.language import Language
 from fim_server.text.hidden import escaped
 
 NEAR = 100
-"""Characters before a place in which the symbol that ends there begins."""
+"""Characters before a place that hold the symbol that ends there."""
 
 
 @dataclass(frozen=True)
 class CheckArguments:
-    """What ``fim-server check`` is asked for."""
+    """Arguments of ``fim-server check``."""
 
     file: str
     language: str | None
@@ -31,8 +31,8 @@ def add_check(commands: Any) -> None:
     """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "check",
-        help="say whether a file parses",
-        description="Say whether a file parses, and if not, where it fails and what was allowed there.",
+        help="check that a file parses",
+        description="Check that a file parses. If not, show where it fails and what is allowed there.",
         epilog="Exit status: 0 it parses, 1 it does not, 2 bad input.",
     )
     add_file(parser)
@@ -42,7 +42,7 @@ def add_check(commands: Any) -> None:
 
 
 def run_check(arguments: CheckArguments) -> int:
-    """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
+    """Run the command; return the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
     with progress(arguments.json) as shown:
         language = choose_language(arguments, shown)
@@ -73,6 +73,6 @@ def run_check(arguments: CheckArguments) -> int:
     elif explanation is not None:
         where = "the file ends too early" if accepted == len(encoded) else f"{text[offset]!r} cannot be here"
         where += f" ({language.title})" if language.version is not None else ""
-        told = f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}"
-        print(escaped(told))
+        line_of_error = f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}"
+        print(escaped(line_of_error))
     return DONE if valid else NEGATIVE

@@ -1,4 +1,4 @@
-"""``fim-server complete``: the text that fits at a cursor."""
+"""``fim-server complete``: complete a file at a cursor."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompleteArguments(ModelArguments):
-    """What ``fim-server complete`` is asked for.
+    """Arguments of ``fim-server complete``.
 
     Attributes:
-        cursor: A line and a column, from 1 on.
-        deadline_ms: Milliseconds from the request to the text.
+        cursor: Line and column, from 1 on.
     """
 
     file: str
@@ -76,7 +75,7 @@ def add_complete(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "complete",
         help="complete a file at a cursor",
-        description="Print the text that fits at a cursor, so that the whole file parses with it.",
+        description="Print a completion for a cursor, with which the whole file parses.",
         epilog="Exit status: 0 completed, 1 no completion, 2 bad input.",
     )
     add_file(parser)
@@ -86,50 +85,49 @@ def add_complete(commands: Any) -> None:
     add_decoding(parser)
     add_prompt_tokens(parser, 1024, "1024")
     add_seed(parser)
-    parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, to compare")
+    parser.add_argument("--unconstrained", action="store_true", help="switch the grammar off, for comparison")
     parser.add_argument(
         "--no-landing",
         action="store_true",
-        help="let texts run into the budget's end, instead of choosing only tokens after which they can end within it",
+        help="allow tokens after which the text cannot end within --max-new-tokens",
     )
     parser.add_argument(
         "--floor",
         choices=FLOORS,
         default="off",
-        help="what the text must not close, to open it again: brackets that the file closes after the cursor, or the "
-        "block that the cursor is in (default: off)",
+        help="constructs that the text must not close and open again: brackets closed after the cursor, or "
+        "the block at the cursor (default: off)",
     )
     parser.add_argument(
         "--names",
         choices=NAMES,
         default="off",
-        help="require: a text that loads no name which is bound nowhere, or none, in Python (default: off)",
+        help="require: only texts without undefined names, in Python (default: off)",
     )
     parser.add_argument(
         "--search",
         type=positive(int),
         default=1,
         metavar="N",
-        help="try up to N texts, and take the one that the model holds for likeliest (default: 1, the likeliest token "
-        "at each step)",
+        help="search up to N texts for the likeliest (default: 1, the likeliest token at each step)",
     )
     parser.add_argument(
         "--samples",
         type=positive(int),
         default=1,
         metavar="N",
-        help="with --temperature: draw N texts, each with what the ones before have told of what fits, and take the "
-        "last: the more, the nearer is its distribution to the model's (default: 1)",
+        help="with --temperature: sample N texts, each informed by those before, and take the last; a greater N "
+        "brings its distribution nearer to the model's (default: 1)",
     )
     parser.add_argument("--diff", action="store_true", help="print the changed lines instead of the text alone")
-    parser.add_argument("--show", action="store_true", help="print the text in the lines around it, and what it took")
+    parser.add_argument("--show", action="store_true", help="print the text in the lines around it, and its costs")
     add_color(parser, "--diff and --show")
     add_json(parser)
     bind(parser, CompleteArguments, run_complete)
 
 
 def run_complete(arguments: CompleteArguments) -> int:
-    """Run the command; returns the exit status. Raises DocumentError, LanguageError and ModelError."""
+    """Run the command; return the exit status. Raises DocumentError, LanguageError and ModelError."""
     if (problem := contradiction(arguments)) is not None:
         complain(problem)
         return BAD_INPUT
@@ -151,7 +149,7 @@ def run_complete(arguments: CompleteArguments) -> int:
         for line in diff_lines(arguments.file, split, completion, language.title, colour):
             print(line)
     elif completion.text is not None:
-        # A program that reads the text takes it as it is; on a terminal, nothing in it moves the cursor.
+        # Programs get the text unchanged; on a terminal, no character of it moves the cursor.
         print(escaped(completion.text) if is_terminal(sys.stdout) else split.restore(completion.text))
     if not arguments.json:
         report(completion, language.title)
@@ -159,18 +157,18 @@ def run_complete(arguments: CompleteArguments) -> int:
 
 
 def contradiction(arguments: CompleteArguments) -> str | None:
-    """Options that mean nothing together, in words."""
+    """Return the reason why the options contradict each other, or None."""
     if arguments.search > 1 and arguments.temperature:
         return "argument --search: not with --temperature, which draws texts (--samples)"
     if arguments.samples > 1 and not arguments.temperature:
         return "argument --samples: only with --temperature above 0"
     if arguments.unconstrained and max(arguments.search, arguments.samples) > 1:
-        return "argument --unconstrained: not with --search or --samples, which go by what fits"
+        return "argument --unconstrained: not with --search or --samples, which need the grammar"
     return None
 
 
 def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:
-    """The model's text at the cursor. Raises ModelError and LostError."""
+    """Return the model's completion. Raises ModelError and LostError."""
     from fim_server.decoding.complete import complete
     from fim_server.decoding.options import DecodeOptions
     from fim_server.models.backend import LostError
@@ -208,14 +206,14 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
         )
     except LostError:
         raise
-    except RuntimeError as error:  # the runtime's own: too little memory, a pass that fails
+    except RuntimeError as error:  # of the runtime: too little memory, a failed pass
         raise ModelError(f"{model.name}: {first_line(error)}") from error
 
 
 def completion_as_json(
     arguments: CompleteArguments, language: Language, split: Split, completion: Completion
 ) -> dict[str, Any]:
-    """The fields of ``complete --json``; the text has the file's own line breaks."""
+    """Return the fields of ``complete --json``; the text has the file's own line breaks."""
     return {
         "file": arguments.file,
         "line": arguments.cursor[0],
@@ -237,7 +235,7 @@ def completion_as_json(
 
 
 def report(completion: Completion, language: str) -> None:
-    """Say on standard error what the text alone does not: that there is none, or that nothing vouches for it."""
+    """Report on standard error that there is no completion, or that it is not exact."""
     if completion.text is None:
         complain(f"no completion: {completion.reason}")
     elif completion.text == "":

@@ -1,4 +1,4 @@
-"""``fim-server dataset``: building sets of samples, and looking at them."""
+"""``fim-server dataset``: build sets of samples, draw from them, and show them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONTEXT_LINES = 8
 """Lines shown on either side of a hole."""
 
 LOG_SECONDS = 10.0
-"""How often progress is said where there is no terminal."""
+"""Time between two lines of progress without a terminal."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class BuildArguments:
 
 @dataclass(frozen=True)
 class DrawArguments:
-    """What ``fim-server dataset draw`` is asked for."""
+    """Arguments of ``fim-server dataset draw``."""
 
     files: Sequence[Path]
     count: int
@@ -75,7 +75,7 @@ class DrawArguments:
 
 @dataclass(frozen=True)
 class ShowArguments:
-    """What ``fim-server dataset show`` is asked for; ``sample`` is an id, or a number from 1 on."""
+    """Arguments of ``fim-server dataset show``; ``sample`` is an id, or a number from 1 on."""
 
     file: Path
     sample: str | None
@@ -96,8 +96,8 @@ def _add_build(commands: Any) -> None:
     parser = commands.add_parser(
         "build",
         help="cut holes into the files of a source",
-        description="Build a set of samples: holes in the files of a source. The same source, seed and set give the "
-        "same bytes. A build that was killed goes on where it was when it is started again.",
+        description="Build a set of samples, which are holes in the files of a source. The same source, seed and set "
+        "give the same bytes. The same command continues an interrupted build.",
         epilog="Exit status: 0 built, 2 bad input. Beside FILE.jsonl is FILE.jsonl.manifest.json: arguments, counts, "
         "checksum.",
     )
@@ -106,30 +106,28 @@ def _add_build(commands: Any) -> None:
         "--source",
         required=True,
         metavar="SOURCE",
-        help="a file of the language, a folder of such, a parquet or JSON Lines file (texts in `content`, else `text`) "
-        "or a folder of these; stdlib, the running interpreter's library without its tests; packages:NAME,... "
+        help="a file of the language, or a folder of such files; a parquet or JSON Lines file (texts in `content` or "
+        "`text`), or a folder of these; stdlib: the interpreter's library without its tests; packages:NAME,...: "
         "installed distributions; go:MODULE@VERSION,..., maven:GROUP:ARTIFACT:VERSION,..., crates:NAME@VERSION,... "
-        "or npm:NAME@VERSION,... (JSON) fetched by go, mvn, cargo or npm; NAME.toml, a list of such; "
-        "hub:OWNER/NAME[@REVISION] of the hub, or "
-        f"hub:OWNER/NAME=PATH, a local copy; for {HUMAN_EVAL} and {SAFIM}, the folder of its files",
+        "or npm:NAME@VERSION,... (JSON): packages fetched by go, mvn, cargo or npm; NAME.toml: a list of packages; "
+        "hub:OWNER/NAME[@REVISION]: a dataset of the hub; "
+        f"hub:OWNER/NAME=PATH: a local copy; for {HUMAN_EVAL} and {SAFIM}: the folder of its files",
     )
     parser.add_argument(
         "--language",
         metavar="NAME",
-        help="the files' language (default: that of the packages or of a file's suffix, else python)",
+        help="language of the files (default: the packages' one or that of a file's suffix, else python)",
     )
     parser.add_argument(
         "--language-version",
         metavar="VERSION",
-        help="the version of another language than Python that its parser judges by (default: the newest that the one "
-        "installed knows)",
+        help="version that the parser of a language other than Python checks (default: the newest that it knows)",
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of samples")
     parser.add_argument(
         "--judge",
         metavar="PROGRAM",
-        help="for another language than Python, what says what is a file, as of `fim-server language check` (default: "
-        "the package's own)",
+        help="parser for a language other than Python, as in `fim-server language check` (default: the built-in one)",
     )
     add_seed(parser)
     parser.add_argument(
@@ -137,21 +135,21 @@ def _add_build(commands: Any) -> None:
         type=_count,
         default=PER_FILE,
         metavar="N",
-        help=f"holes in each file, where it has so many (default: {PER_FILE})",
+        help=f"most holes in a file (default: {PER_FILE})",
     )
-    parser.add_argument("--limit", type=_count, metavar="N", help="stop after so many samples, in the source's order")
+    parser.add_argument("--limit", type=_count, metavar="N", help="stop after this many samples, in the source's order")
     parser.add_argument(
         "--share",
         type=_share,
         default=1.0,
         metavar="F",
-        help="take this share of the files, drawn by seed and contents: the same for every set (default: 1)",
+        help="use this share of the files, chosen by seed and contents, the same for every set (default: 1)",
     )
     parser.add_argument(
         "--kind",
         action="append",
         choices=tuple(kind for kinds in PUBLISHED_KINDS.values() for kind in kinds),
-        help=f"for {HUMAN_EVAL} and {SAFIM}, only these; may be given several times (default: all)",
+        help=f"for {HUMAN_EVAL} and {SAFIM}: only this kind; may be repeated (default: all)",
     )
     add_json(parser, "print the manifest")
     bind(parser, BuildArguments, run_build)
@@ -160,15 +158,15 @@ def _add_build(commands: Any) -> None:
 def _add_draw(commands: Any) -> None:
     parser = commands.add_parser(
         "draw",
-        help="draw samples out of built sets",
-        description="Write some of the samples of built sets, in an order that mixes files and packages: the first N "
-        "are what a draw of N gives, so that `fim-server eval run --limit N` measures on a fair part.",
+        help="draw samples from built sets",
+        description="Draw samples of built sets, in an order that mixes files and packages. The first N are a draw of "
+        "N, so that `fim-server eval run --limit N` evaluates a fair part.",
         epilog="Exit status: 0 drawn, 2 bad input.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl", help="files of samples")
-    parser.add_argument("--count", required=True, type=_count, metavar="N", help="samples to draw, at most")
+    parser.add_argument("--count", required=True, type=_count, metavar="N", help="most samples to draw")
     add_seed(parser)
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file of what is drawn")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE.jsonl", help="the file to write")
     add_json(parser, "print the manifest")
     bind(parser, DrawArguments, run_draw)
 
@@ -176,12 +174,12 @@ def _add_draw(commands: Any) -> None:
 def _add_show(commands: Any) -> None:
     parser = commands.add_parser(
         "show",
-        help="look at a set, or at one sample",
-        description="Print what a file of samples has, and one sample of it with its hole marked.",
+        help="show a set, or one sample",
+        description="Print an overview of a file of samples, and one sample with its hole marked.",
         epilog="Exit status: 0 shown, 2 bad input.",
     )
     parser.add_argument("file", type=Path, metavar="FILE.jsonl", help="a file of samples")
-    parser.add_argument("--sample", metavar="ID", help="the sample with this id, or its number from 1 on, alone")
+    parser.add_argument("--sample", metavar="ID", help="show only the sample of this id, or number from 1")
     parser.add_argument(
         "--context", type=_count, default=CONTEXT_LINES, metavar="N", help="lines around the hole (default: 8)"
     )
@@ -266,7 +264,7 @@ def run_draw(arguments: DrawArguments) -> int:
 
 
 def summary(counts: dict[str, Any]) -> str:
-    """A manifest's counts in one line."""
+    """Return a manifest's counts in one line."""
     parts = [f"{counts['samples']:,} samples"]
     if "files" in counts:
         parts.append(f"from {counts['kept']:,} of {counts['files']:,} files")
@@ -277,12 +275,12 @@ def summary(counts: dict[str, Any]) -> str:
 
 
 def say_counts(progress: Progress, counts: Counts, started: float) -> None:
-    """Say how far a build is."""
+    """Report the progress of a build."""
     if not progress.is_due():
         return
     dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])
     text = f"{counts.samples:,} samples, {counts.files:,} files, {dropped:,} left out"
-    if not is_terminal(sys.stderr):  # a terminal's line has the time
+    if not is_terminal(sys.stderr):  # a terminal shows the time
         text += f" ({time.monotonic() - started:.0f} s)"
     progress.update(text)
 
@@ -313,7 +311,7 @@ def run_show(arguments: ShowArguments) -> int:
 
 
 def find(path: Path, named: str) -> Sample:
-    """The sample with an id, or with a number from 1 on. Raises DatasetError if there is none."""
+    """Return the sample of an id, or of a number from 1. Raises DatasetError if there is none."""
     if is_whole(named) and int(named) > 0:
         sample = next(islice(read_samples(path), int(named) - 1, None), None)
     else:
@@ -324,7 +322,7 @@ def find(path: Path, named: str) -> Sample:
 
 
 def look_over(path: Path) -> dict[str, Any]:
-    """What a file of samples has, by language, set and kind, and its manifest, or null if it has none."""
+    """Return the counts of a file of samples by language, set and kind, and its manifest, if any."""
     lengths: dict[tuple[str, str, str], list[int]] = {}
     files: Counter[str] = Counter()
     for sample in read_samples(path):
@@ -353,9 +351,9 @@ def look_over(path: Path) -> dict[str, Any]:
 
 
 def describe(sample: Sample, context: int, colour: bool) -> str:
-    """A sample for people: where it is from, and the lines around its hole.
+    """Return a sample for the user: its origin, and the lines around its hole.
 
-    The hole is coloured; without colour its ends are marked with ⟦ and ⟧.
+    The hole is coloured; without colour, ⟦ and ⟧ mark its ends.
     """
     origin = sample.origin
     package = " ".join(filter(None, (origin.package, origin.version)))

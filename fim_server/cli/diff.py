@@ -1,4 +1,4 @@
-"""A completion as a unified diff of the file that it is for."""
+"""Completion as a unified diff of its file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ DIFF_CONTEXT = 3
 
 
 def promise(completion: Completion, language: str) -> str:
-    """The guarantee in plain words."""
+    """Return the guarantee in words."""
     match completion.guarantee:
         case "exact":
             return f"guarantee exact: with this text the whole file parses as {language}"
         case "partial":
             return f"guarantee partial: with this text, and without the lines left out, the file parses as {language}"
         case _:
-            return f"guarantee none: nothing says that the file parses as {language} with this text"
+            return f"guarantee none: the file may not parse as {language} with this text"
 
 
 def diff_lines(path: str, split: Split, completion: Completion, language: str, colour: bool) -> Iterator[str]:
-    """A unified diff of the file without and with the completion, headed by the guarantee.
+    """Yield a unified diff of the file without and with the completion, below the guarantee.
 
-    In colour, the inserted characters themselves stand out from the lines that hold them.
+    In colour, the inserted characters stand out from their lines.
     """
     text = completion.text or ""
     inserted = range(len(split.left), len(split.left) + len(text))
@@ -63,25 +63,24 @@ def diff_lines(path: str, split: Split, completion: Completion, language: str, c
 
 
 def highlight(line: str, offset: int, inserted: range, colour: bool) -> str:
-    """A line of the new text, the part of it that lies in ``inserted`` set off from the rest."""
+    """Return a line of the new text with its inserted part highlighted."""
     start = min(max(inserted.start - offset, 0), len(line))
     end = min(max(inserted.stop - offset, 0), len(line))
-    set_off = (
-        "bold reverse green" if line[start:end].isspace() else "bold bright_green"
-    )  # blanks show in reverse video only
+    # Blanks show in reverse video only.
+    set_off = "bold reverse green" if line[start:end].isspace() else "bold bright_green"
     parts = ((line[:start], "green"), (line[start:end], set_off), (line[end:], "green"))
     return "".join(paint(part, style, colour) for part, style in parts if part)
 
 
 def keep_line_ends(text: str) -> list[str]:
-    """The lines of a text, each with its ``"\\n"``; only the last may lack one."""
+    """Return the lines of a text, each with its ``"\\n"``; only the last may lack one."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
 def line_offsets(lines: Sequence[str]) -> list[int]:
-    """Offset of each line's first character."""
+    """Return the offset of each line's first character."""
     offsets = [0]
     for line in lines:
         offsets.append(offsets[-1] + len(line))

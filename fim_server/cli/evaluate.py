@@ -1,4 +1,4 @@
-"""``fim-server eval``: its options, and what they start."""
+"""``fim-server eval``: evaluate a model, and report on runs."""
 
 from __future__ import annotations
 
@@ -47,22 +47,21 @@ if TYPE_CHECKING:
 BATCH, BUDGET, PROMPT_TOKENS = 32, 200, 768
 
 EPILOG = """\
-A run is a folder: RUN/run.json holds what was asked for, RUN/samples*.jsonl one line for each sample and mode
-(docs/evaluation.md). The same command goes on with a run that was interrupted, killed or shut down at any point;
-nothing is lost but the batch under way, and nothing is there twice. Other settings are refused, but for a greater
---limit.
+A run is a folder: RUN/run.json holds the arguments, RUN/samples*.jsonl one line for each sample and mode
+(docs/evaluation.md). The same command continues a run that was interrupted or killed at any point; it loses only the
+batch under way, and repeats nothing. It refuses other settings, except a greater --limit.
 
-One process uses one core well. Two cores: start the command twice, with OMP_NUM_THREADS=1 and --shard 1/2 and
---shard 2/2; both write to the same RUN. Shards may run on other machines, where RUN is on a shared disk, or be copied
-into one folder afterwards.
+One process uses one core well. For two cores, start the command twice with OMP_NUM_THREADS=1 and --shard 1/2 and
+--shard 2/2; both write to the same RUN. Shards may run on several machines with RUN on a shared disk, or be copied into
+one folder afterwards.
 
-Exit status: 0 done, 1 done, but some samples could not be measured now (their results say why), 2 bad input,
+Exit status: 0 done, 1 done except for some samples (their results say why), 2 bad input,
 130 interrupted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunArguments(ModelArguments):
-    """What ``fim-server eval run`` is asked for."""
+    """Arguments of ``fim-server eval run``."""
 
     data: Sequence[str]
     out: str
@@ -90,14 +89,14 @@ class RunArguments(ModelArguments):
 
 @dataclass(frozen=True, kw_only=True)
 class EvalArguments(RunArguments):
-    """What ``fim-server eval`` without a step is asked for: a run, and the folder of a report on it, if any."""
+    """Arguments of ``fim-server eval`` without a step: a run, and the folder of its report, if any."""
 
     report: str | None
 
 
 @dataclass(frozen=True)
 class ReportArguments:
-    """What ``fim-server eval report`` is asked for."""
+    """Arguments of ``fim-server eval report``."""
 
     runs: Sequence[str]
     out: str
@@ -106,7 +105,7 @@ class ReportArguments:
 
 @dataclass(frozen=True)
 class CompareArguments:
-    """What ``fim-server eval compare`` is asked for."""
+    """Arguments of ``fim-server eval compare``."""
 
     a: str
     b: str
@@ -116,7 +115,7 @@ class CompareArguments:
 
 @dataclass(frozen=True)
 class TableArguments:
-    """What ``fim-server eval table`` is asked for."""
+    """Arguments of ``fim-server eval table``."""
 
     runs: Sequence[str]
     common: bool
@@ -126,93 +125,95 @@ class TableArguments:
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval``: those of ``eval run`` and a report at once, and its steps."""
+    """Add the options of ``fim-server eval``, which are a run and a report at once, and its steps."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     add_run_arguments(parser, required=False)
-    parser.add_argument("--report", metavar="DIR", help="write the report on the run there, as `eval report` does")
+    parser.add_argument("--report", metavar="DIR", help="write the report of `eval report` there")
     bind(parser, EvalArguments, lambda arguments: run_and_report(parser, arguments))
     steps = parser.add_subparsers(title="steps", metavar="STEP")
     run = steps.add_parser(
         "run",
-        help="decode and measure samples",
-        description="Decode samples in several modes, on the same prompts and seeds, and measure the texts.",
+        help="decode and evaluate samples",
+        description="Decode samples in several modes with the same prompts and seeds, and evaluate the texts.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=EPILOG,
     )
     add_run_arguments(run, required=True)
     bind(run, RunArguments, run_run)
     reporting = steps.add_parser(
-        "report", help="tables, plots and a page of a run", description="Write the report on one or more runs."
+        "report", help="write tables, plots and a page of a run", description="Write the report on one or more runs."
     )
     add_report(reporting)
-    comparing = steps.add_parser("compare", help="two runs beside each other", description="Compare two runs.")
+    comparing = steps.add_parser("compare", help="compare two runs", description="Compare two runs.")
     add_compare(comparing)
     tabling = steps.add_parser(
-        "table", help="models beside each other", description="Print a table for each set, with a row for each model."
+        "table", help="compare models", description="Print a table for each set, with a row for each model."
     )
     add_table(tabling)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval report``."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders that `fim-server eval run` wrote")
+    """Add the options of ``fim-server eval report``."""
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders of `fim-server eval run`")
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help=f"where {REPORT_PAGE}, {REPORT_SUMMARY} and the plots go"
+        "--out", required=True, metavar="DIR", help=f"folder for {REPORT_PAGE}, {REPORT_SUMMARY} and the plots"
     )
     add_json(parser)
     bind(parser, ReportArguments, run_report)
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval compare``."""
-    parser.add_argument("a", metavar="A", help="a folder that `fim-server eval run` wrote")
+    """Add the options of ``fim-server eval compare``."""
+    parser.add_argument("a", metavar="A", help="a folder of `fim-server eval run`")
     parser.add_argument("b", metavar="B", help="another one, on the same samples; differences are B - A")
     parser.add_argument(
         "--out",
         metavar="DIR",
-        help=f"where {COMPARE_PAGE}, {COMPARE_SUMMARY}, {COMPARE_NUMBERS} and the plots go",
+        help=f"folder for {COMPARE_PAGE}, {COMPARE_SUMMARY}, {COMPARE_NUMBERS} and the plots",
     )
     add_json(parser, "print one JSON object instead of Markdown")
     bind(parser, CompareArguments, run_compare)
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """The options of ``fim-server eval table``."""
+    """Add the options of ``fim-server eval table``."""
     parser.add_argument(
         "runs",
         nargs="+",
         metavar="[NAME=]RUN",
-        help="folders that `fim-server eval run` wrote; those of one name are one row (default: the folder's name)",
+        help="folders of `fim-server eval run`; those of one name are one row (default: the folder's name)",
     )
-    parser.add_argument("--common", action="store_true", help="only the samples that all rows of a table have")
-    parser.add_argument("--into", type=Path, metavar="PAGE.md", help="write the tables into a page, between two lines")
+    parser.add_argument("--common", action="store_true", help="use only the samples that all rows of a table have")
+    parser.add_argument(
+        "--into", type=Path, metavar="PAGE.md", help="write the tables into this page, between two lines"
+    )
     parser.add_argument(
         "--block",
         default="tables",
         metavar="NAME",
-        help="which lines: `<!-- NAME -->` and `<!-- end of NAME -->` (default: tables)",
+        help="name in these lines: `<!-- NAME -->` and `<!-- end of NAME -->` (default: tables)",
     )
     add_json(parser)
     bind(parser, TableArguments, run_table)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
-    """The options of ``fim-server eval run``."""
+    """Add the options of ``fim-server eval run``."""
     parser.add_argument(
         "--data",
         nargs="+",
         required=required,
         metavar="FILE",
-        help="samples, as `fim-server dataset build` writes them",
+        help="samples of `fim-server dataset build`",
     )
-    parser.add_argument("--out", required=required, metavar="RUN", help="the run's folder; made, or gone on with")
+    parser.add_argument("--out", required=required, metavar="RUN", help="folder of the run, new or to be continued")
     add_model(parser)
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
-        help="what runs the model: torch and llama.cpp decode the samples of a batch together, onnx one after another "
-        "(default: as what is served, onnx where the model has an export)",
+        help="library that runs the model: torch and llama.cpp decode a batch at once, onnx one sample after another "
+        "(default: as for `serve`, onnx if the model has an export)",
     )
     add_prompting(parser)
     add_decoding(parser)
@@ -221,62 +222,61 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def add_prompting(parser: argparse.ArgumentParser) -> None:
-    """What the model reads of a sample."""
+    """Add the options of the prompt."""
     parser.add_argument(
         "--max-prompt-tokens",
         type=at_least(16),
         default=PROMPT_TOKENS,
         metavar="N",
-        help=f"longest prompt; longer contexts lose what is farthest from the hole (default: {PROMPT_TOKENS}; the "
-        "model's window may be shorter). The engine always sees the whole file",
+        help=f"longest prompt; longer contexts lose the parts farthest from the hole (default: {PROMPT_TOKENS}, or the "
+        "model's window). The engine always sees the whole file",
     )
     parser.add_argument(
         "--contexts",
         type=Reads,
         choices=tuple(Reads),
         default=Reads.BOTH,
-        help="what stands in the prompt: both contexts; left, with an empty suffix; left-alone, without the format's "
-        "control tokens, for a model that was not trained to fill in (default: both). The engine always sees both",
+        help="contexts in the prompt: both; left, with an empty suffix; left-alone, without control tokens, for a "
+        "model that was not trained to fill in (default: both). The engine always sees both",
     )
     parser.add_argument(
         "--no-healing",
         action="store_true",
-        help="leave the last token left of the hole in the prompt, instead of having every text begin with it",
+        help="leave the last token before the hole in the prompt; by default, every text begins with it",
     )
 
 
 def add_decoding(parser: argparse.ArgumentParser) -> None:
-    """What is decoded for a sample, and how."""
+    """Add the options of decoding."""
     parser.add_argument(
         "--modes",
         type=modes,
         default=MODES,
         metavar="LIST",
-        help=f"of {', '.join(MODES)}, separated by commas (default: all); checked is made from the unconstrained "
-        "tokens, with the parser, and costs no forward pass",
+        help=f"{', '.join(MODES)}, separated by commas (default: all); checked corrects the unconstrained tokens with "
+        "the parser, without a forward pass",
     )
     parser.add_argument(
-        "--budget", type=at_least(1), default=BUDGET, metavar="N", help=f"tokens of a text, at most (default: {BUDGET})"
+        "--budget", type=at_least(1), default=BUDGET, metavar="N", help=f"most tokens of a text (default: {BUDGET})"
     )
     parser.add_argument(
         "--single-line",
         action="store_true",
-        help="in sets whose holes end with a line, end every text there, as where an editor asks for one line; of "
-        "HumanEval's single lines the line's break is left right of the hole; constrained texts of all sets end at a "
-        "closer that the right context begins with",
+        help="end texts at the line's end in sets whose holes end there, like requests for a single line. The line "
+        "break of HumanEval's single lines stays right of the hole. Constrained texts of all sets end at a closer that "
+        "begins the right context",
     )
     parser.add_argument(
         "--score",
         action="store_true",
-        help="measure the bits of the samples' own middles, too: one more reading of them, without the grammar",
+        help="measure the bits of the samples' own middles too, with another forward pass without the grammar",
     )
     parser.add_argument(
         "--batch",
         type=at_least(1),
         default=BATCH,
         metavar="N",
-        help=f"samples decoded together (default: {BATCH}); a batch for which the memory does not suffice is "
-        "decoded one by one",
+        help=f"samples decoded together (default: {BATCH}); without enough memory, a batch is decoded one by one",
     )
     add_seed(parser)
     parser.add_argument(
@@ -284,28 +284,27 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
         type=temperature,
         default=0.0,
         metavar="T",
-        help="0 takes the likeliest token (default), more draws; all modes of a sample draw with the same seed",
+        help="0: always the likeliest token (default); above 0: sample, all modes with the same seed",
     )
 
 
 def add_judging(parser: argparse.ArgumentParser) -> None:
-    """What says whether a text parses, and whether it does what it should."""
+    """Add the options of parsing and testing the texts."""
     parser.add_argument(
         "--judge",
         type=judge,
         action="append",
         default=[],
         metavar="[LANGUAGE=]PROGRAM",
-        help="what says what parses: the Python (3.9 or newer) whose ast.parse does so for Python (default: the one "
-        "that runs this); for LANGUAGE a judge as of `fim-server language check` (default: the package's own, built "
-        f"where the language's tools are), or {ASK_ENGINE}, the engine's own verdict, which the report says; may be "
-        "given several times",
+        help="parser of the texts. Python: an interpreter (3.9 or newer) with ast.parse (default: this one); LANGUAGE: "
+        "a judge of `fim-server language check` (default: the built-in one, if the language's tools are installed), or "
+        f"{ASK_ENGINE} for the engine itself, which the report notes; may be repeated",
     )
     parser.add_argument(
         "--python-version",
         type=python_version,
         metavar="X.Y",
-        help=f"of Python, the version whose grammar counts, or {NEWEST} (default: the judge's)",
+        help=f"grammar's version for Python, or {NEWEST} (default: the judge's)",
     )
     parser.add_argument(
         "--language-version",
@@ -313,50 +312,50 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="LANGUAGE=VERSION",
-        help="of another language, the version whose grammar counts (default: the newest that its judge knows); may be "
-        "given several times",
+        help="grammar's version for another language (default: the newest that its judge knows); may be repeated",
     )
     parser.add_argument(
         "--no-landing",
         action="store_true",
-        help="let constrained texts run into the budget's end, and cut them back, instead of ending them in time",
+        help="let constrained texts reach the budget, and cut them back, instead of ending them in time",
     )
     parser.add_argument(
         "--unsafe",
         action="store_true",
-        help="where there is no sandbox (bubblewrap), run the samples' own tests all the same: what the model wrote "
-        "can then do what you can",
+        help="run the samples' tests even without a sandbox (bubblewrap): the model's code then has your rights",
     )
 
 
 def add_sharing(parser: argparse.ArgumentParser) -> None:
-    """Which samples are measured now, and by how many processes."""
-    parser.add_argument("--limit", type=at_least(1), metavar="N", help="only the first N samples; may be raised later")
+    """Add the options that choose and share the samples."""
+    parser.add_argument(
+        "--limit", type=at_least(1), metavar="N", help="evaluate only the first N samples; may be raised later"
+    )
     parser.add_argument(
         "--shard",
         type=shard,
         default=Shard(),
         metavar="I/N",
-        help="only the I-th of N parts of the samples, into a file of its own; I from 1 to N",
+        help="evaluate only part I of N, from 1, into a file of its own",
     )
     parser.add_argument(
         "--ray",
         type=at_least(1),
         metavar="N",
-        help="N workers with a model each, on the Ray cluster of RAY_ADDRESS or a local one (extra: cluster); model "
-        "and fim-server have to be there on all its machines",
+        help="N workers with a model each, on the Ray cluster of RAY_ADDRESS or a local one (extra: cluster); all "
+        "machines need the model and fim-server",
     )
-    parser.add_argument("--retry-failed", action="store_true", help="measure the samples again that could not be")
+    parser.add_argument("--retry-failed", action="store_true", help="evaluate failed samples again")
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="write nothing; say how many samples there are, how many lose context to the prompt's limit, and about "
-        "how long they would take",
+        help="write nothing; show the number of samples, how many lose context to the prompt's limit, and the time "
+        "that they would take",
     )
 
 
 def modes(text: str) -> tuple[str, ...]:
-    """Modes separated by commas, in the order of tables."""
+    """Parse modes separated by commas, into the order of tables."""
     named = text.split(",")
     unknown = [name for name in named if name not in MODES]
     if unknown:
@@ -365,7 +364,7 @@ def modes(text: str) -> tuple[str, ...]:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """An argument type for whole numbers from ``least`` on."""
+    """Return an argument type for whole numbers from ``least`` on."""
 
     def convert(text: str) -> int:
         if not is_whole(text) or int(text) < least:
@@ -376,7 +375,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def temperature(text: str) -> float:
-    """A finite number from 0 on."""
+    """Parse a finite number from 0 on."""
     try:
         value = float(text)
     except ValueError:
@@ -387,16 +386,16 @@ def temperature(text: str) -> float:
 
 
 def judge(text: str) -> tuple[str, str]:
-    """A language and what judges it; the language is Python where none is named."""
+    """Parse a language and its judge; without a language it is Python."""
     language, equals, program = text.partition("=")
     return (language, program) if equals and language in Language.names() else (PYTHON, text)
 
 
 def language_version(text: str) -> tuple[str, str]:
-    """A language other than Python, and one of its versions."""
+    """Parse a language other than Python, and one of its versions."""
     language, equals, version = text.partition("=")
     if not (equals and language in Language.names()) or language == PYTHON:
-        raise argparse.ArgumentTypeError(f"{text!r} is not LANGUAGE=VERSION (of {PYTHON} --python-version is)")
+        raise argparse.ArgumentTypeError(f"{text!r} is not LANGUAGE=VERSION (for {PYTHON}, use --python-version)")
     if version not in Language.versions(language):
         known = ", ".join(Language.versions(language)) or "none"
         raise argparse.ArgumentTypeError(f"{version!r} is not a known version of {language}: {known}")
@@ -404,7 +403,7 @@ def language_version(text: str) -> tuple[str, str]:
 
 
 def shard(text: str) -> Shard:
-    """``I/N``."""
+    """Parse ``I/N``."""
     try:
         return Shard.parse(text)
     except ValueError as error:
@@ -412,7 +411,7 @@ def shard(text: str) -> Shard:
 
 
 def run_run(arguments: RunArguments) -> int:
-    """``fim-server eval run``: the exit status. Raises RecordError, DatasetError and ModelError."""
+    """Run the command; return the exit status. Raises RecordError, DatasetError and ModelError."""
     from fim_server.errors import RunError
     from fim_server.evaluation.running.data import all_samples, read_data
     from fim_server.evaluation.running.run import run
@@ -421,12 +420,12 @@ def run_run(arguments: RunArguments) -> int:
     from fim_server.evaluation.running.worker import Worker
 
     if arguments.ray is not None and arguments.shard.count > 1:
-        raise RunError("--ray and --shard are two ways to share the work: name one of them")
+        raise RunError("--ray and --shard both share the work: use one of them")
     data = tuple(arguments.data)
     asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
-    known, ids, languages = read_data(data)  # before the model is loaded: a refusal should not wait for it
+    known, ids, languages = read_data(data)  # before loading the model, so that a refusal comes early
     settings = worker_settings(arguments, languages)
-    if not arguments.unsafe and arguments.ray is None:  # a cluster's machines say so themselves
+    if not arguments.unsafe and arguments.ray is None:  # a cluster's machines check it themselves
         require_sandbox(all_samples(data, arguments.limit))
     if arguments.dry_run:
         with Worker(settings) as worker:
@@ -441,13 +440,13 @@ def run_run(arguments: RunArguments) -> int:
             with Cluster(settings, arguments.ray) as cluster:
                 failures = run(asked, settings, cluster, known, ids)
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on with it", file=sys.stderr)
+        print("\ninterrupted; the same command continues the run", file=sys.stderr)
         raise
     return NEGATIVE if failures else DONE
 
 
 def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> WorkerSettings:
-    """What the workers are told. ``languages``: of the samples."""
+    """Return the settings of the workers, for samples of these languages."""
     from fim_server.evaluation.running.settings import WorkerSettings
 
     judges = dict(arguments.judge)
@@ -476,7 +475,7 @@ def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> Work
 
 
 def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) -> int:
-    """``fim-server eval --data ... --out RUN --report DIR``."""
+    """Run ``fim-server eval --data ... --out RUN --report DIR``; return the exit status."""
     for name in ("data", "out"):
         if getattr(arguments, name) is None:
             parser.error(f"--{name} is missing, or a step: run, report, compare, table")
@@ -487,22 +486,22 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) ->
 
 
 def run_report(arguments: ReportArguments) -> int:
-    """``fim-server eval report``: the exit status. Raises RecordError."""
+    """Run the command; return the exit status. Raises RecordError."""
     return commands.run_report(arguments.runs, arguments.out, arguments.json)
 
 
 def run_compare(arguments: CompareArguments) -> int:
-    """``fim-server eval compare``: the exit status. Raises RecordError."""
+    """Run the command; return the exit status. Raises RecordError."""
     return commands.run_compare(arguments.a, arguments.b, arguments.out, arguments.json)
 
 
 def run_table(arguments: TableArguments) -> int:
-    """``fim-server eval table``: the exit status. Raises RecordError."""
+    """Run the command; return the exit status. Raises RecordError."""
     return commands.run_table(arguments.runs, arguments.common, arguments.into, arguments.block, arguments.json)
 
 
 def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
-    """Say what a run would be, having decoded a few of its samples."""
+    """Print the size of a run, and its time by decoding a few samples."""
     from fim_server.evaluation.running.data import all_samples
     from fim_server.evaluation.running.progress import duration
 
@@ -538,6 +537,6 @@ def dry_run(arguments: RunArguments, ids: Sequence[str], worker: Worker) -> int:
         workers = arguments.ray or 1
         print(
             f"about {duration(own * each / workers)} with {workers} worker{'s' * (workers > 1)}, by {len(timed)} "
-            f"samples decoded just now on {worker.model.device} ({each:.2f} s each, {os.cpu_count()} cores here)"
+            f"samples decoded now on {worker.model.device} ({each:.2f} s each, {os.cpu_count()} cores here)"
         )
     return DONE

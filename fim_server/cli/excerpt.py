@@ -1,4 +1,4 @@
-"""A completion in the lines around it, as an editor would show it: what was inserted stands out."""
+"""Completion in the lines around it, with the inserted text highlighted."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ INSERTED = "bold black on bright_green"
 def excerpt_lines(
     path: str, split: Split, completion: Completion, language: str, model: str, colour: bool
 ) -> Iterator[str]:
-    """The lines around a completion, numbered, headed by what vouches for it and what it took.
+    """Yield the numbered lines around a completion, below its guarantee and costs.
 
-    In colour the inserted characters are set off; without, carets below a line point at them.
+    The inserted characters are coloured; without colour, carets below a line point at them.
     """
     text = completion.text or ""
     statistics = completion.statistics
@@ -44,7 +44,7 @@ def excerpt_lines(
         line = lines[number].removesuffix("\n")
         begin = min(max(start - offsets[number], 0), len(line))
         stop = min(max(end - offsets[number], 0), len(line))
-        begin += len(line[begin:stop]) - len(line[begin:stop].lstrip())  # indentation is not what one looks at
+        begin += len(line[begin:stop]) - len(line[begin:stop].lstrip())  # do not highlight indentation
         margin = f"{number + 1:{width}} | "
         if colour:
             inserted = paint(line[begin:stop], INSERTED) if begin < stop else ""

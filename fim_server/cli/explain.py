@@ -1,4 +1,4 @@
-"""``fim-server explain``: what fits at a cursor, and why."""
+"""``fim-server explain``: the texts that fit at a cursor, and why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fim_server.text.hidden import escaped
 
 @dataclass(frozen=True)
 class ExplainArguments:
-    """What ``fim-server explain`` is asked for; ``cursor`` is a line and a column, from 1 on."""
+    """Arguments of ``fim-server explain``; ``cursor`` is a line and a column, from 1 on."""
 
     file: str
     language: str | None
@@ -33,22 +33,22 @@ def add_explain(commands: Any) -> None:
     """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "explain",
-        help="say what fits at a cursor, and why",
-        description="Say what may come at a cursor, which constructs are open on either side, and the shortest "
-        "text that connects them.",
-        epilog="Exit status: 0 done, 1 the text given with --text, or any text at all, is impossible, 2 bad input.",
+        help="explain what fits at a cursor",
+        description="Show what may come at a cursor, which constructs are open on either side, and the shortest text "
+        "that connects them.",
+        epilog="Exit status: 0 done, 1 the text of --text is impossible, or any text is, 2 bad input.",
     )
     add_file(parser)
     add_cursor(parser)
     add_versions(parser)
-    parser.add_argument("--text", default="", metavar="TEXT", help="a text typed at the cursor, to be judged")
-    parser.add_argument("--grammar", action="store_true", help="print the grammar of all texts that fit there")
+    parser.add_argument("--text", default="", metavar="TEXT", help="judge this text, typed at the cursor")
+    parser.add_argument("--grammar", action="store_true", help="print the grammar of all texts that fit")
     add_json(parser)
     bind(parser, ExplainArguments, run_explain)
 
 
 def run_explain(arguments: ExplainArguments) -> int:
-    """Run the command; returns the exit status. Raises DocumentError and LanguageError."""
+    """Run the command; return the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
     offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
@@ -68,7 +68,7 @@ def run_explain(arguments: ExplainArguments) -> int:
 
 
 def explanation_as_json(arguments: ExplainArguments, language: Language, session: Session, left: str) -> dict[str, Any]:
-    """The fields of ``explain --json``."""
+    """Return the fields of ``explain --json``."""
     state = session.start()
     explanation = state.explain(arguments.text)
     likely = state.likely_next(explanation, left)
@@ -96,7 +96,7 @@ def explanation_as_json(arguments: ExplainArguments, language: Language, session
 
 
 def connection(state: State) -> tuple[int | None, str | None]:
-    """Distance and shortest completion of a state; neither where the search passes its limit."""
+    """Return the distance and shortest completion of a state; neither if the search passes its limit."""
     try:
         return state.distance(), state.shortest_completion()
     except SearchLimitError:
@@ -104,7 +104,7 @@ def connection(state: State) -> tuple[int | None, str | None]:
 
 
 def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
-    """The answer of ``explain`` for people."""
+    """Yield the lines of an explanation."""
     language = " ".join(answer[key] for key in ("language", "version") if key in answer)
     yield f"{answer['file']}:{answer['line']}:{answer['column']}: {language}, guarantee {answer['guarantee']}"
     yield from (f"  {line}" for line in answer["diagnostics"])
@@ -117,7 +117,7 @@ def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"  likely next: {answer['likely']}"
     yield f"  {listing('may come next', answer['expected'])}"
     if answer["open_constructs"]:
-        # Rules' names, `open_left`, are for those who write a definition: they are in the JSON.
+        # The names of rules, `open_left`, are only in the JSON, for authors of definitions.
         constructs = (f"{one['name']} (line {one['line']})" for one in answer["open_constructs"])
         yield f"  open on the left: {', '.join(constructs)}"
     if answer["open_right"]:

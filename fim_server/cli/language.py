@@ -1,4 +1,4 @@
-"""``fim-server language``: beginning a language of one's own, and checking one on real files, by its own parser."""
+"""``fim-server language``: start a language, and check one against real files and its own parser."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 PLACE = ("check", "number", "path")
 FACTS = (*PLACE, "engine", "judge", "said", "note")
-"""What is told of a failure besides its texts, and of that where it is."""
+"""Fields shown of a failure besides its texts; the first ones say where it is."""
 
 SHOWN = 5
-"""Refused files, ambiguous texts and failures of each check that are told."""
+"""Most refused files, ambiguous texts and failures of each check that are shown."""
 
 
 @dataclass(frozen=True)
 class NewArguments:
-    """What ``fim-server language new`` is asked for."""
+    """Arguments of ``fim-server language new``."""
 
     name: str
     folder: str
@@ -37,7 +37,7 @@ class NewArguments:
 
 @dataclass(frozen=True)
 class CheckLanguageArguments:
-    """What ``fim-server language check`` is asked for."""
+    """Arguments of ``fim-server language check``."""
 
     language: str
     source: list[str]
@@ -55,71 +55,70 @@ class CheckLanguageArguments:
 
 
 def add_language(commands: Any) -> None:
-    """Add the command and its own."""
+    """Add the command and its subcommands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "language",
-        help="begin a language of one's own, check one against its parser",
-        description="Begin the definition of a language, and check one: against real files, and against the "
-        "language's own parser on cuts of them.",
+        help="start a language, or check one against its parser",
+        description="Start the definition of a language, or check one against real files, and against the language's "
+        "own parser on cuts of them.",
     )
     steps = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     beginning = steps.add_parser(
         "new",
         help="write the two files of a language, and a folder with its tests",
-        description="Write NAME/NAME.lark, NAME/NAME.toml and NAME/tests: a small language that works, to be changed "
-        "into one's own.",
+        description="Write NAME/NAME.lark, NAME/NAME.toml and NAME/tests: a small language that works, as a start.",
     )
     beginning.add_argument("name", metavar="NAME", help="the language's name: small letters, digits and -")
-    beginning.add_argument("--folder", metavar="FOLDER", default=".", help="where its folder is made (default: here)")
-    beginning.add_argument("--suffix", action="append", metavar=".SUFFIX", help="of its files (default: .NAME)")
+    beginning.add_argument("--folder", metavar="FOLDER", default=".", help="where to create its folder (default: here)")
+    beginning.add_argument("--suffix", action="append", metavar=".SUFFIX", help="suffix of its files (default: .NAME)")
     bind(beginning, NewArguments, run_new)
     checking = steps.add_parser(
         "check",
-        help="say what a language refuses of real files, and where its own parser says otherwise",
-        description="Say how large a language is, which lexemes are ambiguous, which of some files it refuses and "
-        "where, and how fast it is; with a judge, the language's own parser, compare both on cuts of those files.",
+        help="find real files that a language refuses, and differences from its own parser",
+        description="Show the size and speed of a language, its ambiguous lexemes, and which files it refuses and "
+        "where. With a judge, the language's own parser, compare both on cuts of those files.",
         epilog="A judge reads, for each text, its length in bytes (four bytes, big-endian) and the text in UTF-8, and "
-        "writes a line: ok, no WHY, or ? where it cannot tell. Exit status: 0 nothing was found, 1 something was, 2 "
-        "bad input.",
+        "writes a line: ok, no WHY, or ? if it cannot tell. Exit status: 0 no problem found, 1 problems found, 2 bad "
+        "input.",
     )
-    checking.add_argument("language", metavar="DIR", help="the folder of a language, or the name of one of the package")
+    checking.add_argument("language", metavar="DIR", help="folder of a language, or name of a built-in one")
     checking.add_argument(
         "--source",
         action="append",
         required=True,
         metavar="FILES",
-        help="a folder of files, or a file; may be repeated",
+        help="folder of files, or a file; may be repeated",
     )
-    checking.add_argument("--judge", metavar="COMMAND", help="the language's parser (default: the package's)")
-    checking.add_argument("--language-version", metavar="VERSION", help="of the language (default: the newest)")
-    checking.add_argument(
-        "--files", type=positive(int), metavar="N", help="at most so many whole files (default: all that are there)"
-    )
+    checking.add_argument("--judge", metavar="COMMAND", help="the language's parser (default: the built-in one)")
+    checking.add_argument("--language-version", metavar="VERSION", help="version of the language (default: the newest)")
+    checking.add_argument("--files", type=positive(int), metavar="N", help="most whole files (default: all)")
     checking.add_argument(
         "--cuts",
         type=positive(int, zero=True),
         default=200,
         metavar="N",
-        help="cuts, where there is a judge (default: 200)",
+        help="number of cuts, with a judge (default: 200)",
     )
     checking.add_argument(
         "--sentences",
         type=positive(int, zero=True),
         default=0,
         metavar="N",
-        help="sentences of the grammar itself that are judged as well (default: none; not with layout or modes)",
+        help="number of sentences of the grammar to judge too (default: 0; not for languages with layout or modes)",
     )
-    checking.add_argument("--kind", action="append", metavar="KIND", help="of cuts (default: all); may be repeated")
-    checking.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default: 1)")
+    checking.add_argument(
+        "--kind", action="append", metavar="KIND", help="kind of cuts (default: all); may be repeated"
+    )
+    checking.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random numbers (default: 1)")
     checking.add_argument("--jobs", type=positive(int), default=1, metavar="N", help="processes (default: 1)")
-    checking.add_argument("--out", metavar="FILE", help="gets a line a cut; what is in it already is not done again")
-    checking.add_argument("--report", metavar="FILE", help="gets the result of the cuts in Markdown")
+    checking.add_argument("--out", metavar="FILE", help="write a line for each cut; cuts in it are not repeated")
+    checking.add_argument("--report", metavar="FILE", help="write the result of the cuts in Markdown")
     add_json(checking)
     bind(checking, CheckLanguageArguments, run_check_language)
 
 
 def run_new(arguments: NewArguments) -> int:
-    """Run the command; returns the exit status. Raises LanguageError."""
+    """Run the command; return the exit status. Raises LanguageError."""
     from fim_server.datasets.judging.beginning import begin
 
     for path in begin(arguments.name, Path(arguments.folder), arguments.suffix):
@@ -128,7 +127,7 @@ def run_new(arguments: NewArguments) -> int:
 
 
 def run_check_language(arguments: CheckLanguageArguments) -> int:
-    """Run the command; returns the exit status. Raises LanguageError, JudgeError and DocumentError."""
+    """Run the command; return the exit status. Raises LanguageError, JudgeError and DocumentError."""
     from fim_server.datasets.judging.cutting import KINDS
     from fim_server.datasets.judging.running import Plan, files_of
 
@@ -152,20 +151,20 @@ def run_check_language(arguments: CheckLanguageArguments) -> int:
 
 
 def _judge(arguments: CheckLanguageArguments) -> tuple[str, ...]:
-    """The judge's command; empty where there is none, which is said."""
+    """Return the judge's command; empty, with a message, if there is none."""
     from fim_server.datasets.judging import programs
 
     if arguments.judge is not None:
         return tuple(shlex.split(arguments.judge))
     reason = programs.unavailable(Path(arguments.language).name)
     if reason is not None:
-        complain(f"{reason}; files are read, and no cuts are judged")
+        complain(f"{reason}; whole files are checked, without cuts")
         return ()
     return tuple(programs.command(Path(arguments.language).name, arguments.language_version))
 
 
 def _appeal(arguments: CheckLanguageArguments) -> tuple[str, ...]:
-    """The command of the package's judge with the last word; empty where there is none, or another judge was named."""
+    """Return the command of the built-in judge of appeal; empty if there is none, or the user named a judge."""
     from fim_server.datasets.judging import programs
 
     name = Path(arguments.language).name
@@ -184,7 +183,7 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
             worker = Worker(plan)
         except OSError as error:
             raise DocumentError(str(error)) from error
-        # What has no sentences is told before hours are spent on its cuts.
+        # Fail for a grammar without sentences before hours of cuts.
         drawn = worker.drawn() if plan.judge and arguments.sentences else None
         answer: dict[str, Any] = {
             "language": worker.language.name,
@@ -194,12 +193,12 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
         if plan.judge and arguments.cuts:
             last = [0.0]
 
-            def told(totals: Totals, rate: float) -> None:
+            def show(totals: Totals, rate: float) -> None:
                 if time.monotonic() > last[0] + 1:
                     last[0] = time.monotonic()
                     shown.say(f"{totals.cases} cuts, {len(totals.failures)} failures, {rate:.1f} a second")
 
-            totals = run(plan, arguments.cuts, arguments.jobs, Path(arguments.out) if arguments.out else None, told)
+            totals = run(plan, arguments.cuts, arguments.jobs, Path(arguments.out) if arguments.out else None, show)
             answer["cuts"] = {
                 "cases": totals.cases,
                 "judged": totals.counts["texts judged"],
@@ -229,7 +228,7 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
 
 
 def _files(worker: Worker, most: int | None, shown: Any) -> dict[str, Any]:
-    """Of whole files: which the engine takes, and which the judge does."""
+    """Count the whole files that the engine and the judge accept."""
     counts = {"read": 0, "taken": 0, "refused": 0, "taken wrongly": 0, "no texts": 0}
     examples: list[dict[str, Any]] = []
     for number, (project, path) in enumerate(worker.files.all()):
@@ -244,7 +243,7 @@ def _files(worker: Worker, most: int | None, shown: Any) -> dict[str, Any]:
         taken, truth, at, said = found
         counts["read"] += 1
         counts["taken"] += taken
-        # Without a judge each file is taken to be right.
+        # Without a judge each file counts as correct.
         kind = "refused" if not taken and truth is not False else "taken wrongly" if taken and truth is False else ""
         if kind:
             counts[kind] += 1
@@ -254,7 +253,7 @@ def _files(worker: Worker, most: int | None, shown: Any) -> dict[str, Any]:
 
 
 def _failures(worker: Worker, failures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Some of the failures, made small."""
+    """Return some of the failures, shrunk."""
     from fim_server.datasets.judging.shrinking import smaller
 
     judge = worker.judge

@@ -1,4 +1,4 @@
-"""``fim-server languages``: the languages that are known."""
+"""``fim-server languages``: list the languages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fim_server.language.compile import read_builtin
 
 @dataclass(frozen=True)
 class LanguagesArguments:
-    """What ``fim-server languages`` is asked for."""
+    """Arguments of ``fim-server languages``."""
 
     json: bool
 
@@ -22,14 +22,16 @@ class LanguagesArguments:
 def add_languages(commands: Any) -> None:
     """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "languages", help="list the languages", description="List the known languages, and what each is compared with."
+        "languages",
+        help="list the languages",
+        description="List the languages and the parser that each is compared with.",
     )
     add_json(parser)
     bind(parser, LanguagesArguments, run_languages)
 
 
 def run_languages(arguments: LanguagesArguments) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command; return the exit status."""
     listed = [row(name) for name in Language.names()]
     if arguments.json:
         print_json(listed)
@@ -42,7 +44,7 @@ def run_languages(arguments: LanguagesArguments) -> int:
 
 
 def row(name: str) -> dict[str, Any]:
-    """What there is to say of a language, without compiling it."""
+    """Return the facts about a language, without compiling it."""
     definition = read_builtin(name)
     return {
         "name": name,

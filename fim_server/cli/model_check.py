@@ -1,4 +1,4 @@
-"""``fim-server models check``: ten holes, and what they say is wrong with a model."""
+"""``fim-server models check``: try a model on ten holes, and report its faults."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ if TYPE_CHECKING:
     from fim_server.evaluation.model_check.trial import Trial
 
 SECONDS = 120.0
-"""As :data:`fim_server.evaluation.model_check.trial.SECONDS`, which is not imported for a command's options."""
+"""Copy of :data:`fim_server.evaluation.model_check.trial.SECONDS`, whose import is slow."""
 
 
 @dataclass(frozen=True)
 class CheckModelArguments(ModelArguments):
-    """What ``fim-server models check`` is asked for.
-
-    Attributes:
-        model: Its name, as `--model` takes it elsewhere.
-    """
+    """Arguments of ``fim-server models check``."""
 
     model: str
     seconds: float
@@ -37,13 +33,13 @@ def add_check_model(steps: Any) -> None:
     """Add the command."""
     parser: argparse.ArgumentParser = steps.add_parser(
         "check",
-        help="try a model on ten holes, and say what is wrong with it",
-        description="Have a model fill ten holes in Python and JSON, and say what is wrong: no tokens, or another "
-        "format, for filling in, no use of the text after the cursor, middles that do not end, texts that do not "
-        "parse, or too slow for typing.",
+        help="try a model on ten holes, and report its faults",
+        description="Have a model fill ten holes in Python and JSON, and report its faults: missing tokens or a wrong "
+        "format for filling in, no use of the text after the cursor, texts that do not end or do not parse, or too "
+        "little speed for typing.",
         epilog="Exit status: 0 all is right, 1 something is wrong, 2 bad input.",
     )
-    parser.add_argument("model", metavar="NAME", help="a model, as --model of the other commands takes it")
+    parser.add_argument("model", metavar="NAME", help="model, as for --model of other commands")
     add_loading(parser)
     add_runtime(parser)
     parser.add_argument(
@@ -51,14 +47,14 @@ def add_check_model(steps: Any) -> None:
         type=positive(float),
         default=SECONDS,
         metavar="S",
-        help=f"how long it may take once the model is loaded (default: {SECONDS:.0f})",
+        help=f"longest time after loading (default: {SECONDS:.0f})",
     )
     add_json(parser)
     bind(parser, CheckModelArguments, run_check_model)
 
 
 def run_check_model(arguments: CheckModelArguments) -> int:
-    """Run the command; returns the exit status. Raises ModelError."""
+    """Run the command; return the exit status. Raises ModelError."""
     from fim_server.errors import FormatError
     from fim_server.evaluation.model_check.findings import findings, no_format
     from fim_server.evaluation.model_check.holes import holes
@@ -80,7 +76,7 @@ def run_check_model(arguments: CheckModelArguments) -> int:
 
 
 def report(arguments: CheckModelArguments, trial: Trial | None, found: Sequence[Finding]) -> None:
-    """Print what was found."""
+    """Print the findings."""
     if arguments.json:
         print_json(
             {
@@ -102,7 +98,7 @@ def report(arguments: CheckModelArguments, trial: Trial | None, found: Sequence[
 
 
 def measured(trial: Trial) -> dict[str, Any]:
-    """The figures of a trial in JSON; losses are nats a token of the true middle."""
+    """Return the figures of a trial in JSON; losses are nats per token of the true middle."""
     model = trial.model
     return {
         "runtime": model.runtime,

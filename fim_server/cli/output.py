@@ -1,4 +1,4 @@
-"""What all commands have in common: exit statuses, and how they print JSON, lists, and progress on standard error."""
+"""Exit statuses of all commands, and their output: JSON, lists, and messages on standard error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST_SAID = 800
 """Characters of one message."""
 
 QUIET_SECONDS = 1.0
-"""Work shorter than this says nothing about its progress."""
+"""Time before work shows its progress."""
 
 MOST_COMPLAINED = 10_000
 """Characters of a message on standard error."""
 
 SHOWN_EXPECTED = 12
-"""Alternatives listed where a text is refused; ``--json`` lists all."""
+"""Most alternatives listed for a refused text; ``--json`` lists all."""
 
 
 def print_json(value: object) -> None:
@@ -46,14 +46,14 @@ def one_line(text: str) -> str:
 
 
 def complain(message: str) -> None:
-    """Say something about a command on standard error, where there is one; print without it takes standard output."""
+    """Print a message on standard error, if there is one; print would use standard output instead."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(f"{PROGRAM}: {escaped(message, MOST_COMPLAINED)}", file=sys.stderr, flush=True)
 
 
 def listing(title: str, alternatives: Sequence[str]) -> str:
-    """``title: a, b, c and 5 more``."""
+    """Return ``title: a, b, c and 5 more``."""
     if not alternatives:
         return f"{title}: nothing"
     rest = len(alternatives) - SHOWN_EXPECTED
@@ -61,19 +61,19 @@ def listing(title: str, alternatives: Sequence[str]) -> str:
 
 
 def expectation(likely: str | None, alternatives: Sequence[str]) -> str:
-    """``expected ":"; all that may come: …``: the likely one first, where there is one."""
+    """Return ``expected ":"; all that may come: …``, with the likely one first, if there is one."""
     if likely is None or len(alternatives) == 1:
         return listing("expected", alternatives)
     return f"expected {likely}; {listing('all that may come', alternatives)}"
 
 
 def progress(json: bool) -> Progress:
-    """Says what is being done once it takes long; where ``json`` is printed, on a terminal alone."""
+    """Return a display of the progress of long work; with ``json``, on a terminal only."""
     return Progress(plain=not json, after=QUIET_SECONDS)
 
 
 def version() -> str:
-    """The installed version."""
+    """Return the installed version."""
     from importlib import metadata
 
     try:

@@ -1,9 +1,8 @@
-"""The command line: ``fim-server COMMAND ...``.
+"""Command line: ``fim-server COMMAND ...``.
 
 Exit status: 0 done, 1 a negative verdict (no completion, a file that does not parse), 2 bad input or an answer that
-could not be written, 130 interrupted.
-Results go to standard output, everything said about them to standard error. What a command needs is imported when it
-runs, so that ``check`` and ``languages`` start without torch.
+could not be written, 130 interrupted. Results go to standard output, messages to standard error. A command imports its
+libraries when it runs, so that ``check`` and ``languages`` start without torch.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def main(argv: Sequence[str] | None = None, build: Callable[[Sequence[str]], Par
     if sys.stdout is None:
         sys.stdout = ClosedOutput()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Source code has characters that a console's own encoding may lack; half ones, of samples, no encoding has.
+        # A console's encoding may lack characters of source code; surrogates in samples are in no encoding.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         return run((build or build_parser)(argv), argv)
@@ -46,7 +45,7 @@ def main(argv: Sequence[str] | None = None, build: Callable[[Sequence[str]], Par
     except FimServerError as error:
         complain(one_line(str(error)))
         return BAD_INPUT
-    except OSError as error:  # of files that a command reads, its module says more; what is left is the output
+    except OSError as error:  # commands report errors of their files: this one is of the output
         drop_output()
         complain(one_line(f"{error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}"))
         return BAD_INPUT
@@ -62,7 +61,7 @@ def run(parser: Parser, argv: Sequence[str]) -> int:
     try:
         arguments = parser.parse_args(argv)
         status: int = arguments.run(arguments)
-    except SystemExit:  # of --help, which has been printed
+    except SystemExit:  # --help was printed
         flush()
         raise
     flush()
@@ -70,26 +69,26 @@ def run(parser: Parser, argv: Sequence[str]) -> int:
 
 
 def flush() -> None:
-    """Write what is still to be written, here, where it may fail."""
+    """Write buffered output here, where it may fail."""
     sys.stdout.flush()
 
 
 def drop_output() -> None:
-    """Have standard output go nowhere: Python flushes it again at exit, which must not fail once more."""
-    with contextlib.suppress(io.UnsupportedOperation):  # what stands in for it has nothing to be flushed at exit
+    """Redirect standard output to nowhere: Python flushes it again at exit, which must not fail once more."""
+    with contextlib.suppress(io.UnsupportedOperation):  # a substitute has nothing to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class ClosedOutput(io.TextIOBase):
-    """Stands in for a standard output that is closed: Python has None there, on which print says nothing."""
+    """Substitute for a closed standard output, for which Python has None and print says nothing."""
 
     def write(self, text: str, /) -> NoReturn:
-        """Raises OSError: an answer that nobody got was not given."""
+        """Raise OSError: the answer is lost."""
         raise OSError(errno.EBADF, "closed")
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
-    """The parser of all commands. ``argv`` tells which of them need their own modules loaded for their options."""
+    """Return the parser of all commands; ``argv`` shows whose options need modules of their own."""
     parser = Parser(prog=PROGRAM, description="Code completions that always parse.")
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -103,8 +102,8 @@ def build_parser(argv: Sequence[str]) -> Parser:
     add_serve(commands)
     dataset = commands.add_parser(
         "dataset",
-        help="build sets of samples to measure on",
-        description="Build sets of samples, holes in real files, and look at them.",
+        help="build sets of samples",
+        description="Build sets of samples, which are holes in real files, and show them.",
     )
     if wanted == "dataset":
         from fim_server.cli.dataset import add_commands
@@ -112,8 +111,8 @@ def build_parser(argv: Sequence[str]) -> Parser:
         add_commands(dataset)
     evaluation = commands.add_parser(
         "eval",
-        help="measure a model on samples, with the grammar and without",
-        description="Measure a model on a set of samples, in several modes side by side, and report on it.",
+        help="evaluate a model, with the grammar and without",
+        description="Evaluate a model on a set of samples in several modes, and write a report.",
     )
     if wanted == "eval":
         from fim_server.cli.evaluate import add_steps

@@ -1,4 +1,4 @@
-"""``fim-server serve``: the language server."""
+"""``fim-server serve``: run the language server."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ LACKS_MEMORY = "too little memory, or no thread available: the server does not s
 LOOPBACK = "127.0.0.1"
 
 TOKEN_VARIABLE = "FIM_SERVER_TOKEN"
-"""Environment variable with the token, where no file is named: arguments are for all users of a machine to see."""
+"""Environment variable with the token; all users of a machine can see arguments."""
 
 LEAST_TOKEN = 16
-"""Characters; a shorter one could be guessed."""
+"""Least characters of a token; a shorter one could be guessed."""
 
 
 @dataclass(frozen=True)
 class ServeArguments(ModelArguments):
-    """What ``fim-server serve`` is asked for; what is None is the editor's to say.
+    """Arguments of ``fim-server serve``; the editor decides those that are None.
 
     Attributes:
-        tcp: A host, if one is named, and a port to listen on, in place of standard input and output.
-        host: The address to listen on that other machines may reach.
-        socket: A port on loopback where a client listens.
-        pipe: A Unix socket or Windows pipe where a client listens.
-        client_process: The number of a process with which the server ends.
-        deadline_ms: Milliseconds.
+        tcp: Host, if one is named, and port to listen on.
+        host: Address to listen on that other machines may reach.
+        socket: Port on loopback where a client listens.
+        pipe: Unix socket or Windows pipe where a client listens.
+        client_process: Number of a process with which the server ends.
     """
 
     tcp: tuple[str | None, int] | None
@@ -70,30 +69,33 @@ def add_serve(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "serve",
         help="run the language server",
-        description="Speak the Language Server Protocol, with textDocument/inlineCompletion, on standard input and "
-        "output, unless another way is named.",
+        description="Run the language server (with textDocument/inlineCompletion) on standard input and output, or as "
+        "an option says.",
     )
     parser.add_argument(
-        "--tcp", type=address, metavar="[HOST:]PORT", help=f"listen there instead, on loopback (default: {LOOPBACK})"
+        "--tcp",
+        type=address,
+        metavar="[HOST:]PORT",
+        help=f"listen on this port of a loopback address (default: {LOOPBACK})",
     )
     parser.add_argument(
         "--host",
         metavar="ADDRESS",
-        help="with --tcp PORT, an address to listen on that other machines reach; needs a token",
+        help="with --tcp PORT: listen on this address, which other machines may reach; needs a token",
     )
     parser.add_argument(
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="with --tcp, a file with the token that clients have to show in initializationOptions (default: the "
-        f"environment variable {TOKEN_VARIABLE})",
+        help="with --tcp: file with the token that clients send in initializationOptions (default: the environment "
+        f"variable {TOKEN_VARIABLE})",
     )
-    parser.add_argument("--stdio", action="store_true", help="speak on standard input and output, as is the default")
+    parser.add_argument("--stdio", action="store_true", help="use standard input and output (default)")
     parser.add_argument(
-        "--socket", type=port, metavar="PORT", help="connect to a client that listens on that port of this machine"
+        "--socket", type=port, metavar="PORT", help="connect to a client that listens on this port of this machine"
     )
     parser.add_argument(
-        "--pipe", metavar="NAME", help="connect to a client that listens at that Unix socket or named pipe of Windows"
+        "--pipe", metavar="NAME", help="connect to a client that listens on this Unix socket or named pipe of Windows"
     )
     parser.add_argument("--node-ipc", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -101,19 +103,19 @@ def add_serve(commands: Any) -> None:
         dest="client_process",
         type=process,
         metavar="N",
-        help="end with the process of that number, as with the one that initialize names",
+        help="exit when the process of this number ends, like the one that initialize names",
     )
     add_python_version(parser)
     add_model(parser)
     add_decoding(parser)
-    add_prompt_tokens(parser, None, "what is read in 0.3 s on this machine, and at least 192")
+    add_prompt_tokens(parser, None, "what the model reads in 0.3 s on this machine, at least 192")
     parser.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="warning")
     parser.set_defaults(max_new_tokens=None, temperature=None, deadline_ms=None)
     bind(parser, ServeArguments, run_serve)
 
 
 def run_serve(arguments: ServeArguments) -> int:
-    """Run the server to its end; returns the exit status. Raises DocumentError."""
+    """Run the server; return the exit status. Raises DocumentError."""
     token = read_token(arguments.token_file) if arguments.tcp is not None else None
     problem = contradiction(arguments, token)
     if problem is not None:
@@ -121,7 +123,7 @@ def run_serve(arguments: ServeArguments) -> int:
         return BAD_INPUT
     from fim_server.models.resources.room import can_serve
 
-    if not can_serve():  # native libraries would end the process by themselves
+    if not can_serve():  # native libraries would end the process
         complain(LACKS_MEMORY)
         return EXHAUSTED
     try:
@@ -154,9 +156,9 @@ def run_serve(arguments: ServeArguments) -> int:
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token that clients have to show, of a file or the environment; None if none was set.
+    """Return the token of a file or the environment, or None.
 
-    Raises DocumentError where the file cannot be read, and where there is no token in it or one too short.
+    Raises DocumentError if the file cannot be read, or its token is missing, too short or not printable.
     """
     if file is not None:
         name, token = str(file), Document.read_file(str(file)).text.strip()
@@ -167,14 +169,14 @@ def read_token(file: Path | None) -> str | None:
     if len(token) < LEAST_TOKEN:
         raise DocumentError(f"{name}: a token has at least {LEAST_TOKEN} characters")
     if not token.isprintable():
-        raise DocumentError(f"{name}: a token is of characters that can be typed")
+        raise DocumentError(f"{name}: a token has printable characters only")
     return token
 
 
 def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
     """Return the fault of the given addresses in one line, or None."""
     if arguments.node_ipc:
-        return "--node-ipc: only programs of Node.js can speak on it; start the server with --stdio"
+        return "--node-ipc: only programs of Node.js can use it; start the server with --stdio"
     ways = {"--stdio": arguments.stdio, "--tcp": arguments.tcp, "--socket": arguments.socket, "--pipe": arguments.pipe}
     named_ways = [way for way, value in ways.items() if value not in (None, False)]
     if len(named_ways) > 1:

@@ -1,4 +1,4 @@
-"""The file that a command is about, and its language."""
+"""File of a command, and its language."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fim_server.text.terminal import Progress
 
 
 def read_document(file: str, language: str | None) -> Document:
-    """The file the user named. Standard input is not waited for in vain.
+    """Return the file that the user named.
 
-    Raises DocumentError if it cannot be read, and LanguageError for standard input without a language.
+    Raises DocumentError if it cannot be read, and LanguageError for standard input without a language, before reading.
     """
     if file == "-" and language is None:
         raise LanguageError("standard input has no suffix: name its language with --language")
@@ -21,7 +21,7 @@ def read_document(file: str, language: str | None) -> Document:
 
 
 class NamesFile(Protocol):
-    """The arguments of commands that read a file."""
+    """Arguments of commands that read a file."""
 
     @property
     def file(self) -> str: ...
@@ -34,9 +34,9 @@ class NamesFile(Protocol):
 
 
 def choose_language(arguments: NamesFile, shown: Progress) -> Language:
-    """The language the user named, or the one of the file's suffix; standard input belongs to the current folder.
+    """Return the language that the user named, or the one of the file's suffix.
 
-    Raises LanguageError if there is none, or no such version.
+    Standard input belongs to the current folder's project. Raises LanguageError without a language or version.
     """
     shown.say("loading the language")
     name = arguments.language or Language.name_for_path(arguments.file)
@@ -47,5 +47,5 @@ def choose_language(arguments: NamesFile, shown: Progress) -> Language:
 
 
 def names_of(language: Language) -> dict[str, Any]:
-    """A language in JSON; the version is there only if the grammar is narrowed to one."""
+    """Return a language in JSON, with its version if the grammar is limited to one."""
     return {"language": language.name, **({} if language.version is None else {"version": language.version})}

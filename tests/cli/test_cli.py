@@ -366,7 +366,7 @@ BAD_INPUT = {
     "address without port": (["serve", "--tcp", "localhost"], "'localhost' is not an address"),
     "two ways to speak": (["serve", "--stdio", "--tcp", "8765"], "--stdio and --tcp: one way to speak expected"),
     "a port and a pipe": (["serve", "--socket=8765", "--pipe=a"], "--socket and --pipe: one way to speak expected"),
-    "Node's own channel": (["serve", "--node-ipc"], "--node-ipc: only programs of Node.js can speak on it"),
+    "Node's own channel": (["serve", "--node-ipc"], "--node-ipc: only programs of Node.js can use it"),
     "no port of a client": (["serve", "--socket", "65536"], "'65536' is not a port: a number from 1 to 65535 expected"),
     "port of no client": (["serve", "--socket", "1"], "127.0.0.1:1: connection refused"),
     "pipe of no client": (["serve", "--pipe", "none"], "none: no such file or directory"),
