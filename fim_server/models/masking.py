@@ -1,6 +1,6 @@
-"""Packed token masks as every backend reads them.
+"""Packed token masks, in the layout that every backend reads.
 
-A mask is packed: bit ``t % 32`` of word ``t // 32`` (little-endian, ``uint32``) is set iff token ``t`` is allowed.
+Bit ``t % 32`` of word ``t // 32`` (little-endian, ``uint32``) is set if token ``t`` is allowed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ WORD_BITS = 32
 
 
 def word_count(size: int) -> int:
-    """Words of a mask over ``size`` tokens."""
+    """Return the number of words of a mask over ``size`` tokens."""
     return -(-size // WORD_BITS)
 
 
 def contains(words: NDArray[np.uint32], token_id: int) -> bool:
-    """Whether a packed mask allows one token; a token beyond the mask is not allowed."""
+    """Return whether a packed mask allows a token; it refuses tokens beyond its end."""
     word, bit = divmod(token_id, WORD_BITS)
     return word < len(words) and bool(int(words[word]) >> bit & 1)
 

@@ -26,21 +26,20 @@ class FimModel:
     format: BoundFormat
     vocabulary: Vocabulary
     turn: Turn = field(default_factory=Turn, repr=False, compare=False)
-    """Threads that share the model take turns, pass by pass. A copy with another name or format shares them, too."""
+    """Turns of the threads that share the model, pass by pass. Copies with another name or format share them, too."""
 
     @property
     def runtime(self) -> str:
-        """What computes, by its name in :func:`.load.load_model`."""
+        """Name of the backend in :data:`.loaders.LOADERS`."""
         return self.backend.name
 
     @property
     def device(self) -> str:
-        """Where it computes, as torch spells it."""
         return self.backend.device
 
     @property
     def window(self) -> int:
-        """Tokens the model can attend to, prompt and middle together."""
+        """Context window in tokens, for prompt and middle together."""
         return self.backend.window
 
     @property
@@ -50,29 +49,29 @@ class FimModel:
 
     @property
     def mode(self) -> str:
-        """``exact``: texts are the model's own under the grammar; ``checked``: an endpoint's, made to fit."""
+        """``exact``: texts are the model's own under the grammar; ``checked``: an endpoint's texts, changed to fit."""
         return "exact" if not isinstance(self.backend, CheckingBackend) or self.backend.is_exact else "checked"
 
     @property
     def gives_rows(self) -> bool:
-        """Whether :meth:`forward_rows` can be asked."""
+        """True if :meth:`forward_rows` may be called."""
         return isinstance(self.backend, RowsBackend) and self.backend.gives_rows
 
     def new_cache(self, room: int | None = None) -> Any:
-        """An empty KV cache for at least ``room`` tokens; None: for the whole window."""
+        """Make an empty KV cache for at least ``room`` tokens; None: for the whole window."""
         return self.backend.new_cache(room)
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> Logits:
-        """Append tokens to the cache. Returns the logits [V] after the last of them, as the backend keeps them.
+        """Append tokens to the cache, and return the logits [V] after the last of them, in the backend's form.
 
-        Raises RuntimeError where the runtime does; what is in the cache is not known then. Raises StoppedError where
-        what watches the thread is set before the pass begins, or ends it early; the cache is then as it was.
+        Raises the runtime's RuntimeError; the cache's content is then undefined. Raises StoppedError where a stop of
+        the thread is set before the pass begins, or ends it early; the cache is then as it was.
         """
         with self.turn:
             return self.backend.forward(token_ids, cache)
 
     def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> Sequence[Logits]:
-        """As :meth:`forward`, the logits after each of the last ``rows`` tokens; see :class:`.backend.RowsBackend`."""
+        """Return the logits after each of the last ``rows`` tokens; see :class:`.backend.RowsBackend`."""
         assert isinstance(self.backend, RowsBackend), "gives_rows says so"
         with self.turn:
             return self.backend.forward_rows(token_ids, cache, rows)

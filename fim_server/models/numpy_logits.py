@@ -1,7 +1,7 @@
-"""Rows of logits as numpy arrays: the arithmetic of backends that do without torch.
+"""Arithmetic on rows of logits as numpy arrays, for backends without torch.
 
-What is computed is what :mod:`.pytorch.backend` computes with tensors: choices are equal, and probabilities up to
-rounding. Draws at a temperature above 0 are of the same distribution, by a generator of numpy's own.
+It chooses the same tokens as :mod:`.pytorch.backend` does with tensors; probabilities agree up to rounding. Draws at a
+temperature above 0 have the same distribution, and come from numpy's generator.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 NO_WEIGHT = np.float32("-inf")
 LOOKS = tuple(np.float32(10.0**-power) for power in range(2, 8))
-"""Parts of the greatest share: what is less than one is looked at only where there is not enough else."""
+"""Fractions of the greatest share: smaller shares matter only if too few tokens exceed a fraction."""
 
 _NO_WEIGHT_BITS = np.array(NO_WEIGHT).view(np.int32)
 
 
 class NumpySampler:
-    """Draws from logits [V]: the likeliest at temperature 0, else by a seeded generator of its own."""
+    """Sampler on logits [V]: the likeliest token at temperature 0, else draws by a seeded generator of its own."""
 
     def __init__(self, temperature: float, seed: int) -> None:
         self._temperature = temperature
@@ -35,7 +35,6 @@ class NumpySampler:
         self._generator = np.random.default_rng(seed % (1 << 64)) if temperature > 0 else None
 
     def draw(self, logits: Row) -> int:
-        """One token id."""
         if self._generator is None:
             return int(logits.argmax())
         # The greatest of logits with Gumbel noise is a draw from their softmax (Maddison et al., arXiv 1411.0030): what
@@ -45,22 +44,18 @@ class NumpySampler:
 
 
 class NumpyArithmetic:
-    """:class:`.backend.Arithmetic` on float32 arrays [V]."""
+    """Implementation of :class:`.backend.Arithmetic` on float32 arrays [V]."""
 
     def sampler(self, temperature: float, seed: int) -> NumpySampler:
-        """A sampler of such rows."""
         return NumpySampler(temperature, seed)
 
     def copy(self, logits: Row) -> Row:
-        """The row in memory of its own."""
         return logits.copy()
 
     def likeliest(self, logits: Row) -> int:
-        """The token of the greatest logit."""
         return int(logits.argmax())
 
     def masked(self, logits: Row, words: NDArray[np.uint32]) -> Row:
-        """A copy with what a packed mask refuses at minus infinity."""
         found = logits.copy()
         size = min(len(found), len(words) * WORD_BITS)
         found[size:] = NO_WEIGHT
@@ -69,18 +64,15 @@ class NumpyArithmetic:
         return found
 
     def only(self, logits: Row, tokens: Sequence[int] | NDArray[np.intp]) -> Row:
-        """A copy with all other tokens at minus infinity."""
         found = np.full_like(logits, NO_WEIGHT)
         ids = np.asarray(tokens, dtype=np.intp)
         found[ids] = logits[ids]
         return found
 
     def refuse(self, logits: Row, token: int) -> None:
-        """Set one token to minus infinity, in place."""
         logits[token] = NO_WEIGHT
 
     def mixed(self, logits: Row, shares: Mapping[int, float]) -> Row:
-        """A copy with shares of the probability given to some tokens."""
         found = logits.copy()
         ids = np.fromiter(shares, dtype=np.intp, count=len(shares))
         given = np.fromiter(shares.values(), dtype=np.float64, count=len(shares))
@@ -90,7 +82,6 @@ class NumpyArithmetic:
         return found
 
     def shifted(self, logits: Row, changes: Mapping[int, float]) -> Row:
-        """A copy with something added to some tokens' logits."""
         found = logits.copy()
         found[np.fromiter(changes, dtype=np.intp, count=len(changes))] += np.fromiter(
             changes.values(), dtype=found.dtype, count=len(changes)
@@ -98,22 +89,18 @@ class NumpyArithmetic:
         return found
 
     def tempered(self, logits: Row, temperature: float) -> Row:
-        """A copy, divided by the temperature."""
         found: Row = logits / np.float32(temperature)
         return found
 
     def is_spent(self, logits: Row) -> bool:
-        """Whether there is nothing to choose."""
         return bool(np.isinf(logits.max()))
 
     def shares(self, logits: Row) -> Row:
-        """softmax(logits)."""
         weights: Row = np.exp(logits - logits.max())
         weights /= weights.sum()
         return weights
 
     def top(self, shares: Row, count: int) -> list[tuple[int, float]]:
-        """The tokens of the greatest shares, greatest first."""
         # Of a vocabulary some dozens of tokens are left by a look, which is much faster than finding an order of all.
         highest = shares.max()
         looks = (np.flatnonzero(shares > highest * least) for least in LOOKS)
@@ -126,7 +113,6 @@ class NumpyArithmetic:
         return list(zip(ids.tolist(), shares[ids].tolist(), strict=True))
 
     def likely(self, logits: Row, least: float) -> list[tuple[int, float]]:
-        """The tokens that have a probability of at least ``least``."""
         highest = logits.max()
         if np.isinf(highest):
             return []
@@ -136,7 +122,6 @@ class NumpyArithmetic:
         return [(token, share) for token, share in zip(near.tolist(), shares.tolist(), strict=True) if share >= least]
 
     def moved(self, logits: Row, given: Mapping[int, float], taken: Collection[int]) -> Row:
-        """A copy with probability moved from some tokens to others."""
         found = logits.copy()
         highest = logits.max()
         total = highest + np.log(np.exp(logits - highest, dtype=np.float64).sum())
@@ -146,7 +131,6 @@ class NumpyArithmetic:
         return found
 
     def share_of(self, logits: Row, tokens: Collection[int]) -> float:
-        """The probability of some tokens together."""
         highest = logits.max()
         wanted = np.exp(logits[np.array(sorted(tokens), dtype=np.intp)] - highest).sum()
         return float(wanted / np.exp(logits - highest).sum())

@@ -1,9 +1,8 @@
-"""How fast a model reads prompts on this machine, and what follows from it where somebody waits.
+"""Speed at which a model reads prompts on this machine, and the prompt lengths that follow from it.
 
-It is found out anew in each process. What else runs changes it by more than the machine does, and the threads that a
-model gets are chosen by the load as well, so that a figure kept on disk would be of other circumstances; measuring
-takes less time than loading. Other work only ever slows a pass, so the fastest one counts, and where a machine was busy
-while the model was loaded the passes that follow correct what was measured.
+Each process measures it anew, in less time than loading takes. Other processes change it more than the machine does,
+and the load also decides the number of threads, so a figure kept on disk would be of other circumstances. Other work
+only slows a pass. So the fastest pass counts, and later passes correct a measurement made on a busy machine.
 """
 
 from __future__ import annotations
@@ -19,75 +18,78 @@ if TYPE_CHECKING:
     from fim_server.models.model import FimModel
 
 PROMPT_MS, LEAST_PROMPT, MOST_PROMPT = 300.0, 192, 4096
-"""A prompt has as many tokens as are read in this time, at least and at most so many. Below the least a model sees too
-little to say anything; above the most, encoding a prompt would itself take some milliseconds at each keystroke."""
+"""Reading time that sets the length of a prompt, and its least and greatest number of tokens. With fewer, a model sees
+too little context; with more, encoding alone would take milliseconds at each keystroke.
+"""
 
 LONG_FACTOR, MOST_LONG = 3, 1024
-"""A prompt that is read while nobody waits is this many times as long, up to so many tokens: the longer it is, the more
-it costs to read it again at another place, and the more memory (docs/results/model.md has what it is worth)."""
+"""Factor and greatest length of a prompt that is read ahead, while no request waits. A longer one costs more memory,
+and more time to read again elsewhere in the file (docs/results/model.md has its worth).
+"""
 
 PROMPT_STEP, PROMPT_GROWTH = 32, 1.25
-"""Prompts have a multiple of this many tokens, and become longer only by this factor at least: each time all of one is
-read again."""
+"""Step of a prompt's length in tokens, and the least factor by which it grows, since growth means reading it all
+again.
+"""
 
 PASS_MS, LEAST_CHUNK = 50.0, 8
-"""How long one forward pass of a prompt may take, for a pass is what an interruption waits for, unless shorter passes
-cost too much, and the fewest tokens that it reads: with fewer, fixed costs are most of it (with 8, an eighth, measured
-with SmolLM2-135M in four bits)."""
+"""Longest forward pass of a prompt, unless shorter passes cost too much, and its fewest tokens. A cancelled request
+waits for the end of a pass. Fixed costs are an eighth of a pass over 8 tokens (SmolLM2-135M in 4 bits).
+"""
 
 MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 400.0, 12
-"""Passes are measured from this many tokens, twice as many after each that was short, to this many; about how long, and
-how many of them at most."""
+"""Sizes of measured passes, the time of all of them and their number at most. A size doubles after each short pass."""
 
 SHORT_MS = 20.0
 
 MOST_COST = 0.05
-"""By which share more reading a prompt may cost for being read in shorter passes. A pass has a cost that does not
-depend on how many tokens it reads: on torch and a CPU all weights are fetched from memory for 8 tokens as for 256."""
+"""Greatest added cost, as a share, of reading a prompt in shorter passes. On torch and a CPU, for example, a pass
+fetches all weights from memory for 8 tokens as for 256.
+"""
 
 
 DRAFTED, KEPT_SHARE = 3, 0.45
-"""Tokens of a usual draft, and how many of them are what the model chooses (docs/results/drafts.md)."""
+"""Tokens of a usual draft, and the share of them that the model confirms (docs/results/drafts.md)."""
 
 DRAFT_ROUNDS = 3
 
 
 class Pace:
-    """How fast prompts are read: the fastest passes seen."""
+    """Speed of reading prompts, from the fastest passes seen."""
 
     def __init__(self) -> None:
         self.tokens_per_second = 0.0
-        """0 as long as nothing is known."""
+        """Speed; 0 while it is unknown."""
         self.is_told = False
-        """Whether the backend has told it, and passes say nothing of it."""
+        """True if the backend has told its speed, so that the times of passes do not matter."""
         self.drafts_pay = True
-        """Whether a pass over several tokens costs little enough for drafts to save time."""
+        """True if a pass over several tokens is cheap enough for drafts to save time."""
         self._prompt_tokens = LEAST_PROMPT
         self._least_chunk = LEAST_CHUNK
 
     def note(self, tokens: int, seconds: float) -> None:
-        """Take a pass, or several, into account."""
+        """Take one or more passes into account."""
         if seconds > 0 and not self.is_told:
             self.tokens_per_second = max(self.tokens_per_second, tokens / seconds)
 
     def note_passes(self, short: tuple[int, float], long: tuple[int, float]) -> None:
-        """Take the times of two passes of different sizes into account, each as its tokens and seconds."""
+        """Take two passes of different sizes into account, each given as its tokens and seconds."""
         each = max(0.0, (long[1] - short[1]) / (long[0] - short[0]))
         fixed = max(0.0, short[1] - each * short[0])
         spare = (1 + MOST_COST) * (each + fixed / PREFILL_CHUNK) - each
         self._least_chunk = max(LEAST_CHUNK, min(PREFILL_CHUNK, int(fixed / spare))) if spare > 0 else LEAST_CHUNK
 
     def note_rows(self, one: float, several: float) -> None:
-        """Take the seconds of a pass over one token, and of one over a draft and the token before it, into account.
+        """Compare the seconds of a pass over one token with those over a draft and the token before it.
 
-        llama.cpp reads four tokens in 3.5 times the time of one where weights are quantised, on a CPU, so that drafts
-        made texts take 1.4 times as long; the other runtimes take a fifth more.
+        On a CPU with quantised weights, llama.cpp takes 3.5 times as long for four tokens as for one, so drafts make
+        texts take 1.4 times as long. The other runtimes take a fifth more.
         """
         self.drafts_pay = several < (1 + KEPT_SHARE * DRAFTED) * one
 
     @property
     def prompt_tokens(self) -> int:
-        """The longest prompt for somebody who waits; it grows in large steps alone."""
+        """Longest prompt for a request that waits; it grows in large steps only."""
         found = self._tokens_in(PROMPT_MS) // PROMPT_STEP * PROMPT_STEP
         found = max(LEAST_PROMPT, min(MOST_PROMPT, found))
         if found >= PROMPT_GROWTH * self._prompt_tokens or (found == MOST_PROMPT):
@@ -96,12 +98,12 @@ class Pace:
 
     @property
     def long_prompt_tokens(self) -> int:
-        """The longest prompt that is read while nobody waits."""
+        """Longest prompt that is read ahead."""
         return max(self.prompt_tokens, min(MOST_LONG, LONG_FACTOR * self.prompt_tokens))
 
     @property
     def chunk(self) -> int:
-        """The prompt tokens of one forward pass."""
+        """Prompt tokens of one forward pass."""
         if not self.tokens_per_second:
             return PREFILL_CHUNK
         wanted = max(self._least_chunk, self._tokens_in(PASS_MS))
@@ -112,9 +114,9 @@ class Pace:
 
 
 def measure(model: FimModel) -> Pace:
-    """Read some tokens and see how long it takes, which is less than half a second where the model is fast enough.
+    """Measure the reading speed, within half a second where the model is fast enough.
 
-    Raises RuntimeError where the model's runtime does.
+    Raises the runtime's RuntimeError.
     """
     pace = Pace()
     if isinstance(model.backend, PacedBackend):
@@ -155,7 +157,7 @@ def measure(model: FimModel) -> Pace:
 
 
 def fastest(model: FimModel, cache: Any, tokens: Sequence[int]) -> float:
-    """The seconds that a pass takes which gives a row for each token; the cache is as before."""
+    """Return the seconds of a pass that gives a row for each token; the cache stays as it is."""
     seconds = []
     for _ in range(DRAFT_ROUNDS):
         started = time.perf_counter()

@@ -1,7 +1,7 @@
-"""What a prompt shows of a project beyond the file: excerpts of other files, in the form that the model was trained on.
+"""Excerpts of other files of a project, laid out in a prompt in the form that the model was trained on.
 
-Repository-level completion as Zhang et al. have it (*RepoCoder*, arXiv 2303.12570); the forms are data
-(``tokens/formats.toml``), from each family's own documentation.
+Repository-level completion follows Zhang et al. (*RepoCoder*, arXiv 2303.12570). The forms are data
+(``tokens/formats.toml``), from each model family's documentation.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FEWEST_LINES = 3
-"""Of an excerpt that is shown in part: with fewer, hardly anything is said."""
+"""Fewest lines of an excerpt that is shown in part."""
 
 PLACEHOLDER = re.compile(r"\{(repository|path|text)\}")
 
 
 class Bound(Protocol):
-    """What is asked of a format bound to a tokenizer."""
+    """Format bound to a tokenizer, as far as excerpts need it."""
 
     @property
     def tokenizer(self) -> Any: ...
@@ -34,14 +34,14 @@ class Bound(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProjectContext:
-    """What a prompt may show.
+    """Excerpts that a prompt may show.
 
     Attributes:
         repository: The project's name.
-        path: That of the file, in the project.
-        excerpts: Paths and texts, what matters most first; whole lines each, without the last line break.
-        comment: What makes a line a comment in their language, for models that know no other form; without it, nothing
-            is shown to those.
+        path: The file's path in the project.
+        excerpts: Paths and texts, the most important first; whole lines, without the last line break.
+        comment: Beginning of a line comment in their language, for models without a form of their own; if it is empty,
+            those models see no excerpts.
     """
 
     repository: str
@@ -53,10 +53,9 @@ class ProjectContext:
     )
 
     def ids(self, bound: Bound, most: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Tokens for the prompt's beginning, and for that of its prefix; at most so many in all.
+        """Return tokens for the beginning of the prompt and of its prefix, at most ``most`` together.
 
-        The excerpt that matters most stands last, next to the code; of one that does not fit, the first lines, but no
-        fewer than a few.
+        The most important excerpt stands last, next to the code. An excerpt that does not fit is shown in part.
         """
         key = id(bound.tokenizer), most
         if key not in self._made:
@@ -86,7 +85,7 @@ class ProjectContext:
         return ([*begin, *texts, *own], head) if bound.repository is not None else ([], [*texts, *head])
 
     def _pieces(self, bound: Bound, pieces: Sequence[str], path: str, text: str = "") -> list[int]:
-        """The ids of pieces with their placeholders filled in."""
+        """Return the ids of pieces with their placeholders filled in."""
         values = {"repository": self.repository, "path": path, "text": text}
         ids: list[int] = []
         for piece in pieces:
@@ -98,7 +97,7 @@ class ProjectContext:
 
 
 def beginnings(text: str) -> Iterator[str]:
-    """A text, and then without its last line, and so on, down to :data:`FEWEST_LINES`.
+    """Yield a text, and then ever shorter beginnings of it, down to :data:`FEWEST_LINES` lines.
 
     >>> list(beginnings("a\\nb\\nc\\nd"))
     ['a\\nb\\nc\\nd', 'a\\nb\\nc']

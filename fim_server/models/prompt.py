@@ -1,8 +1,8 @@
-"""FIM prompts: a format bound to a model's tokenizer, and the prompt it makes of two contexts.
+"""FIM prompts: a format bound to a model's tokenizer, and the prompt that it makes of two contexts.
 
-A row of ``formats.toml`` is bound to a tokenizer once, when a model is loaded; binding checks every token's real id, so
-a model that cannot fill in the middle is refused then and not by nonsense later. Formats: Bavarian et al., *Efficient
-Training of Language Models to Fill in the Middle* (arXiv 2207.14255), and each family's own model card.
+Loading a model binds a row of ``formats.toml`` to its tokenizer. Binding checks the id of every token, so a model that
+cannot fill in the middle is refused at once instead of writing nonsense later. Formats: Bavarian et al., *Efficient
+Training of Language Models to Fill in the Middle* (arXiv 2207.14255), and each family's model card.
 """
 
 from __future__ import annotations
@@ -23,27 +23,31 @@ if TYPE_CHECKING:
     from fim_server.tokens.formats import Format, Repository
 
 SUFFIX_SHARE = 4
-"""The suffix gets one part in this many of a prompt that is too short for both contexts: what stands before the
-cursor says more about what comes next, and what is left over by one side goes to the other."""
+"""Divisor that gives the suffix's share of a prompt that is too short for both contexts.
+
+The text before the cursor says more about the middle. Tokens that one side leaves go to the other.
+"""
 
 CHARACTERS_PER_TOKEN = (6, 16)
-"""Contexts are cut to this many characters a token before they are encoded, so that the cost of a prompt does not grow
-with the file. Source code has 3 to 4 (measured); where the first cut leaves room, because long runs of blanks have
-more, the second is tried."""
+"""Characters per token to which contexts are cut before encoding, so that a prompt's cost does not grow with the file.
+
+Source code has 3 to 4. The second figure serves where the first cut leaves room, since long runs of blanks have more.
+"""
 
 PLAIN = "plain"
-"""The name of the format without tokens of its own."""
+"""Name of the format without tokens of its own."""
 
 KNOWN_TEXTS = 2048
-"""Texts whose ids are remembered: of the longest prompt's prefix some 64 pieces, and of a few suffixes their lines and
-ends; for prompts of two lengths."""
+"""Number of texts whose ids are cached, for prompts of two lengths: some 64 pieces of the longest prefix, and lines and
+ends of a few suffixes.
+"""
 
 CHARACTERS_PER_STEP = 3
-"""Where prompts are cut in steps, a prefix may begin at one line in so many characters for each token of a step."""
+"""Characters per token of a step: a prefix that is cut in steps may begin at one line in so many characters."""
 
 
 class Tokenizer(Protocol):
-    """What is asked of a transformers tokenizer, whose own types are wider."""
+    """Part of a transformers tokenizer that prompts need."""
 
     def convert_tokens_to_ids(self, tokens: str, /) -> Any: ...
     def convert_ids_to_tokens(self, ids: int, /) -> Any: ...
@@ -52,42 +56,51 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BoundFormat:
-    """A format and the tokenizer it was bound to."""
+    """Format with the tokenizer that it is bound to."""
 
     family: str
     tokenizer: Tokenizer
     pieces: tuple[int | Slot, ...]
     stop_ids: tuple[int, ...]
-    """Ids of the tokens with which the model ends a middle."""
+    """Tokens with which the model ends a middle."""
     control_ids: frozenset[int]
-    """Ids of all tokens of the format; none of them is ever text."""
+    """All tokens of the format; none of them is ever text."""
     guard: str = ""
     plain: Callable[[str], list[int]] | None = None
-    """Encodes a text without control tokens, for tokenizers that find their own names in a user's code (Qwen's)."""
+    """Encoder without control tokens, for tokenizers that find their own names in a user's code (Qwen's)."""
     known: OrderedDict[tuple[str, str], list[int]] = field(default_factory=OrderedDict, repr=False, compare=False)
-    """Ids of the texts that were encoded lately, where prompts are cut in steps: most of one stays as it was."""
+    """Cached ids of recently encoded texts, where prompts are cut in steps: most of a text stays as it was."""
 
     repository: Repository | None = None
-    """How other files are shown, where the model was trained on several in one prompt."""
+    """Layout of other files, for models trained on several files in one prompt."""
     languages: frozenset[str] | None = None
-    """Languages that the model has learnt; None: all, or it is not known."""
+    """Languages that the model has learnt; None for all or unknown ones."""
 
     @property
     def sees_suffix(self) -> bool:
-        """Whether the model is shown what comes after the cursor; the grammar looks at it in any case."""
+        """True if the prompt has the text after the cursor. The grammar always sees it."""
         return Slot.SUFFIX in self.pieces
 
     def encode(
         self, left: str, right: str, limit: int, grid: int = 1, context: ProjectContext | None = None, most: int = 0
     ) -> list[int]:
-        """Token ids of the prompt for a middle between two contexts, at most ``limit`` of them.
+        """Return the token ids of the prompt for a middle between two contexts.
 
-        Contexts that are too long lose whole lines, the farthest from the cursor first; a line is cut only where the
-        cursor's own is too long. ``grid``: what they lose is cut in steps of about this many tokens, so that the prompt
-        goes on beginning the same while someone types at its end, and what the model has read of it can be kept. Above
-        1, the prefix is encoded in pieces that end where a line does, and what was encoded is kept as well.
-        ``context``: what is shown of other files, at most ``most`` of the tokens. Raises ValueError where ``limit``
-        does not even hold the control tokens.
+        Contexts that are too long lose whole lines, the farthest from the cursor first. A line is cut only if the
+        cursor's own line is too long.
+
+        Args:
+            left: The text before the cursor.
+            right: The text after the cursor.
+            limit: Most tokens.
+            grid: Step in tokens in which contexts are cut, so that the prompt's beginning and its KV cache stay the
+                same while the user types at its end. Above 1, the prefix is encoded in pieces that end with a line, and
+                the ids are cached.
+            context: Excerpts of other files.
+            most: Most tokens of the excerpts.
+
+        Raises:
+            ValueError: ``limit`` does not even hold the control tokens.
         """
         front, head = ((), ()) if context is None else context.ids(self, min(most, limit // 2))
         room = limit - sum(1 for piece in self.pieces if not isinstance(piece, Slot)) - len(front) - len(head)
@@ -102,7 +115,7 @@ class BoundFormat:
         return prompt
 
     def _prefix(self, left: str, room: int, grid: int) -> Prefix:
-        """What is nearest to the cursor of the text before it, at least ``room`` tokens if it has so many."""
+        """Return the end of the text before the cursor, at least ``room`` tokens if it has so many."""
         encode = self._known_ids if grid > 1 else self._ids
         step = CHARACTERS_PER_STEP * grid if grid > 1 else 1
         for ratio in CHARACTERS_PER_TOKEN:
@@ -113,7 +126,7 @@ class BoundFormat:
         return prefix
 
     def _suffix(self, right: str, prefix: int, room: int, grid: int) -> list[int]:
-        """What a prompt holds of the text after the cursor, beside so many tokens of that before it."""
+        """Return the ids of the text after the cursor beside ``prefix`` tokens of the text before it."""
         found = None
         if grid > 1:
             _, most = share(prefix, room, room)
@@ -121,7 +134,7 @@ class BoundFormat:
         return self._suffix_plain(right, prefix, room, grid) if found is None else found
 
     def _suffix_plain(self, right: str, prefix: int, room: int, grid: int) -> list[int]:
-        """As :meth:`_suffix`; all that might be shown is encoded, and beginnings of it until one fits."""
+        """Encode all that might fit, and then shorter beginnings until one fits."""
         text, ids = "", list[int]()
         for ratio in CHARACTERS_PER_TOKEN:
             text = right[: (room + grid) * ratio]
@@ -136,10 +149,10 @@ class BoundFormat:
         return self._suffix_ids(text[: ends[count - 1]], grid) if count else ids[:kept]
 
     def _lines_within(self, text: str, most: int) -> list[int] | None:
-        """The ids of as many of a text's lines as ``most`` tokens hold; None where that is not even the first one.
+        """Return the ids of as many lines as ``most`` tokens hold; None where not even the first one fits.
 
-        The lines' own tokens, which are remembered, say where about that is: so a text of which one line has changed is
-        encoded up to there alone.
+        The cached ids of single lines show about where the limit is. So a text with one changed line is encoded only up
+        to there.
         """
         ends = [0]
         cut = counted = 0
@@ -171,7 +184,7 @@ class BoundFormat:
         return self._known_ids(text, self.guard) if grid > 1 else self._ids(text, self.guard)
 
     def _known_ids(self, text: str, guard: str = "") -> list[int]:
-        """The same ids, remembered."""
+        """Return the ids of a text from the cache, or encode it."""
         key = guard, text
         ids = self.known.get(key)
         if ids is None:
@@ -183,17 +196,17 @@ class BoundFormat:
         return ids
 
     def text_ids(self, text: str) -> list[int]:
-        """Ids of a text that stands between tokens."""
+        """Return the ids of a text that stands between tokens."""
         return self._ids(text, self.guard)
 
     def token(self, name: str) -> int:
-        """The id of a token of the format."""
+        """Return the id of a token of the format."""
         number = token_id(self.tokenizer, name)
         assert number is not None, "bound with its tokens"
         return number
 
     def _ids(self, text: str, guard: str = "") -> list[int]:
-        """Ids of plain text; the names of control tokens in it are text like any other."""
+        """Encode plain text; names of control tokens in it are text like any other."""
         if not text:
             return []
         ids = self.tokenizer.encode(guard + text, add_special_tokens=False, split_special_tokens=True)
@@ -207,28 +220,29 @@ class BoundFormat:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The end of the text before a cursor, in pieces, and the lines at which a prompt may begin with it.
+    """End of the text before a cursor, in pieces, with the lines at which a prompt may begin.
 
-    A piece ends with a line's last character that is no blank, where tokenizers of source code cut anyway: they join a
-    line break with the indentation after it. So the ids of the pieces are those of the whole, and all but the last
-    piece stay as they are while somebody types.
+    A piece ends with a line's last character that is no blank. Tokenizers of source code cut there in any case, since
+    they join a line break with the indentation after it. So the ids of the pieces are those of the whole text, and only
+    the last piece changes while the user types.
     """
 
     text: str
     starts: list[int]
-    """Where lines begin at which a prompt may; in ascending order, but the first is where the pieces begin."""
+    """Offsets of the lines at which a prompt may begin, in ascending order; the pieces begin at the first."""
     cuts: list[int]
-    """Where the pieces begin: each before the line break, or several, that its line comes after."""
+    """Offsets of the pieces; each lies before the line breaks that precede its line."""
     pieces: list[list[int]]
-    """Their ids."""
+    """Ids of the pieces."""
     encode: Callable[[str, str], list[int]]
-    """The ids of a text, after a guard or without one."""
+    """Encoder of a text after a guard, which may be empty."""
 
     @classmethod
     def of(cls, text: str, begin: int, step: int, encode: Callable[[str, str], list[int]], guard: str) -> Prefix:
-        """What of a text comes after about ``begin``; a prompt may begin at every first line in ``step`` characters.
+        """Cut the text after about ``begin`` into pieces.
 
-        The steps are counted from the text's beginning, so that they stay where they are as more is written at its end.
+        A prompt may begin at the first line in each ``step`` characters. Steps count from the text's beginning, so that
+        they stay in place as the user writes at its end.
         """
         begin = begin // step * step
         starts, cuts = [begin], [begin]
@@ -247,13 +261,13 @@ class Prefix:
 
     @property
     def length(self) -> int:
-        """Its tokens."""
+        """Number of tokens."""
         return sum(map(len, self.pieces))
 
     def last(self, room: int, grid: int) -> list[int]:
-        """The ids of the last lines, as many as ``room`` tokens hold.
+        """Return the ids of as many last lines as ``room`` tokens hold.
 
-        Where not even the last one at which a prompt may begin fits, its beginning is left out, in steps of ``grid``.
+        If not even the last piece fits, its beginning is left out, in steps of ``grid``.
         """
         first, length = len(self.starts), 0
         while first > 0 and length + self._length_of(first - 1, grid) <= room:
@@ -270,9 +284,10 @@ class Prefix:
         return ids[steps(len(ids) - min(room, len(ids)), grid) :]
 
     def _length_of(self, number: int, grid: int) -> int:
-        """A piece's tokens; of the last one, where somebody types, in steps.
+        """Return a piece's number of tokens, rounded up to steps for the last piece, in which the user types.
 
-        A word's letters become more and fewer tokens as it is written: the prompt's far end would go back and forth.
+        A word's number of tokens goes up and down while it is written, which would move the prompt's far end back and
+        forth.
         """
         count = len(self.pieces[number])
         return max(grid, steps(count, grid)) if grid > 1 and number == len(self.pieces) - 1 else count
@@ -282,7 +297,7 @@ class Prefix:
         return start == 0 or self.text[start - 1] == "\n"
 
     def _from(self, number: int, grid: int) -> list[int]:
-        """The ids from one of the starts on: of the pieces where prompts are cut in steps, else of the whole."""
+        """Return the ids from a start on: of the pieces where prompts are cut in steps, else of the whole text."""
         start = self.starts[number]
         if grid == 1:
             return self.encode(self.text[start:], "")
@@ -294,7 +309,7 @@ class Prefix:
 
 
 def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
-    """A format with a tokenizer's ids, or None if that lacks one of the tokens."""
+    """Return a format with a tokenizer's ids, or None if the tokenizer lacks a token."""
     ids = {token: token_id(tokenizer, token) for token in row.tokens}
     known = {token: number for token, number in ids.items() if number is not None}
     if len(known) < len(ids):
@@ -315,13 +330,13 @@ def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
 
 
 def bind_format(tokenizer: Tokenizer, formats: Sequence[Format] | None = None) -> BoundFormat | None:
-    """The first known format whose tokens the tokenizer has; None if there is none."""
+    """Return the first known format whose tokens the tokenizer has; None if there is none."""
     rows = known_formats() if formats is None else formats
     return next((bound for row in rows if (bound := bind(row, tokenizer)) is not None), None)
 
 
 def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format] | None = None) -> BoundFormat:
-    """The first known format whose tokens the tokenizer has.
+    """Return the first known format whose tokens the tokenizer has.
 
     Raises :class:`FormatError` if there is none: the model was not trained to fill in the middle.
     """
@@ -336,20 +351,20 @@ def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format]
 
 
 def plain_format(tokenizer: Tokenizer, begin: Sequence[int], stop_ids: Sequence[int]) -> BoundFormat:
-    """The format of a model that was not trained to fill in the middle: it is shown the prefix, and writes on.
+    """Return the format of a model that was not trained to fill in the middle: it reads the prefix and writes on.
 
-    ``begin``: ids that its texts begin with; ``stop_ids``: those that end them.
+    ``begin``: ids at the beginning of its texts; ``stop_ids``: ids that end them.
     """
     return BoundFormat(PLAIN, tokenizer, (*begin, Slot.PREFIX), tuple(stop_ids), frozenset((*begin, *stop_ids)))
 
 
 def steps(count: int, grid: int) -> int:
-    """The least multiple of ``grid`` that is not below ``count``."""
+    """Return the least multiple of ``grid`` that is not below ``count``."""
     return -(-count // grid) * grid
 
 
 def share(prefix: int, suffix: int, room: int) -> tuple[int, int]:
-    """How many tokens of each context fit: the suffix yields first, down to its guaranteed part.
+    """Return the number of tokens of each context that fit: the suffix yields first, down to its guaranteed part.
 
     >>> share(1000, 1000, 100)
     (75, 25)
@@ -361,7 +376,7 @@ def share(prefix: int, suffix: int, room: int) -> tuple[int, int]:
 
 
 def token_id(tokenizer: Tokenizer, token: str) -> int | None:
-    """The id of a token named exactly so, or None. Tokenizers answer unknown names with their unknown token."""
+    """Return the id of a token of exactly that name, or None. Tokenizers map unknown names to their unknown token."""
     number = tokenizer.convert_tokens_to_ids(token)
     if number is None or tokenizer.convert_ids_to_tokens(number) != token:
         return None

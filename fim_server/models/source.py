@@ -1,4 +1,4 @@
-"""Where a model is: the embedded one, one in the user's cache, a folder or a file, or a name on the hub."""
+"""Location of a model: the embedded one, one in the user's cache, a folder or a file, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ EMBEDDED_NAME = "embedded"
 GGUF_SUFFIX = ".gguf"
 
 PART = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)$", re.IGNORECASE)
-"""How the names of GGUF files end that llama.cpp wrote in parts; it finds the others by that of the first."""
+"""Ending of the names of GGUF files that llama.cpp wrote in parts; it finds the others by the name of the first."""
 
 LONGEST_NAME, SHOWN_OF_NAME = 4096, 200
 """Most characters of a model's name or path, and those that an error shows."""
 
 HUB_SECONDS = 10.0
-"""How long the hub may take to answer whether it is there."""
+"""Longest wait for the hub's first answer."""
 
 HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
-"""What is downloaded of a hub model: configuration, tokenizer, and weights that hold no code."""
+"""Files to download of a hub model: configuration, tokenizer, and weights that hold no code."""
 
 TOKENIZER_FILES = ["*.json"]
-"""The same where only its tokens are wanted."""
+"""Files to download of a hub model whose tokens alone are needed."""
 
 
 def name_of(name_or_path: str | None) -> str:
-    """Return the name of the model that :func:`locate` finds: the given one, or the default's where that is whole."""
+    """Return the name that :func:`locate` uses: the given one, or the catalogue's default where it is intact."""
     if name_or_path is not None:
         return name_or_path
     serves = cached_folder(DEFAULT_NAME) is not None and cached_damage(DEFAULT_NAME) is None
@@ -44,13 +44,19 @@ def name_of(name_or_path: str | None) -> str:
 
 
 def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
-    """The folder, or GGUF file, to load from. Raises :class:`ModelError` where there is none, or no model in it.
+    """Return the folder or GGUF file to load from.
 
-    Raises :class:`DamagedError` for a model in a cache whose files are damaged.
+    None is the catalogue's default where it is in the cache, else the embedded model. The catalogue's names and
+    `embedded` come before folders of the same name; `./NAME` names such a folder.
 
-    None is the catalogue's default where that is in the cache, else the embedded model. The catalogue's names and
-    `embedded` stand above folders of such a name, which `./NAME` says. ``tell``, ``files``: as :func:`fetch` has them,
-    for a name on the hub.
+    Args:
+        name_or_path: A name, a folder or a file.
+        tell: As in :func:`fetch`.
+        files: As in :func:`fetch`.
+
+    Raises:
+        DamagedError: The model is in a cache, and its files are damaged.
+        ModelError: There is no such model; one line.
     """
     name = name_of(name_or_path)
     if len(name) > LONGEST_NAME:
@@ -74,7 +80,7 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
 
 
 def elsewhere(name_or_path: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
-    """The same for what is no name of this package's: a folder, or a name on the hub."""
+    """Return the path of a GGUF file, of a folder, or of a model from the hub. Raises as :func:`locate`."""
     folder = expanded(name_or_path)
     if is_gguf(name_or_path):
         if not folder.is_file():
@@ -95,23 +101,25 @@ def elsewhere(name_or_path: str, tell: Amount | None = None, files: list[str] = 
 
 
 def cached_name(folder: Path) -> str | None:
-    """Return the catalogue's name of the model whose folder in the cache that is; None for other folders."""
+    """Return the catalogue's name of a model whose folder in the cache this is; None for other folders."""
     models = models_folder()
     is_there = models is not None and folder.resolve().parent == models.resolve()
     return folder.resolve().name if is_there and folder.resolve().name in catalogue() else None
 
 
 def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -> str:
-    """The local folder of a hub model, downloaded or completed as far as the hub can be reached.
+    """Return the local folder of a hub model, downloaded or completed if the hub answers.
 
-    One request that is not retried asks whether it can; the download itself would try for a minute. Raises
-    :class:`ModelError` for a name the hub does not know, and for one it cannot be asked about and is not cached, and
-    StoppedError where what watches this thread is set while it is downloaded.
+    One request without retries asks the hub first, since the download itself would retry for a minute.
 
     Args:
         name: ``OWNER/NAME``.
-        tell: Told how many bytes of how many have come, on other threads.
-        files: Patterns of the names of its files that are wanted.
+        tell: Receives the progress in bytes, on other threads.
+        files: Patterns of the names of the files to download.
+
+    Raises:
+        ModelError: The hub does not know the name, or does not answer and the model is not cached.
+        StoppedError: The caller's stop was set during the download.
     """
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
@@ -144,7 +152,7 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
 
 
 def undamaged(name: str, folder: str, files: list[str]) -> str:
-    """Return a folder of the hub's cache with intact files. Raises :class:`DamagedError` where they are damaged."""
+    """Return a folder of the hub's cache if its files are intact. Raises :class:`DamagedError` otherwise."""
     problem = hub_damage_of(Path(folder), files)
     if problem is not None:
         remedy = f"run `fim-server models remove {name}`, and it is fetched anew when it is loaded"
@@ -153,7 +161,7 @@ def undamaged(name: str, folder: str, files: list[str]) -> str:
 
 
 def expanded(name: str) -> Path:
-    """The path that a user names, with `~` for a home; as it stands where that user is not here."""
+    """Return a path with `~` expanded, or unchanged for an unknown user."""
     try:
         return Path(name).expanduser()
     except (RuntimeError, ValueError):  # no such user, or a name that no user can have
@@ -161,18 +169,17 @@ def expanded(name: str) -> Path:
 
 
 def is_gguf(name: str) -> bool:
-    """Whether a name is that of a GGUF file, there or not."""
     return name.lower().endswith(GGUF_SUFFIX)
 
 
 def names_gguf_model(name: str) -> bool:
-    """Whether a GGUF model is named by a file of that name: its only or first one, and no companion for pictures."""
+    """Return whether a file's name is that of a GGUF model: its only or first part, and no projector for pictures."""
     part = PART.search(name)
     return is_gguf(name) and "mmproj" not in name and (part is None or int(part["number"]) == 1)
 
 
 def parts_of(file: Path) -> list[Path]:
-    """The files of a model whose only or first one that is, as far as they are there."""
+    """Return the existing files of a model, given its only or first one."""
     part = PART.search(file.name)
     if part is None or not 1 <= int(part["number"]) <= int(part["count"]):
         return [file]
@@ -182,11 +189,11 @@ def parts_of(file: Path) -> list[Path]:
 
 
 def looks_like_path(name: str) -> bool:
-    """Whether a name cannot be a hub name, which is ``name`` or ``owner/name``."""
+    """Return whether a name cannot be a hub name, which is ``name`` or ``owner/name``."""
     return name[:1] in ("", ".", "/", "~") or name.count("/") > 1 or "\\" in name or " " in name
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or its class where it has none; not every library keeps to one line."""
+    """Return the first line of an error's message, or its class if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(" :.") if lines else type(error).__name__

@@ -16,44 +16,42 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 class FileTokenizer:
-    """What is asked of a transformers tokenizer (:class:`.prompt.Tokenizer`), without transformers.
+    """Tokenizer with the interface of transformers (:class:`.prompt.Tokenizer`), without transformers.
 
     Attributes:
-        backend_tokenizer: The library's tokenizer, where transformers keeps its own.
+        backend_tokenizer: The library's tokenizer, under the name that transformers gives it.
     """
 
     def __init__(self, backend_tokenizer: Tokenizer) -> None:
         self.backend_tokenizer = backend_tokenizer
 
     def convert_tokens_to_ids(self, token: str) -> int | None:
-        """The id of a token; None for none."""
         number: int | None = self.backend_tokenizer.token_to_id(token)
         return number
 
     def convert_ids_to_tokens(self, number: int) -> str | None:
-        """The token of an id; None for none."""
         token: str | None = self.backend_tokenizer.id_to_token(number)
         return token
 
     def encode(self, text: str, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
-        """The ids of a text; ``split_special_tokens``: the names of special tokens are text like any other."""
+        """Encode a text. ``split_special_tokens``: encode the names of special tokens like any other text."""
         self.backend_tokenizer.encode_special_tokens = split_special_tokens
         ids: list[int] = self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens).ids
         return ids
 
     def decode(self, ids: list[int]) -> str:
-        """The text of ids, special tokens by their names."""
+        """Decode ids; special tokens appear by their names."""
         text: str = self.backend_tokenizer.decode(ids, skip_special_tokens=False)
         return text
 
     def get_vocab(self) -> dict[str, int]:
-        """Ids by token."""
+        """Return the ids by token."""
         vocabulary: dict[str, int] = self.backend_tokenizer.get_vocab()
         return vocabulary
 
 
 def read_tokenizer(folder: Path, name: str) -> FileTokenizer:
-    """The tokenizer of a model's folder. Raises :class:`ModelError` where it cannot be read."""
+    """Read the tokenizer of a model's folder. Raises :class:`ModelError` where it cannot be read."""
     from tokenizers import Tokenizer
 
     try:

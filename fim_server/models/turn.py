@@ -1,4 +1,4 @@
-"""Taking turns at a model, pass by pass, and giving up one whose pass does not end."""
+"""Turns of threads at a model, pass by pass, and giving up a model whose pass does not end."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from types import TracebackType
 from fim_server.language.stop import Stop, heed, watching
 
 SLICE_SECONDS = 0.005
-"""How long is waited for a turn before it is looked whether anybody still waits for what it is for."""
+"""Longest wait for a turn between two checks whether the caller still needs it."""
 
 
 class Turn:
-    """A lock of threads that share a model: side by side they would slow each other down. ``with turn:`` is one's turn.
+    """Lock of the threads that share a model, taken with ``with turn:``.
 
-    Turns are had in the order in which they were asked for. A lock of the system's goes to whoever is running when it
-    becomes free, which is the thread that has just given it back: one that reads a long prompt would have all its
-    passes before another has one.
+    Passes side by side would slow each other down.
 
-    Who wants one is left as the engine is: StoppedError is raised where what watches the thread is set. So each pass
-    shows that its thread goes on, whichever runtime it is on.
+    Threads get their turns in the order in which they asked. A lock of the operating system goes to the thread that is
+    running when it is released, which is the one that has just released it. A thread that reads a long prompt would
+    then make all its passes before another thread makes one.
+
+    A waiting thread gets StoppedError once one of its stops is set. So each pass shows that its thread goes on,
+    whichever runtime computes it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        """Of what follows; never held for longer than it takes to look at it."""
+        """Guards the fields below; held only to look at them."""
         self._is_taken = False
         self._waiting = deque[threading.Event]()
-        """Those who wait, the first one next; each is set once it has the turn."""
+        """Waiting threads in order; each event is set when its thread has the turn."""
         self._held_by: tuple[Stop, ...] = ()
         self._is_lost = False
 
     @property
     def is_lost(self) -> bool:
-        """Whether the model was given up."""
         return self._is_lost
 
     def is_watched_by(self, stop: Stop) -> bool:
-        """Whether the turn is that of a thread which ``stop`` watches."""
+        """Return whether ``stop`` watches the thread that has the turn."""
         return stop in self._held_by
 
     def lose(self) -> None:
-        """Give up the model: whoever waits for a turn, or will want one, gets RuntimeError."""
+        """Give up the model: threads that wait for a turn, or ask for one later, get RuntimeError."""
         self._is_lost = True
 
     def __enter__(self) -> None:
@@ -73,7 +74,7 @@ class Turn:
         self._pass_on()
 
     def _leave(self, mine: threading.Event) -> None:
-        """Want the turn no more, whether or not it has come meanwhile."""
+        """Leave the queue, or pass on a turn that has come meanwhile."""
         with self._lock:
             waits = not mine.is_set()
             if waits:

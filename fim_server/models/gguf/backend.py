@@ -1,9 +1,8 @@
-"""Networks in GGUF files on llama.cpp: the backend, and what of it is kept between passes.
+"""Backend of networks in GGUF files on llama.cpp, with its caches.
 
-Rows of logits are numpy arrays, read where the library keeps them and copied once, since the next pass writes over
-them. Each cache is a context of the library's own: attention goes over all that a context holds, so that a shared one
-would slow every reading down by what the others have read. Rows that are read together (:mod:`.rows`) are sequences of
-one context, each in a buffer of its own.
+Rows of logits are numpy arrays, copied once from the library's memory, which the next pass overwrites. Each cache is a
+context of the library: attention goes over everything in a context, so a shared one would slow down all its readings.
+Rows that are read together (:mod:`.rows`) are sequences of one context, each in a buffer of its own.
 """
 
 from __future__ import annotations
@@ -33,24 +32,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_WINDOW = 1 << 15
-"""Tokens that a cache has room for at most, whatever the model says: a context's memory is taken when it is made."""
+"""Most tokens of a cache, whatever the model says: making a context takes its memory at once."""
 
 STEP_OF_ROOM = 256
-"""The library rounds a context's room up to so many tokens."""
+"""Multiple to which the library rounds up a context's size."""
 
 MOST_SPARE = 2
-"""Contexts that are kept for the next cache: to make one takes as long as some tokens."""
+"""Contexts that are kept for the next cache, since making one takes as long as some tokens."""
 
 
 class GgufBackend:
-    """A loaded GGUF file.
+    """Loaded GGUF file.
 
     Attributes:
         size: Length of a row of logits, V.
-        window: Tokens that the model can attend to, at most :data:`MOST_WINDOW`.
+        window: Context window in tokens, at most :data:`MOST_WINDOW`.
         threads: Threads of a pass.
         tokenizer: The file's own.
-        about: What the file is, as the library words it.
+        about: The library's description of the file.
     """
 
     name = LLAMA_CPP
@@ -58,7 +57,7 @@ class GgufBackend:
     gives_rows = True
 
     def __init__(self, path: Path, threads: int, gpu_layers: int = 0, adapter: Path | None = None) -> None:
-        """Load a file for a number of threads.
+        """Load a file.
 
         Args:
             path: The file.
@@ -97,39 +96,37 @@ class GgufBackend:
         self.about = described.value.decode(errors="replace")
         self._spare: list[Context] = []
         self._lock = threading.RLock()
-        """A cache may end, and give its context back, wherever memory is collected: also while this is held."""
+        """Reentrant, since garbage collection may end a cache, and give its context back, while this thread holds the
+        lock.
+        """
 
     def new_cache(self, room: int | None = None) -> GgufCache:
-        """An empty KV cache for so many tokens; None: for the whole window. Its memory is taken at once.
+        """Make an empty KV cache for ``room`` tokens; None: for the whole window.
 
-        Raises RuntimeError where there is not enough of it.
+        Raises RuntimeError where there is not enough memory for it.
         """
         room = self.window if room is None else min(room, self.window)
         return GgufCache(self, self.take(room))
 
     def forward(self, token_ids: Sequence[int], cache: GgufCache) -> NDArray[np.float32]:
-        """As :meth:`..backend.Backend.forward`."""
         return cache.forward(token_ids)
 
     def forward_rows(self, token_ids: Sequence[int], cache: GgufCache, rows: int) -> list[NDArray[np.float32]]:
-        """As :meth:`..backend.RowsBackend.forward_rows`; of at most :data:`MOST_ROWS` rows."""
+        """Read on; at most :data:`MOST_ROWS` rows."""
         return cache.forward_rows(token_ids, rows)
 
     def batching(self) -> AbstractContextManager[None]:
-        """As :meth:`..backend.BatchBackend.batching`."""
         return nullcontext()
 
     def store(self, rows: int, positions: int) -> Sequences:
-        """As :meth:`..backend.BatchBackend.store`."""
         room = -(-min(positions, self.window) // STEP_OF_ROOM) * STEP_OF_ROOM
         return Sequences(Context(self._network, room, self.threads, rows), self.size)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
-        """As :meth:`..backend.Backend.mask_words`."""
         return np.zeros(word_count(size), dtype=np.uint32)
 
     def take(self, room: int) -> Context:
-        """An empty context with room for so many tokens: a spare one that fits, or a new one."""
+        """Return an empty context for ``room`` tokens: a spare one that fits, or a new one."""
         room = -(-room // STEP_OF_ROOM) * STEP_OF_ROOM
         with self._lock:
             for spare in sorted(self._spare, key=lambda spare: spare.room):
@@ -140,7 +137,7 @@ class GgufBackend:
         return Context(self._network, room, self.threads)
 
     def give_back(self, context: Context) -> None:
-        """Keep a context that nobody uses any more, for the next cache."""
+        """Keep an unused context for the next cache."""
         context.clear()
         with self._lock:
             self._spare.append(context)
@@ -148,10 +145,10 @@ class GgufBackend:
 
 
 class GgufCache:
-    """What a model has read. One thread at a time.
+    """KV cache in a context of its own. One thread at a time.
 
     Attributes:
-        context: Where it is kept.
+        context: The library's context.
     """
 
     def __init__(self, backend: GgufBackend, context: Context) -> None:
@@ -159,16 +156,16 @@ class GgufCache:
         weakref.finalize(self, give_back_to, weakref.ref(backend), context).atexit = False
 
     def forward(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
-        """Read on. Returns the logits [V] after the last token. Raises as :meth:`forward_rows`."""
+        """Read on, and return the logits [V] after the last token. Raises as :meth:`forward_rows`."""
         return self.forward_rows(token_ids, 1)[-1]
 
     def forward_rows(self, token_ids: Sequence[int], rows: int) -> list[NDArray[np.float32]]:
-        """Read on. Returns the logits [V] after each of the last ``rows`` tokens, in memory of their own.
+        """Read on, and return the logits [V] after each of the last ``rows`` tokens, in memory of their own.
 
         Raises:
-            RuntimeError: There is no token, one that the model does not know, no room in the window, more rows than
-                tokens or :data:`MOST_ROWS`, or the library has failed.
-            StoppedError: What watches the thread was set; nothing was read.
+            RuntimeError: There is no token, an unknown one, or no room in the window; there are more rows than tokens
+                or :data:`MOST_ROWS`; or the library has failed.
+            StoppedError: The caller's stop was set; nothing was read.
         """
         count, context = len(token_ids), self.context
         if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
@@ -204,7 +201,7 @@ class GgufCache:
 
 
 def read_tokenizer(path: Path) -> GgufTokenizer:
-    """The tokenizer of a GGUF file, without its network. Raises ModelError where it cannot be read; one line."""
+    """Read the tokenizer of a GGUF file, without its network. Raises ModelError, one line, where it cannot be read."""
     library = load_library()
     options = library.llama_model_default_params()
     options.vocabulary_only = True
@@ -216,7 +213,7 @@ def read_tokenizer(path: Path) -> GgufTokenizer:
 
 
 def give_back_to(backend: weakref.ref[GgufBackend], context: Context) -> None:
-    """Keep the context of a cache that is no more, where its backend still is."""
+    """Keep the context of a dead cache, if its backend is alive."""
     known = backend()
     if known is not None:
         known.give_back(context)

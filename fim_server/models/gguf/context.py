@@ -1,4 +1,4 @@
-"""llama.cpp's contexts: what a model has read is kept in one, and passes go over it."""
+"""Contexts of llama.cpp: each keeps what a model has read, and passes run in it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_ROWS = 16
-"""Rows of logits of a pass at most: a draft's tokens, and the one before them. The library keeps memory for them."""
+"""Most rows of logits of a pass: a draft's tokens and the one before them. The library keeps memory for them."""
 
 ABORTED = 2
-"""What a pass returns that was left."""
+"""Status of a pass that was left."""
 
 
 class Network:
-    """The library's own model (``llama_model``), freed once nothing holds it: neither a backend nor a context."""
+    """The library's model (``llama_model``), freed once neither a backend nor a context holds it."""
 
     def __init__(self, library: Any, address: int) -> None:
         self.library, self.address = library, address
@@ -35,10 +35,10 @@ class Network:
 
 
 class Context:
-    """A context of the library's (``llama_context``), with one sequence in it, or several of equal room."""
+    """Context of the library (``llama_context``) with one sequence, or several of equal size."""
 
     def __init__(self, network: Network, room: int, threads: int, sequences: int = 1) -> None:
-        """``room``: tokens of a sequence. Raises RuntimeError where there is not enough memory."""
+        """Make a context. ``room``: tokens of a sequence. Raises RuntimeError where there is not enough memory."""
         self.room, self._network = room, network
         self._library = library = network.library
         options = library.llama_context_default_params()
@@ -71,22 +71,22 @@ class Context:
             self._batch.sequences[number][0] = 0
 
     def clear(self) -> None:
-        """Forget all that was read."""
+        """Forget everything read."""
         self._library.llama_memory_clear(self._memory, False)
 
     def keep(self, length: int, sequence: int = 0) -> bool:
-        """Forget what was read behind so many tokens of a sequence; False where the network cannot."""
+        """Forget a sequence's tokens after the first ``length``; return False where the network cannot."""
         return bool(self._library.llama_memory_seq_rm(self._memory, sequence, length, -1))
 
     def copy(self, sequence: int, to: int) -> None:
-        """Have a sequence be what another one is."""
+        """Replace a sequence by a copy of another one."""
         self._library.llama_memory_seq_rm(self._memory, to, -1, -1)
         self._library.llama_memory_seq_cp(self._memory, sequence, to, -1, -1)
 
     def decode(self, token_ids: Sequence[int], start: int, rows: int) -> int:
-        """A pass over tokens, the first of them at a position; returns what the library does.
+        """Run a pass over tokens from position ``start`` on, and return the library's status.
 
-        ``rows``: how many of the last of them have their logits kept.
+        ``rows``: number of the last tokens whose logits are kept.
         """
         return self.decode_at(token_ids, np.arange(start, start + len(token_ids)), None, rows)
 
@@ -97,7 +97,7 @@ class Context:
         sequences: Sequence[int] | None,
         rows: int,
     ) -> int:
-        """The same with a position for each token, and its sequence where there are several."""
+        """Run a pass over tokens at given positions, of given sequences where there are several."""
         batch, count = self._batch, len(token_ids)
         batch.count = count
         if sequences is not None:
@@ -116,7 +116,7 @@ class Context:
             return int(self._library.llama_decode(self._context, batch))
 
     def logits(self, size: int, back: int = 1) -> NDArray[np.float32]:
-        """Those after the last token [V], or the ``back``-th last, in the library's memory."""
+        """Return the logits [V] after the ``back``-th last token of the pass, in the library's memory."""
         address = self._library.llama_get_logits_ith(self._context, -back)
         if not address:
             raise RuntimeError("llama.cpp gives no logits")
@@ -124,6 +124,6 @@ class Context:
 
 
 def strlen() -> ctypes.c_void_p:
-    """The address of C's function."""
+    """Return the address of C's function."""
     library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
     return ctypes.cast(library.strlen, ctypes.c_void_p)

@@ -1,11 +1,11 @@
-"""llama.cpp's library, as the package `xllamacpp` brings it, called through ctypes.
+"""The library of llama.cpp in the package `xllamacpp`, called through ctypes.
 
-That package's own Python interface is a server; the library in it exports llama.cpp's C interface (``llama.h``), which
-is what is called here. Functions take plain numbers and addresses, which stay the same from release to release; three
-structures are passed by value, and their fields do not. So what the library gives as its defaults is compared with what
-the fields as declared here should hold, before anything is done with them: a release that has moved them is refused.
+That package's Python interface is a server, but its library exports llama.cpp's C interface (``llama.h``). Functions
+take plain numbers and addresses, which stay the same from release to release. Three structures are passed by value, and
+their fields move between releases. So loading compares the library's defaults with the declarations here, and refuses a
+release whose fields have moved.
 
-A wheel for a GPU (CUDA, ROCm, Metal) has the same name and the same interface; nothing here depends on which it is.
+A wheel for a GPU (CUDA, ROCm, Metal) has the same name and the same interface.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ HOW_TO_INSTALL = "pip install 'fim-server[gguf]'"
 Address = ctypes.c_void_p
 
 LOG_ERROR = 4
-"""llama.cpp's level of errors (``ggml_log_level``)."""
+"""Level of errors in llama.cpp's log (``ggml_log_level``)."""
 
 
 class ModelOptions(ctypes.Structure):
-    """``llama_model_params``."""
+    """Structure ``llama_model_params``."""
 
     _fields_ = (
         ("devices", Address),
@@ -54,7 +54,7 @@ class ModelOptions(ctypes.Structure):
 
 
 class ContextOptions(ctypes.Structure):
-    """``llama_context_params``; what nothing is done with here has no name of its own."""
+    """Structure ``llama_context_params``; unused fields have names with an underscore."""
 
     _fields_ = (
         ("room", ctypes.c_uint32),
@@ -85,7 +85,7 @@ class ContextOptions(ctypes.Structure):
 
 
 class Batch(ctypes.Structure):
-    """``llama_batch``: the tokens of a pass."""
+    """Structure ``llama_batch``, the tokens of a pass."""
 
     _fields_ = (
         ("count", ctypes.c_int32),
@@ -140,7 +140,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "llama_vocab_n_tokens": (INT, [Address]),
     "llama_vocab_type": (INT, [Address]),
 }
-"""What is called of the library: what each returns, and what it takes."""
+"""Functions of the library with the types of their results and arguments."""
 
 MODEL_DEFAULTS = {"gpu_layers": -1, "split_mode": 1, "main_gpu": 0, "vocabulary_only": False, "repack": True}
 CONTEXT_DEFAULTS = {
@@ -159,30 +159,30 @@ CONTEXT_DEFAULTS = {
     "whole_window": True,
     "one_buffer": False,
 }
-"""What fields are by default, in releases whose structures are those above."""
+"""Default values of fields, in releases with the structures above."""
 
 Log = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, Address)
 
 
 class Said:
-    """What the library says of errors, which it tells nobody but its log.
+    """Errors that the library writes to its log alone.
 
     Attributes:
-        first: The first since :meth:`begin`, which is the cause of the others.
+        first: The first one since :meth:`begin`, which causes the others.
     """
 
     def __init__(self) -> None:
         self.first = ""
         self.hear = Log(self._hear)
-        """Kept, since the library goes on calling it."""
+        """Callback of the library; the reference keeps it alive."""
 
     def begin(self) -> None:
-        """Forget what was said."""
+        """Forget earlier errors."""
         self.first = ""
 
     @property
     def reason(self) -> str:
-        """Why something has failed."""
+        """Reason of a failure."""
         return self.first or "no reason given"
 
     def _hear(self, level: int, text: bytes | None, data: object) -> None:
@@ -195,12 +195,11 @@ said = Said()
 
 
 def is_installed() -> bool:
-    """Whether the package is there."""
     return find_spec(PACKAGE) is not None
 
 
 def library_file() -> Path:
-    """The library of the package, found without importing it. Raises :class:`ModelError` where it is not there."""
+    """Return the path of the library, found without importing it. Raises :class:`ModelError` where it is not there."""
     found = find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise ModelError(f"a GGUF file needs llama.cpp: {HOW_TO_INSTALL}")
@@ -214,10 +213,10 @@ def library_file() -> Path:
 
 @cache
 def load_library() -> Any:
-    """The library, with what is called of it declared.
+    """Load the library and declare its functions.
 
     Raises:
-        ModelError: The package is not installed, or of a release that lays out its structures otherwise.
+        ModelError: The package is not installed, or of a release with other structures.
     """
     path = library_file()
     try:
@@ -235,7 +234,7 @@ def load_library() -> Any:
 
 
 def check(given: ctypes.Structure, wanted: dict[str, Any]) -> None:
-    """Raises ModelError where a structure does not hold what it should by default."""
+    """Raise ModelError where a structure has other defaults than the declared ones."""
     for name, value in wanted.items():
         if getattr(given, name) != value:
             what = type(given).__name__

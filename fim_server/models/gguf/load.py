@@ -1,4 +1,4 @@
-"""Loading a GGUF file: its network, its own tokenizer, and the prompt format that its tokens' names tell."""
+"""Loading a GGUF file: its network, its own tokenizer, and the prompt format that its tokens' names show."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 def load_gguf(path: Path, threads: int, gpu_layers: int | None = None, adapter: Path | None = None) -> FimModel:
-    """Load a GGUF file. A model whose tokens are of no known prompt format is shown the text left of the cursor alone.
+    """Load a GGUF file. A model without a known prompt format sees only the text left of the cursor.
 
-    ``threads``: of a pass; ``gpu_layers``: that a GPU computes, -1 for all, None for all where the library has a GPU;
-    ``adapter``: another GGUF file.
+    Args:
+        path: The file.
+        threads: Threads of a pass.
+        gpu_layers: Layers that a GPU computes; -1 for all, None for all where the library has a GPU.
+        adapter: A low-rank adapter in another GGUF file.
 
-    Raises :class:`ModelError` where it cannot be loaded or completes no texts, or llama.cpp is not installed; one line.
+    Raises:
+        ModelError: It cannot be loaded or completes no texts, or llama.cpp is not installed; one line.
     """
     if gpu_layers is None:
         gpu_layers = -1 if load_library().llama_supports_gpu_offload() else 0
@@ -43,7 +47,10 @@ def load_sound_gguf(path: Path, threads: int, gpu_layers: int, adapter: Path | N
 
 
 def read_gguf_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
-    """The prompt format and the tokens of a GGUF file, without its network. Raises :class:`ModelError`; one line."""
+    """Read the prompt format and the tokens of a GGUF file, without its network.
+
+    Raises :class:`ModelError`, one line.
+    """
     require_sound(Tried(str(path.absolute()), vocabulary=True))
     return read_sound_tokens(path)
 
@@ -54,7 +61,10 @@ def read_sound_tokens(path: Path) -> tuple[BoundFormat, Vocabulary]:
 
 
 def tokens_of(tokenizer: GgufTokenizer, path: Path) -> tuple[BoundFormat, Vocabulary]:
-    """The prompt format that the tokens' names tell, and the vocabulary. Raises :class:`ModelError`; one line."""
+    """Return the prompt format that the tokens' names show, and the vocabulary.
+
+    Raises :class:`ModelError`, one line.
+    """
     bound = bind_format(tokenizer)
     if bound is None:
         if not tokenizer.end_ids:

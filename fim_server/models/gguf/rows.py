@@ -1,7 +1,7 @@
 """Rows of a batch as sequences of one of llama.cpp's contexts: a pass reads a token of each.
 
-Row ``n`` is sequence ``n``: the library reads sequences together whose numbers follow each other. Each has a buffer of
-its own, so that what the others have read costs it nothing.
+Row ``n`` is sequence ``n``, since the library reads sequences with consecutive numbers together. Each has a buffer of
+its own, so that other rows' tokens cost it nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Sequences:
-    """The caches of rows that are read together (:class:`..backend.Store`)."""
+    """Caches of rows that are read together (:class:`..backend.Store`)."""
 
     def __init__(self, context: Context, size: int) -> None:
-        """``context``: with a sequence for each row; ``size``: V."""
+        """Make a store. ``context``: has a sequence for each row; ``size``: V."""
         self._context, self._size = context, size
         self._rows: list[list[int]] = []
-        """The tokens of each."""
+        """Tokens of each row."""
 
     def read(self, prompt: Sequence[int]) -> NDArray[np.float32]:
-        """As :meth:`..backend.Store.read`, in memory of their own. Raises RuntimeError and StoppedError."""
+        """Append a row; its logits are in memory of their own. Raises RuntimeError and StoppedError."""
         count = len(prompt)
         if not count or min(prompt) < 0 or max(prompt) >= self._size:
             raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
@@ -44,11 +44,10 @@ class Sequences:
         return self._context.logits(self._size).copy()
 
     def copy(self, row: int) -> None:
-        """As :meth:`..backend.Store.copy`. Raises RuntimeError where there is no room for it."""
+        """Append a copy of a row. Raises RuntimeError where there is no room for it."""
         self._context.copy(row, self._new(self._rows[row]))
 
     def remove(self, row: int) -> None:
-        """As :meth:`..backend.Store.remove`."""
         last = len(self._rows) - 1
         if row != last:
             self._context.copy(last, row)
@@ -57,7 +56,7 @@ class Sequences:
         self._rows.pop()
 
     def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`..backend.Store.rewind`. A recurrent network takes nothing back: all is read again.
+        """Forget the last tokens of a row. A recurrent network cannot, and reads the rest again.
 
         Raises RuntimeError and StoppedError.
         """
@@ -67,7 +66,7 @@ class Sequences:
             self._read(row)
 
     def forward(self, tokens: Sequence[int]) -> list[NDArray[np.float32]]:
-        """As :meth:`..backend.Store.forward`, in memory of their own. Raises RuntimeError and StoppedError."""
+        """Read one token in each row; the logits are in memory of their own. Raises RuntimeError and StoppedError."""
         context, rows, lengths = self._context, len(self._rows), [len(row) for row in self._rows]
         if len(tokens) != rows:
             raise RuntimeError(f"{len(tokens)} tokens for {rows} rows")
@@ -82,12 +81,11 @@ class Sequences:
         return [context.logits(self._size, rows - row).copy() for row in range(rows)]
 
     def close(self) -> None:
-        """As :meth:`..backend.Store.close`."""
         self._context.clear()
         self._rows.clear()
 
     def _read(self, row: int) -> None:
-        """Have an empty sequence read its row. Raises RuntimeError and StoppedError; it is empty then."""
+        """Have an empty sequence read its row. After RuntimeError or StoppedError it is empty."""
         context, tokens = self._context, self._rows[row]
         last = (len(tokens) - 1) // context.most * context.most
         for start in range(0, len(tokens), context.most):
@@ -104,7 +102,7 @@ class Sequences:
         raise RuntimeError(f"llama.cpp's pass failed with {done} ({said.reason})")
 
     def _new(self, tokens: Sequence[int]) -> int:
-        """A row's number, the last one, which is to have some tokens in it."""
+        """Append a row of tokens, and return its number."""
         if len(self._rows) >= self._context.sequences:
             raise RuntimeError(f"more than {self._context.sequences} rows")
         if len(tokens) > self._context.room:

@@ -1,7 +1,7 @@
-"""A GGUF file's own tokenizer: its tokens' bytes, and texts as llama.cpp encodes them.
+"""Tokenizer of a GGUF file: its tokens' bytes, and texts as llama.cpp encodes them.
 
-Another library's reading of the file would not do: transformers' conversion passes over how a text is split before
-byte-pair encoding (``tokenizer.ggml.pre``), and encodes one of two files as the model has never seen them (measured).
+Transformers reads such files, too, but ignores how a text is split before byte-pair encoding (``tokenizer.ggml.pre``).
+It encoded one of two files that were tried as the model has never seen them.
 """
 
 from __future__ import annotations
@@ -20,58 +20,56 @@ UNKNOWN, UNUSED, CONTROL = 1 << 0, 1 << 1, 1 << 3
 """Kinds of tokens that are never text (``llama_token_attr``)."""
 
 LONGEST_PIECE = 64
-"""Bytes that nearly all tokens have at most; of a longer one the library says how many."""
+"""Bytes that suffice for nearly all tokens; the library tells the length of a longer one."""
 
 
 class GgufTokenizer:
-    """What is asked of a tokenizer (:class:`..prompt.Tokenizer`), by the library that has loaded the file."""
+    """Tokenizer (:class:`..prompt.Tokenizer`) of the library that has loaded the file."""
 
     def __init__(self, library: Any, vocabulary: int, owner: object) -> None:
-        """``vocabulary``: the address of the library's own; ``owner``: what frees it, and is to live as long."""
+        """Wrap the library's vocabulary. ``vocabulary``: its address; ``owner``: object that frees it."""
         self._library, self._vocabulary, self._owner = library, vocabulary, owner
         self.size = int(library.llama_vocab_n_tokens(vocabulary))
 
     @cached_property
     def names(self) -> list[str]:
-        """Each token's name in the file."""
+        """Name of each token in the file."""
         text = self._library.llama_vocab_get_text
         return [(text(self._vocabulary, number) or b"").decode(errors="replace") for number in range(self.size)]
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        """Ids by name; of several the first."""
+        """Ids by name; the first of equal names."""
         return {name: number for number, name in reversed(list(enumerate(self.names)))}
 
     @cached_property
     def end_ids(self) -> tuple[int, ...]:
-        """The tokens that end a text by the file's own word."""
+        """Tokens that end a text, as the file says."""
         is_end = self._library.llama_vocab_is_eog
         return tuple(number for number in range(self.size) if is_end(self._vocabulary, number))
 
     @property
     def begin_ids(self) -> tuple[int, ...]:
-        """What the file wants its texts to begin with."""
+        """Tokens at the beginning of a text, as the file says."""
         vocabulary, library = self._vocabulary, self._library
         return (int(library.llama_vocab_bos(vocabulary)),) if library.llama_vocab_get_add_bos(vocabulary) else ()
 
     def get_vocab(self) -> dict[str, int]:
-        """Ids by name."""
+        """Return the ids by name."""
         return dict(self._ids)
 
     def convert_tokens_to_ids(self, token: str) -> int | None:
-        """The id of a token; None for none."""
         return self._ids.get(token)
 
     def convert_ids_to_tokens(self, number: int) -> str | None:
-        """The token of an id; None for none."""
         return self.names[number] if 0 <= number < self.size else None
 
     def encode(self, text: str, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
-        """The ids of a text; ``split_special_tokens``: the names of special tokens are text like any other."""
+        """Encode a text. ``split_special_tokens``: encode the names of special tokens like any other text."""
         return self.ids(text.encode(), add_special_tokens, not split_special_tokens)
 
     def ids(self, data: bytes, add_special: bool = False, parse_special: bool = False) -> list[int]:
-        """The same of bytes. Raises RuntimeError where the library cannot."""
+        """Encode bytes. Raises RuntimeError where the library cannot."""
         room = len(data) + 8
         found = (ctypes.c_int32 * room)()
         take = self._library.llama_tokenize
@@ -84,7 +82,7 @@ class GgufTokenizer:
         return list(found[:count])
 
     def tokens(self) -> list[bytes | None]:
-        """Each token's bytes; None for what is never text: control tokens, unknown, unused, those of prompt formats."""
+        """Return each token's bytes; None for control tokens, unknown and unused ones, and those of prompt formats."""
         controls = {name for row in known_formats() for name in row.tokens}
         attributes = self._library.llama_vocab_get_attr
         found: list[bytes | None] = []
@@ -106,5 +104,5 @@ class GgufTokenizer:
             room = -count
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids, those that are none by their names."""
+        """Decode ids; tokens without text appear by their names."""
         return b"".join(self._piece(number) or self.names[number].encode() for number in ids).decode(errors="replace")

@@ -1,8 +1,8 @@
 """Trial of a GGUF file in a process of its own, because llama.cpp ends its process at some files.
 
-The trial loads the file and makes a pass. Its verdict is remembered in the cache folder by a checksum of the header
-and by the file's stamp, so that a file is tried once (0.5 s for a small one). Weights behind the header
-end no process: every number is a weight.
+The trial loads the file and makes a pass. The cache folder keeps its verdict by a checksum of the header and the file's
+stamp, so that a file is tried once (0.5 s for a small one). Weights behind the header end no process, since every
+number is a weight.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A model of this package as a GGUF file, for llama.cpp here and for servers that run it elsewhere (llama.cpp, Ollama).
+"""Writer of a model of this package as a GGUF file, for llama.cpp here and for servers elsewhere (llama.cpp, Ollama).
 
-Only Llamas with a tied embedding are written, which the models of this package are, and only tokenizers whose way of
-splitting a text llama.cpp has a name for: with another's, it would encode texts as the model has never seen them. The
-format is ggml's (``docs/gguf.md``); each quantisation is that of the package `gguf`, which rounds as llama.cpp does.
+It writes Llamas with a tied embedding, which the models of this package are. It refuses a tokenizer whose splitter
+llama.cpp does not know, since llama.cpp would encode texts as the model has never seen them. The format is ggml's
+(``docs/gguf.md``); the package `gguf` rounds as llama.cpp does.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PRECISIONS = ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
-"""How weights are kept, largest file first."""
+"""Precisions of the weights, largest file first."""
 
 EMBEDDING_PRECISION = "q8_0"
-"""Of the embedding where the rest is smaller: it is the output layer as well, which decides between tokens."""
+"""Least precision of the embedding, because it is also the output layer, which decides between tokens."""
 
 SPLITTERS = {
     SPLITTER: [
@@ -35,13 +35,13 @@ SPLITTERS = {
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
     ],
 }
-"""What splits texts before byte-pair encoding, as a tokenizer.json says it, by llama.cpp's names."""
+"""Splitters of texts before byte-pair encoding, in the words of a tokenizer.json, by llama.cpp's names."""
 
 NORMAL = 1
-"""The kind of tokens that are found by merging; see :mod:`..smollm2.tokens`."""
+"""Kind of tokens that are found by merging; see :mod:`..smollm2.tokens`."""
 
 FILL_IN_NAMES = {"fim_pre": "<|fim_prefix|>", "fim_suf": "<|fim_suffix|>", "fim_mid": "<|fim_middle|>"}
-"""The tokens of prompts that llama.cpp's server asks a file for, by the metadata's names."""
+"""Tokens of prompts that llama.cpp's server looks for in a file, by the metadata's names."""
 
 END_NAME = "<|endoftext|>"
 
@@ -50,13 +50,13 @@ def write_gguf(folder: Path, path: Path, precision: str, splitter: str | None = 
     """Write a model folder as a GGUF file.
 
     Args:
-        folder: In the transformers layout, with its weights in one file.
-        path: The file to write; one that is there is replaced once the new one is complete.
+        folder: A folder in the transformers layout, with its weights in one file.
+        path: The file to write; an existing one is replaced once the new one is complete.
         precision: One of :data:`PRECISIONS`.
-        splitter: llama.cpp's name of what splits texts; None: as the tokenizer says.
+        splitter: llama.cpp's name of the splitter; None: the tokenizer's.
 
     Raises:
-        ModelError: The model is none that can be written, or the file cannot be; one line.
+        ModelError: The model or the file cannot be written; one line.
     """
     try:
         config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def write_gguf(folder: Path, path: Path, precision: str, splitter: str | None = 
 
 
 def splitter_of(described: Any, folder: Path) -> str:
-    """llama.cpp's name of what splits texts. Raises ModelError where it has none that is known here."""
+    """Return llama.cpp's name of a tokenizer's splitter. Raises ModelError for an unknown one."""
     split = described.get("pre_tokenizer") or {}
     for name, parts in SPLITTERS.items():
         if split.get("pretokenizers") == parts and not described.get("normalizer"):
@@ -85,7 +85,6 @@ def splitter_of(described: Any, folder: Path) -> str:
 
 
 def write(shape: LlamaShape, described: Any, splitter: str, weights: Path, path: Path, precision: str) -> None:
-    """Write the file itself."""
     import gguf
     from safetensors import safe_open
 
@@ -125,7 +124,7 @@ def write(shape: LlamaShape, described: Any, splitter: str, weights: Path, path:
 
 
 def kind_of(name: str, tensor: NDArray[np.float32], precision: str) -> str:
-    """The precision of a tensor: vectors stay as they are, and rows that do not come out even in blocks are halved."""
+    """Return a tensor's precision: vectors stay float32, and rows that are no multiple of a block become float16."""
     if tensor.ndim == 1:
         return "f32"
     if precision.startswith("q") and tensor.shape[-1] % 32:
@@ -134,7 +133,7 @@ def kind_of(name: str, tensor: NDArray[np.float32], precision: str) -> str:
 
 
 def add_tokenizer(writer: Any, described: Any, splitter: str, size: int) -> None:
-    """The tokens, their kinds and their merges; a model's ids beyond the tokenizer's get names of their own."""
+    """Add the tokens, their kinds and their merges; ids beyond the tokenizer's get names of their own."""
     vocabulary = described["model"]["vocab"]
     names = {number: token for token, number in vocabulary.items()}
     kinds = dict.fromkeys(names, NORMAL)
@@ -158,6 +157,6 @@ def add_tokenizer(writer: Any, described: Any, splitter: str, size: int) -> None
 
 
 def neighbouring(matrix: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Rows of a projection in llama.cpp's order, which rotates neighbouring numbers of a head."""
+    """Return a projection's rows in llama.cpp's order, which rotates neighbouring numbers of a head."""
     halves = matrix.reshape(heads, 2, -1, matrix.shape[1])
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(matrix.shape))

@@ -1,12 +1,12 @@
-"""Exported models on onnxruntime: on a CPU several times as fast as torch at decoding, and far smaller.
+"""Exported models on onnxruntime: several times as fast as torch at decoding on a CPU, and far smaller.
 
-An export is the folder ``onnx`` in a model's own (``./dev train onnx`` writes it), in the layout of
-onnxruntime-genai: a graph and its ``genai_config.json``. That package's own loop over it holds Python's global lock
-throughout a pass, in which the server's other thread could not even take a message (46 to 66 ms, measured, and each
-message takes the lock several times); onnxruntime itself gives it up, and computes the same logits to the last bit.
+An export is the folder ``onnx`` in a model's own (``./dev train onnx`` writes it), in the layout of onnxruntime-genai:
+a graph and its ``genai_config.json``. That package's own loop holds Python's global lock throughout a pass, 46 to 66
+ms, so that the server's other thread could not even take a message. onnxruntime itself releases the lock, and computes
+the same logits to the last bit.
 
-Nothing here knows torch, tokenizers or prompts; rows of logits are numpy arrays. The package has wheels for Linux
-(x86-64 and ARM64 with glibc), Windows and macOS on ARM64; elsewhere torch runs the model.
+This module knows neither torch nor tokenizers nor prompts; rows of logits are numpy arrays. The package has wheels for
+Linux (x86-64 and ARM64 with glibc), Windows and macOS on ARM64. Elsewhere torch runs the model.
 """
 
 from __future__ import annotations
@@ -40,36 +40,38 @@ HOW_TO_INSTALL = f"pip install {PACKAGE} brings it where it has a wheel (Linux, 
 EXPORT_FOLDER, CONFIGURATION, RECORD = "onnx", "genai_config.json", "export.json"
 
 DIGEST = "weights_sha256"
-"""The record's field that says of which weights the export is; a folder without a record is taken as it is."""
+"""Field of the record with the digest of the exported weights; a folder without a record is taken as it is."""
 
 DIGESTED_BYTES = 1 << 20
-"""Of either end of a file of weights: training changes all of them, and nobody should wait for gigabytes."""
+"""Bytes to digest at either end of a file of weights, since hashing gigabytes takes long; training changes all of
+them.
+"""
 
 POSITIONS = "logits_positions"
-"""A graph's constant that a pass may be given another value of: the positions in it whose logits are computed."""
+"""Constant of a graph that a pass may override: the positions whose logits are computed."""
 
 KINDS: dict[str, type[np.generic]] = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
-"""Numbers of a graph, by the library's names."""
+"""Number types of a graph, by the library's names."""
 
 FATAL = 4
-"""The log level of onnxruntime that keeps its errors off the terminal: they come as exceptions, with the same words."""
+"""Log level that keeps onnxruntime's errors off the terminal: they come as exceptions with the same words."""
 
 
 REST_BETWEEN_PASSES = ("session.force_spinning_stop", "1")
-"""Has its threads wait for the next pass without keeping a processor busy, which the server's others may need."""
+"""Setting that lets threads sleep between passes instead of keeping processors busy."""
 
 NO_TELEMETRY = {"ORT_DISABLE_TELEMETRY": "1"}
-"""What keeps the library from sending usage events to its maker, and from leaving an identifier of the machine in the
-user's cache folder: it does so by default, and looks at the environment once, when it is loaded."""
+"""Environment that keeps the library from sending usage events to its maker, and from writing an identifier of the
+machine to the user's cache folder. The library reads it once, when it is loaded.
+"""
 
 
 def is_installed() -> bool:
-    """Whether the package can be imported."""
     return find_spec(MODULE) is not None
 
 
 def load_library() -> Any:
-    """The package, imported with its telemetry off; nothing of the project imports it another way.
+    """Import the package with its telemetry off; every import of it in this project goes through here.
 
     Raises:
         ImportError: It is not installed, or does not fit the system.
@@ -79,13 +81,13 @@ def load_library() -> Any:
 
 
 def export_of(model_folder: Path) -> Path | None:
-    """The folder of a model's export, or None where it has none."""
+    """Return the folder of a model's export, or None where it has none."""
     folder = model_folder / EXPORT_FOLDER
     return folder if (folder / CONFIGURATION).is_file() else None
 
 
 def is_stale(model_folder: Path) -> bool:
-    """Whether a model's export is, by its own record, of other weights than the folder holds."""
+    """Return whether a model's export records other weights than the folder holds."""
     try:
         recorded = parse_json(read_found(model_folder / EXPORT_FOLDER / RECORD))[DIGEST]
     except (OSError, ValueError, KeyError, TypeError):
@@ -94,7 +96,7 @@ def is_stale(model_folder: Path) -> bool:
 
 
 def weights_digest(model_folder: Path) -> str:
-    """SHA-256 of the sizes and both ends of a folder's files of weights."""
+    """Return SHA-256 of the sizes and both ends of a folder's files of weights."""
     digest = hashlib.sha256()
     for path in sorted(model_folder.glob("*.safetensors")):
         size = path.stat().st_size
@@ -107,11 +109,11 @@ def weights_digest(model_folder: Path) -> str:
 
 
 class OnnxBackend:
-    """A loaded export.
+    """Loaded export.
 
     Attributes:
         size: Length of a row of logits, V.
-        window: Tokens that the model can attend to.
+        window: Tokens of the context window.
         threads: Threads within an operator.
         gives_rows: Whether the graph has :data:`POSITIONS`.
     """
@@ -121,10 +123,10 @@ class OnnxBackend:
     arithmetic = NumpyArithmetic()
 
     def __init__(self, folder: Path, threads: int, room: int | None = None) -> None:
-        """Load an export for a number of threads; ``room``: tokens that a cache holds where nothing else is said.
+        """Load an export for a number of threads. ``room``: a cache's default size in tokens.
 
         Raises:
-            ModelError: It cannot be loaded, or the package cannot; one line.
+            ModelError: The export or the package cannot be loaded; one line.
         """
         self.threads = threads
         try:
@@ -150,45 +152,42 @@ class OnnxBackend:
                 raise ValueError(f"logits of {given} tokens, and the configuration says {self.size}")
             if self.window < LEAST_WINDOW:
                 raise ValueError(f"a window of {self.window} tokens")
-        except Exception as error:  # what the package, JSON and the files raise
+        except Exception as error:  # errors of the package, JSON and files
             problem = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise ModelError(f"{folder}: the export cannot be loaded ({problem})") from error
         self._room = self.window if room is None else room
 
     def new_cache(self, room: int | None = None) -> OnnxCache:
-        """An empty KV cache for so many tokens, by default for the backend's own room.
+        """Make an empty KV cache for ``room`` tokens, by default for the backend's own size.
 
-        Its memory is claimed at once, and taken as it is filled: 360 MB for the 8,192 tokens of a model with 30 layers
-        and 3 heads of 64.
+        Its address space is claimed at once, and its memory as it is filled. The 8,192 tokens of a model with 30 layers
+        and 3 heads of 64 take 360 MB.
         """
         room = self._room if room is None else min(room, self.window)
         return OnnxCache(self._library, self._session, self._ends, self.size, room, self.gives_rows)
 
     def forward(self, token_ids: Sequence[int], cache: OnnxCache) -> NDArray[np.float32]:
-        """As :meth:`.backend.Backend.forward`."""
         return cache.forward(token_ids)
 
     def forward_rows(self, token_ids: Sequence[int], cache: OnnxCache, rows: int) -> list[NDArray[np.float32]]:
-        """As :meth:`.backend.RowsBackend.forward_rows`."""
         return cache.forward_rows(token_ids, rows)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
-        """As :meth:`.backend.Backend.mask_words`."""
         return np.zeros(word_count(size), dtype=np.uint32)
 
 
 @dataclass(frozen=True)
 class Ends:
-    """What a graph takes and gives besides the logits, by its configuration.
+    """Inputs and outputs of a graph, by its configuration.
 
     Attributes:
-        ids: The input of token ids.
-        mask: That of the tokens attended to.
-        positions: That of their positions, where there is one.
-        logits: The output.
+        ids: Input of token ids.
+        mask: Input of the attention mask.
+        positions: Input of the positions, if there is one.
+        logits: Output of the logits.
         kept: Input and output of each layer's keys, and of its values.
-        shape: Of what is kept of a layer: heads and their width.
-        kind: Of the kept numbers.
+        shape: Heads and head width of a layer's keys.
+        kind: Number type of keys and values.
     """
 
     ids: str
@@ -201,7 +200,10 @@ class Ends:
 
     @classmethod
     def of(cls, session: Any, decoder: Any) -> Ends:
-        """Raises ValueError where the graph wants something else as well, KeyError where something is not said."""
+        """Read a graph's inputs and outputs.
+
+        Raises ValueError for an unknown input, and KeyError for a missing field.
+        """
         inputs, outputs = decoder["inputs"], decoder["outputs"]
         layers = range(int(decoder["num_hidden_layers"]))
         kept = tuple(
@@ -234,10 +236,10 @@ class Ends:
 
 
 class OnnxCache:
-    """What a model has read: keys and values of each layer, in place. One thread at a time."""
+    """KV cache of an export, updated in place. One thread at a time."""
 
     def __init__(self, library: Any, session: Any, ends: Ends, size: int, room: int, gives_rows: bool = False) -> None:
-        """Room for so many tokens; ``size``: of the model's vocabulary; ``gives_rows``: as of the backend."""
+        """Make a cache for ``room`` tokens. ``size``: length of a row of logits; ``gives_rows``: as of the backend."""
         self._library, self._session, self._ends, self._size, self._room = library, session, ends, size, room
         self._gives_rows = gives_rows
         self._length = 0
@@ -252,19 +254,19 @@ class OnnxCache:
             self._binding.bind_ortvalue_output(present, buffer)
 
     def forward(self, token_ids: Sequence[int]) -> NDArray[np.float32]:
-        """Read on. Returns the logits [V] after the last token, in memory of their own.
+        """Read on, and return the logits [V] after the last token, in memory of their own.
 
         Raises:
-            RuntimeError: There is no token, one that the model does not know, or no room in the window.
-            StoppedError: What watches the thread was set; nothing was read.
+            RuntimeError: There is no token, an unknown one, or no room in the window.
+            StoppedError: The caller's stop was set; nothing was read.
         """
         return self.forward_rows(token_ids, 1)[-1]
 
     def forward_rows(self, token_ids: Sequence[int], rows: int) -> list[NDArray[np.float32]]:
-        """As :meth:`forward`, the logits after each of the last ``rows`` tokens: of one, or where the graph gives more.
+        """Read on, and return the logits after the last token, or after each of ``rows`` where the graph gives them.
 
-        Such a graph has another token read after a single one, and forgotten: with one row, the attention multiplies by
-        another kernel, whose sums differ in the last bits, and where activations are then rounded to 8 bits logits
+        A graph that gives rows reads another token after a single one, and forgets it. With one row, the attention uses
+        another matrix kernel, whose sums differ in the last bits; where activations are rounded to 8 bits, logits then
         differ by 1. From two rows on, each row is the same to the last bit (docs/results/drafts.md).
         """
         count = len(token_ids)
@@ -278,9 +280,10 @@ class OnnxCache:
         return list(np.array(logits[-rows:], dtype=np.float32))
 
     def _run(self, token_ids: Sequence[int], positions: Sequence[int]) -> NDArray[np.generic]:
-        """Logits [rows, V] of a pass at positions in it, in the runtime's memory; what it has read does not count yet.
+        """Run a pass and return the logits [rows, V] at positions in it; its tokens do not count yet.
 
-        A graph that does not take positions gives those of the last token, or of all.
+        The logits are in the runtime's memory. A graph that takes no positions gives those of the last token, or of
+        all.
         """
         ids = np.array([token_ids], dtype=np.int64)
         total = self._length + ids.size
@@ -302,7 +305,7 @@ class OnnxCache:
             with telling(leave):
                 self._session.run_with_iobinding(self._binding, options)
         except Exception as error:  # the package's own kinds, which have no common base but this
-            if options.terminate:  # what was written lies behind what counts as read
+            if options.terminate:  # the written part does not count as read
                 raise StoppedError("the model's pass was left") from error
             raise RuntimeError(str(error)) from error
         logits: NDArray[np.generic] = self._binding.get_outputs()[-1].numpy()[0]  # [1, T or rows, V]; bound last

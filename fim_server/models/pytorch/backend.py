@@ -1,7 +1,7 @@
-"""Networks of transformers on torch, on any device. The one module of the package's serving half that imports torch.
+"""Networks of transformers on torch, on any device.
 
-Its libraries are the extra ``torch``; :mod:`.load` imports this module only where a model needs it. Packed masks cross
-to the device as they are, 19 kB for 151k tokens, and are unpacked there; so do the masks of a batch, one a row.
+The libraries are the extra ``torch``; :mod:`.loader` imports this module only for a model that needs it. Packed masks
+cross to the device as they are, 19 kB for 151k tokens, and are unpacked there. So do the masks of a batch, one a row.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ if TYPE_CHECKING:
     from fim_server.models.pytorch.rows import StaticRows
 
 DEFAULT_WINDOW = 2048
-"""Tokens of context taken for a model whose configuration names none."""
+"""Context window of a model whose configuration names none."""
 
 MOST_LAYERS = 4096
-"""Of a network that is made; the deepest there are have some hundred."""
+"""Most layers of a network that is loaded; the deepest published ones have some hundred."""
 
 
 # --- masks ----------------------------------------------------------------------------------------------------------
 
 
 def mask_buffer(size: int, rows: int | None = None) -> tuple[torch.Tensor, NDArray[np.uint32]]:
-    """A zeroed buffer for packed masks over ``size`` tokens: ``rows`` of them, or a single one.
+    """Make a zeroed buffer for ``rows`` packed masks over ``size`` tokens, or for a single one.
 
     Returns two views of the same memory: an int32 tensor [rows, W] or [W] for :func:`apply_mask_`, and a uint32 array
-    of the same shape for ``fill_mask``; W is ``word_count(size)``. Where CUDA is present the memory is pinned, and
-    applying the mask copies it without making the host wait. Before the buffer is filled again that copy has to be
-    over, which it is once anything that was computed from the masked logits has been read.
+    of the same shape for ``fill_mask``; W is ``word_count(size)``.
+
+    Where CUDA is present the memory is pinned, and applying the mask copies it while the host goes on. The copy has to
+    be over before the buffer is filled again; it is once anything computed from the masked logits has been read.
     """
     shape = (word_count(size),) if rows is None else (rows, word_count(size))
     packed = torch.zeros(shape, dtype=torch.int32, pin_memory=torch.cuda.is_available())
@@ -56,20 +57,23 @@ def mask_buffer(size: int, rows: int | None = None) -> tuple[torch.Tensor, NDArr
 
 
 def apply_mask(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
-    """A copy of logits with those of refused tokens at minus infinity. As :func:`apply_mask_`."""
+    """Return a copy of logits with refused tokens at minus infinity; see :func:`apply_mask_`."""
     return apply_mask_(logits.clone(), words)
 
 
 def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
-    """Set the logits of refused tokens to minus infinity, in place. Returns the same tensor.
+    """Set the logits of refused tokens to minus infinity, in place, and return the same tensor.
 
-    ``logits``: [V] or [B, V], float16, bfloat16, float32 or float64, any device. ``words``: packed masks [W] or [B, W],
-    as a numpy array of uint32 or a torch tensor of int32 (the same bits; torch has no arithmetic on uint32), on any
-    device; [W] with logits [B, V] holds for every row. V and W need not match: words beyond the logits are not looked
-    at, and logits beyond the words are refused.
+    V and W need not match: words beyond the logits are ignored, and logits beyond the words are refused. The words are
+    copied to the logits' device as they are, and unpacked there.
 
-    The words are copied to the logits' device as they are, and unpacked there. Raises ValueError for other shapes or
-    types.
+    Args:
+        logits: [V] or [B, V], float16, bfloat16, float32 or float64, on any device.
+        words: Packed masks [W] or [B, W], as a numpy array of uint32 or a torch tensor of int32 with the same bits, on
+            any device. [W] holds for every row of logits [B, V].
+
+    Raises:
+        ValueError: Another shape or type.
     """
     packed = _as_tensor(words)
     if logits.ndim not in (1, 2) or not logits.dtype.is_floating_point or logits.dtype not in _AS_INTEGERS:
@@ -101,7 +105,7 @@ _AS_INTEGERS = {
 
 
 def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
-    """Packed masks as int32, without a copy where the array allows that."""
+    """Return packed masks as int32, without a copy where the array allows that."""
     if isinstance(words, torch.Tensor):
         if words.dtype != torch.int32:
             raise ValueError(f"masks of type {words.dtype} instead of torch.int32")
@@ -113,22 +117,19 @@ def _as_tensor(words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
 
 @cache
 def _bits(place: torch.device) -> torch.Tensor:
-    """The bits of a byte, kept on the device: bringing them there at each mask would have the host wait."""
+    """Return the bits of a byte, kept on the device: copying them there for each mask would make the host wait."""
     with torch.inference_mode(False):
         return torch.tensor([1 << bit for bit in range(8)], dtype=torch.uint8, device=place)
 
 
 def _refused(packed: torch.Tensor, size: int) -> torch.Tensor:
-    """Packed masks [..., W] as booleans [..., size], true where refused. Temporaries take one byte a token."""
+    """Unpack masks [..., W] into booleans [..., size], true where refused. Temporaries take one byte a token."""
     octets = packed.contiguous().view(torch.uint8)  # [..., 4 W]; every device that torch knows is little-endian
     return (octets[..., None] & _bits(packed.device)).eq_(0).view(torch.bool).flatten(-2)[..., :size]
 
 
 def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
-    """Mask logits [V] by words [W] on the CPU.
-
-    In numpy, because work this small is only delayed by being shared among torch's threads.
-    """
+    """Mask logits [V] by words [W] on the CPU, in numpy: sharing so little work among torch's threads delays it."""
     octets = packed.contiguous().numpy().view(np.uint8)
     bits = logits.view(_AS_INTEGERS[logits.dtype]).numpy()
     infinity = torch.tensor(float("-inf"), dtype=logits.dtype).view(_AS_INTEGERS[logits.dtype]).numpy()
@@ -139,7 +140,7 @@ def _mask_row(logits: torch.Tensor, packed: torch.Tensor) -> None:
 
 
 class TorchSampler:
-    """Draws from logits [V]: the likeliest at temperature 0, else by a seeded generator of its own."""
+    """Sampler on logits [V]: the likeliest token at temperature 0, else draws by a seeded generator of its own."""
 
     def __init__(self, temperature: float, seed: int, device: torch.device) -> None:
         self._temperature = temperature
@@ -147,7 +148,6 @@ class TorchSampler:
         self._generator = torch.Generator(device).manual_seed(seed % (1 << 64))
 
     def draw(self, logits: torch.Tensor) -> int:
-        """One token id."""
         if self._temperature <= 0:
             return int(logits.argmax())
         probabilities = torch.softmax(logits / self._temperature, dim=-1)
@@ -155,40 +155,33 @@ class TorchSampler:
 
 
 class TorchArithmetic:
-    """:class:`.backend.Arithmetic` on float32 tensors [V]."""
+    """Implementation of :class:`.backend.Arithmetic` on float32 tensors [V]."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
     def sampler(self, temperature: float, seed: int) -> TorchSampler:
-        """A sampler of such rows."""
         return TorchSampler(temperature, seed, self._device)
 
     def copy(self, logits: torch.Tensor) -> torch.Tensor:
-        """The row in memory of its own."""
         return logits.clone()
 
     def likeliest(self, logits: torch.Tensor) -> int:
-        """The token of the greatest logit."""
         return int(logits.argmax())
 
     def masked(self, logits: torch.Tensor, words: NDArray[np.uint32]) -> torch.Tensor:
-        """A copy with what a packed mask refuses at minus infinity."""
         return apply_mask(logits, words)
 
     def only(self, logits: torch.Tensor, tokens: Sequence[int] | NDArray[np.intp]) -> torch.Tensor:
-        """A copy with all other tokens at minus infinity."""
         found = torch.full_like(logits, float("-inf"))
         ids = torch.as_tensor(tokens, device=logits.device)
         found[ids] = logits[ids]
         return found
 
     def refuse(self, logits: torch.Tensor, token: int) -> None:
-        """Set one token to minus infinity, in place."""
         logits[token] = float("-inf")
 
     def mixed(self, logits: torch.Tensor, shares: Mapping[int, float]) -> torch.Tensor:
-        """A copy with shares of the probability given to some tokens."""
         ids = torch.tensor(list(shares), device=logits.device)
         given = torch.tensor(list(shares.values()), device=logits.device, dtype=logits.dtype)
         found = logits.clone()
@@ -196,37 +189,30 @@ class TorchArithmetic:
         return found
 
     def shifted(self, logits: torch.Tensor, changes: Mapping[int, float]) -> torch.Tensor:
-        """A copy with something added to some tokens' logits."""
         found = logits.clone()
         ids = torch.tensor(list(changes), device=logits.device)
         found[ids] += torch.tensor(list(changes.values()), device=logits.device, dtype=logits.dtype)
         return found
 
     def tempered(self, logits: torch.Tensor, temperature: float) -> torch.Tensor:
-        """A copy, divided by the temperature."""
         return logits / temperature
 
     def is_spent(self, logits: torch.Tensor) -> bool:
-        """Whether there is nothing to choose."""
         return bool(torch.isinf(logits.max()))
 
     def shares(self, logits: torch.Tensor) -> torch.Tensor:
-        """softmax(logits)."""
         return torch.softmax(logits, dim=-1)
 
     def top(self, shares: torch.Tensor, count: int) -> list[tuple[int, float]]:
-        """The tokens of the greatest shares, greatest first."""
         probabilities, ids = shares.topk(min(count, len(shares)))
         return list(zip(ids.tolist(), probabilities.tolist(), strict=True))
 
     def likely(self, logits: torch.Tensor, least: float) -> list[tuple[int, float]]:
-        """The tokens that have a probability of at least ``least``."""
         shares = torch.softmax(logits, dim=-1)
         near = (shares >= least).nonzero()[:, 0]
         return list(zip(near.tolist(), shares[near].tolist(), strict=True))
 
     def moved(self, logits: torch.Tensor, given: Mapping[int, float], taken: Collection[int]) -> torch.Tensor:
-        """A copy with probability moved from some tokens to others."""
         ids = torch.tensor(list(given), device=logits.device)
         more = torch.tensor(list(given.values()), device=logits.device, dtype=logits.dtype)
         found = logits.clone()
@@ -235,7 +221,6 @@ class TorchArithmetic:
         return found
 
     def share_of(self, logits: torch.Tensor, tokens: Collection[int]) -> float:
-        """The probability of some tokens together."""
         ids = torch.tensor(sorted(tokens), device=logits.device)
         return float((logits[ids].logsumexp(0) - logits.logsumexp(0)).exp())
 
@@ -244,20 +229,20 @@ class TorchArithmetic:
 
 
 def without_cudnn_attention() -> None:
-    """Have this process do without cuDNN's attention on a GPU.
+    """Disable cuDNN's attention in this process.
 
-    It makes a plan for each new length, which takes half a second at first and then three times the step's time.
+    It plans each new length, which first takes half a second and then three times as long as the step.
     """
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 class TorchBackend:
-    """A causal language model of transformers in evaluation mode.
+    """Causal language model of transformers in evaluation mode.
 
     Attributes:
         network: The model.
-        place: The device it is on.
-        window: Tokens that it can attend to.
+        place: Its device.
+        window: Tokens of its context window.
     """
 
     name = "torch"
@@ -266,10 +251,15 @@ class TorchBackend:
     def __init__(
         self, network: Any, place: torch.device, window: int | None = None, static_cache: bool | None = None
     ) -> None:
-        """``window``: by default what the network's configuration says.
+        """Wrap a network.
 
-        ``static_cache``: have caches with a known room at fixed addresses, with steps as CUDA graphs, where the network
-        allows that; by default on a GPU, where a row's step takes a quarter to half of the time (docs/results/gpu.md).
+        Args:
+            network: The model.
+            place: Its device.
+            window: By default the window in the network's configuration.
+            static_cache: Whether caches of a known size stay at fixed addresses, with steps as CUDA graphs, where the
+                network allows it. By default on a GPU, where a row's step then takes a quarter to half of the time
+                (docs/results/gpu.md).
         """
         if place.type == "cuda":
             without_cudnn_attention()
@@ -280,25 +270,23 @@ class TorchBackend:
         wanted = place.type == "cuda" if static_cache is None else static_cache
         self._static_cache = wanted and RowCache.can_serve(network)
         self.kept_rows: StaticRows | None = None
-        """Rows of an earlier batch, whose steps have been captured, for the next one to take."""
+        """Rows of the last batch, for the next batch to reuse with their captured steps."""
 
     @property
     def device(self) -> str:
-        """The device's name."""
         return str(self.place)
 
     @property
     def size(self) -> int:
-        """Length of a row of logits."""
         return int(self.network.get_output_embeddings().weight.shape[0])
 
     @property
     def threads(self) -> int:
-        """Torch's own threads, of the whole process."""
+        """Torch's number of threads, of the whole process."""
         return torch.get_num_threads()
 
     def new_cache(self, room: int | None = None) -> Any:
-        """An empty KV cache, which grows as it is filled."""
+        """Make an empty KV cache, which grows as it is filled."""
         if self._static_cache and room is not None:
             return RowCache(self.network, self.place, room)
         from transformers import DynamicCache
@@ -306,12 +294,12 @@ class TorchBackend:
         return DynamicCache(config=self.network.config)
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
-        """As :meth:`.backend.Backend.forward`; the tensor is on the device."""
+        """Return the logits, on the device."""
         return self.forward_rows(token_ids, cache, 1)[-1]
 
     @torch.inference_mode()
     def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> list[torch.Tensor]:
-        """As :meth:`.backend.RowsBackend.forward_rows`; the tensors are on the device."""
+        """Return rows of logits, on the device."""
         if isinstance(cache, RowCache):
             logits = cache.read(token_ids, rows)
         else:
@@ -323,27 +311,25 @@ class TorchBackend:
         return list(logits)
 
     def batching(self) -> AbstractContextManager[Any]:
-        """As :meth:`.backend.BatchBackend.batching`."""
         return torch.inference_mode()
 
     def store(self, rows: int, positions: int) -> Store:
-        """As :meth:`.backend.BatchBackend.store`."""
         from fim_server.models.pytorch.batches import TorchRows
 
         return TorchRows(self, rows, positions)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
-        """Zeroed memory for a mask, pinned where CUDA is present."""
+        """Return zeroed memory for a mask, pinned where CUDA is present."""
         return mask_buffer(size)[1]
 
 
 def window_of(network: Any) -> int:
-    """Tokens of context that a network's configuration names."""
+    """Return the context window in a network's configuration."""
     return int(getattr(network.config, "max_position_embeddings", None) or DEFAULT_WINDOW)
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The torch device of that name, or the best there is. Raises :class:`ModelError` if it is not there."""
+    """Return the torch device of a name, or the best one. Raises :class:`ModelError` if it is not there."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -357,7 +343,7 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def load_tokenizer(source: str, name: str) -> PreTrainedTokenizerBase:
-    """A model's tokenizer, as transformers reads it. Raises :class:`ModelError` where it cannot."""
+    """Load a tokenizer with transformers. Raises :class:`ModelError` where it cannot be loaded."""
     from transformers import AutoTokenizer
 
     try:
@@ -368,7 +354,7 @@ def load_tokenizer(source: str, name: str) -> PreTrainedTokenizerBase:
 
 
 def load_network(source: str, name: str, device: torch.device) -> Any:
-    """A model's network on a device. Raises :class:`ModelError` where its weights cannot be loaded."""
+    """Load a network on a device. Raises :class:`ModelError` where its weights cannot be loaded."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     # bf16 is slower than fp32 on a CPU (serving.md, measured); a GPU takes the weights as they are stored.
@@ -391,7 +377,7 @@ def load_network(source: str, name: str, device: torch.device) -> Any:
 
 
 def check_sizes(config: Any) -> None:
-    """Raises ValueError for sizes that the libraries would not get done with, or that nothing could be asked of."""
+    """Raise ValueError for sizes that would keep the libraries busy forever, or leave no room for a prompt."""
     layers = getattr(config, "num_hidden_layers", None)
     if isinstance(layers, int) and layers > MOST_LAYERS:
         raise ValueError(f"{layers} layers are more than {MOST_LAYERS}")
@@ -401,7 +387,7 @@ def check_sizes(config: Any) -> None:
 
 
 def quieten() -> None:
-    """Keep the libraries' own progress bars and advice off the user's terminal."""
+    """Keep the libraries' progress bars and advice off the user's terminal."""
     for library in ("transformers", "huggingface_hub"):
         import_module(f"{library}.utils.logging").set_verbosity_error()
     import_module("transformers.utils.logging").disable_progress_bar()
@@ -409,13 +395,13 @@ def quieten() -> None:
 
 
 def free_memory() -> None:
-    """Give back device memory that nothing uses any more, after a batch was too large."""
+    """Release unused device memory after a batch was too large."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def describe_machine(backend: Backend) -> dict[str, str | int]:
-    """What a model runs on: the device's name, the numbers' type and torch's threads."""
+    """Describe a model's machine: the device's name, the numbers' type and torch's threads."""
     assert isinstance(backend, TorchBackend), "only torch is described"
     cuda = backend.place.type == "cuda"
     return {

@@ -1,4 +1,4 @@
-"""The caches of rows that torch reads together: in one buffer a layer, or a cache a row where that cannot be.
+"""Caches of rows that torch reads together: one buffer a layer, or a cache a row where the network needs it.
 
 Prompts are read one after the other, each into a cache of its own, which then becomes a row.
 """
@@ -18,35 +18,30 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """What is needed of a :class:`.pytorch.backend.TorchBackend`."""
+    """Part of :class:`.backend.TorchBackend` that rows need."""
 
     network: Any
     place: torch.device
     kept_rows: StaticRows | None
 
-    def new_cache(self, room: int | None = None, /) -> Any:
-        """As :meth:`.backend.Backend.new_cache`."""
+    def new_cache(self, room: int | None = None, /) -> Any: ...
 
-    def forward(self, token_ids: Sequence[int], cache: Any, /) -> torch.Tensor:
-        """As :meth:`.backend.Backend.forward`."""
+    def forward(self, token_ids: Sequence[int], cache: Any, /) -> torch.Tensor: ...
 
 
 class TorchRows:
-    """Rows in one buffer a layer where the first prompt's cache allows that, else apart (:class:`..backend.Store`)."""
+    """Store (:class:`.backend.Store`) of rows in shared buffers if the first prompt's cache allows it, else apart."""
 
     def __init__(self, backend: Reader, rows: int, positions: int) -> None:
-        """As :meth:`..backend.BatchBackend.store`."""
         self._backend, self._most, self._positions = backend, rows, positions
         self._rows: StaticRows | Apart | None = None
 
     @property
     def rows(self) -> StaticRows | Apart:
-        """Where they are. Only once there is one."""
         assert self._rows is not None, "something was read"
         return self._rows
 
     def read(self, prompt: Sequence[int]) -> torch.Tensor:
-        """As :meth:`..backend.Store.read`."""
         cache, backend = self._backend.new_cache(), self._backend
         logits = read(backend, cache, prompt)
         if self._rows is None:
@@ -59,7 +54,7 @@ class TorchRows:
         return logits
 
     def _buffers(self) -> StaticRows:
-        """Those that an earlier batch left, if they are as many and as long, or new ones."""
+        """Return the buffers of an earlier batch if they are large enough, or new ones."""
         backend = self._backend
         kept, backend.kept_rows = backend.kept_rows, None
         if kept is None or kept.most_rows < self._most or kept.positions < self._positions:
@@ -68,32 +63,28 @@ class TorchRows:
         return kept
 
     def copy(self, row: int) -> None:
-        """As :meth:`..backend.Store.copy`."""
         self.rows.copy(row)
 
     def remove(self, row: int) -> None:
-        """As :meth:`..backend.Store.remove`."""
         self.rows.remove(row)
 
     def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`..backend.Store.rewind`."""
         self.rows.rewind(row, n_tokens)
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
-        """As :meth:`..backend.Store.forward`: a tensor [rows, V]."""
         return self.rows.forward(tokens)
 
     def close(self) -> None:
-        """As :meth:`..backend.Store.close`.
-
-        What was captured of the rows is left to the next batch: that takes longer than a few steps.
-        """
+        """Leave captured steps to the next batch: capturing takes longer than a few steps."""
         if isinstance(self._rows, StaticRows) and self._rows.captured:
             self._backend.kept_rows = self._rows
 
 
 def read(backend: Reader, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
-    """Append tokens to a cache, in pieces. Logits [V] after the last one. Raises ValueError where there are none."""
+    """Append tokens to a cache in chunks; return the logits [V] after the last.
+
+    Raises ValueError where there are none.
+    """
     if not tokens:
         raise ValueError("no tokens to read")
     for begin in range(0, len(tokens), PREFILL_CHUNK):
@@ -102,34 +93,31 @@ def read(backend: Reader, cache: Any, tokens: Sequence[int]) -> torch.Tensor:
 
 
 class Apart:
-    """A cache for each row, read one after the other: for caches that are more than keys and values by position."""
+    """Cache for each row, read one after the other: for caches that are more than keys and values by position."""
 
     def __init__(self, backend: Reader) -> None:
         self._backend = backend
         self._rows: list[tuple[Any, list[int]]] = []
-        """The caches, and the tokens in them."""
+        """Caches, and the tokens in them."""
 
     def add(self, cache: Any, prompt: Sequence[int]) -> None:
-        """A row at the end, with the cache of a prompt. The same cache may be added twice."""
+        """Append a row with a copy of a prompt's cache."""
         self._rows.append((copy.deepcopy(cache), list(prompt)))
 
     def copy(self, row: int) -> None:
-        """As :meth:`..backend.Store.copy`."""
         self.add(*self._rows[row])
 
     def remove(self, row: int) -> None:
-        """As :meth:`..backend.Store.remove`."""
         self._rows[row] = self._rows[-1]
         self._rows.pop()
 
     def rewind(self, row: int, n_tokens: int) -> None:
-        """As :meth:`..backend.Store.rewind`. What such caches have left behind, they do not know: all is read again."""
+        """Read all but the last tokens again, since such caches cannot be cropped."""
         cache, kept = self._backend.new_cache(), self._rows[row][1][:-n_tokens]
         read(self._backend, cache, kept)
         self._rows[row] = cache, kept
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
-        """As :meth:`..backend.Store.forward`: a tensor [rows, V]."""
         logits: list[torch.Tensor] = []
         for token, (cache, read) in zip(tokens, self._rows, strict=True):
             logits.append(self._backend.forward([token], cache))

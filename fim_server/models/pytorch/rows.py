@@ -1,15 +1,14 @@
-"""A batch's keys and values in buffers that stay where they are, and decoding steps as CUDA graphs.
+"""Keys and values of a batch in buffers at fixed addresses, and decoding steps as CUDA graphs.
 
-Each row has a slot of a buffer, allocated once for a number of rows and positions (PagedAttention, Kwon et al., arXiv
-2309.06180, with one page a row). A row begins at position 0 whatever its length; what lies beyond its end is masked. So
-nothing is padded, and nothing copied at a step: transformers' own ``DynamicCache`` copies all of it for every token,
-which takes 2.5 times as long at 32 rows of 700 tokens with 7M parameters on a CPU (measured). Its ``StaticCache`` has
-one length for all rows, and attends over all that it has room for.
+Each row has a slot of a buffer that is allocated once, for a number of rows and positions (PagedAttention, Kwon et al.,
+arXiv 2309.06180, with one page a row). A row begins at position 0; positions beyond its end are masked. So rows are not
+padded, and a step copies nothing. Transformers' ``DynamicCache`` copies everything for every token, which takes 2.5
+times as long at 32 rows of 700 tokens with 7M parameters on a CPU. Its ``StaticCache`` has one length for all rows, and
+attends over its whole size.
 
-A decoding step of some rows that attends over some positions is a function of tensors whose addresses never change. On
-CUDA it is captured as a graph for each pair of sizes, which are rounded up so that there are few: a small model's step
-is mostly the launching of its kernels. Elsewhere, and where a network cannot be captured, it is a plain call of the
-same function.
+A step of some rows over some positions is a function of tensors at fixed addresses. On CUDA it is captured as a graph
+for each pair of sizes, since most of a small model's step is launching its kernels. Sizes are rounded up so that there
+are few graphs. Elsewhere, and for a network that cannot be captured, the function is called directly.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ MASKED_ATTENTIONS = ("sdpa", "eager")
 """Attention implementations of transformers that take a mask for each row."""
 
 GRAPH_SPAN = 128
-"""Positions in steps of which a graph attends: reading masked ones is cheaper than many graphs."""
+"""Step of the positions that a graph attends over: reading masked ones is cheaper than many graphs."""
 
 WARM_UP = 3
-"""Calls before a capture, in which libraries choose their kernels and take their memory; as torch's own advice has."""
+"""Calls before a capture, in which libraries choose their kernels and take their memory, as torch advises."""
 
 CACHE_SPAN = 512
-"""The same for one row by itself, of which there are several, each with its own graphs."""
+"""Step of the positions of a single row's cache; there are several caches, each with its own graphs."""
 
 PLAIN_USES = 2
-"""Steps of a size before it is captured: most sizes that a batch comes through while its rows end are met once."""
+"""Uses of a size before it is captured: a batch meets most sizes once, while its rows end."""
 
 _log = logging.getLogger(__name__)
 
 
 class Replayed:
-    """A function without arguments that reads and writes tensors at fixed addresses, as a CUDA graph or called plainly.
+    """Function on tensors at fixed addresses, replayed as a CUDA graph or called directly.
 
     Attributes:
-        failure: Why it could not be captured, in words; None where it was, or nobody wanted that.
+        failure: Reason why it could not be captured; None where it was, or should not be.
     """
 
     def __init__(self, work: Callable[[], torch.Tensor], place: torch.device, pool: Any = None) -> None:
-        """Captures ``work`` where ``place`` is a CUDA device. It has to give the same if called several times.
+        """Capture ``work`` if ``place`` is a CUDA device. Repeated calls of ``work`` have to give the same result.
 
-        ``pool``: memory that it shares with other graphs (``torch.cuda.graph_pool_handle()``): what one has returned
-        is overwritten by the next one's replay.
+        ``pool``: memory that it shares with other graphs (``torch.cuda.graph_pool_handle()``), so that each replay
+        overwrites the result of the one before.
         """
         self._work = work
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -72,7 +71,6 @@ class Replayed:
 
     @property
     def is_captured(self) -> bool:
-        """Whether there is a graph."""
         return self._graph is not None
 
     def _capture(self, place: torch.device, pool: Any) -> None:
@@ -89,7 +87,7 @@ class Replayed:
         self._graph = graph
 
     def __call__(self) -> torch.Tensor:
-        """What the function returns; where it was captured, in memory that the next replay overwrites."""
+        """Return the function's result; a graph's result is in memory that the next replay overwrites."""
         if self._graph is None:
             return self._work()
         self._graph.replay()
@@ -98,10 +96,10 @@ class Replayed:
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass__ has no annotations
-    """One layer's keys and values of all slots."""
+    """Keys and values of one layer, of all slots."""
 
     def __init__(self, rows: int, positions: int) -> None:
-        """The buffers, [rows, heads, positions, head size], are made when the first keys are known."""
+        """Make a layer; its buffers [rows, heads, positions, head size] are allocated at the first update."""
         super().__init__()  # type: ignore[no-untyped-call]
         self._rows, self._positions = rows, positions
         self.all_keys: torch.Tensor | None = None
@@ -111,17 +109,17 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass_
         self._span = 0
 
     def begin_step(self, rows: torch.Tensor, at: torch.Tensor, span: int) -> None:
-        """The next update writes a position a row (``at`` [rows]) and returns the first ``span`` positions."""
+        """Have the next update write one position a row (``at`` [rows]) and return the first ``span`` positions."""
         self._at, self._read, self._span = (rows, at), None, span
 
     def begin_read(self, row: int, start: int, span: int) -> None:
-        """The next update writes the positions from ``start`` to ``span`` of one row and returns those before."""
+        """Have the next update write one row's positions from ``start`` to ``span`` and return all up to there."""
         self._at, self._read, self._span = None, (row, start), span
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write what was begun, [rows, heads, 1, head size] or [1, heads, tokens, head size]; return what is seen."""
+        """Write states [rows, heads, 1, head size] or [1, heads, tokens, head size]; return the visible ones."""
         keys, values = self.buffers(key_states, value_states)
         if self._read is not None:
             row, start = self._read
@@ -135,7 +133,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass_
         return keys[: len(rows), :, : self._span], values[: len(rows), :, : self._span]
 
     def buffers(self, key_states: torch.Tensor, value_states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of all slots, for states [any, heads, any, head size] such as these."""
+        """Return keys and values of all slots, allocated for states [any, heads, any, head size] such as these."""
         if self.all_keys is None or self.all_values is None:
             self.lazy_initialization(key_states, value_states)
             # Zeroed: masked positions weigh nothing in a sum, but nothing times what was in the memory could be NaN.
@@ -145,11 +143,10 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass_
         return self.all_keys, self.all_values
 
     def get_seq_length(self) -> int:
-        """Tokens before this step's: those of the longest row, or of the one that is read."""
+        """Return the tokens before this step: those of the longest row, or of the row that is read."""
         return max(0, self._span - 1) if self._read is None else self._read[1]
 
     def grow(self, positions: int) -> None:
-        """Have room for so many positions."""
         self._positions = positions
         if self.all_keys is not None and self.all_values is not None:
             more = positions - self.all_keys.shape[2]
@@ -158,7 +155,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass_
             )
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Copy the beginning of a row to another."""
+        """Copy the beginning of a row to another row."""
         assert self.all_keys is not None
         assert self.all_values is not None
         for states in (self.all_keys, self.all_values):
@@ -166,7 +163,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # __init_subclass_
 
 
 def _states(layer: DynamicLayer) -> tuple[torch.Tensor, torch.Tensor]:
-    """The keys and values of a layer that has read something."""
+    """Return the keys and values of a layer that has read something."""
     keys, values = layer.keys, layer.values
     assert keys is not None
     assert values is not None
@@ -174,21 +171,21 @@ def _states(layer: DynamicLayer) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def attention_of(network: Any) -> str | None:
-    """The name of a network's attention implementation; None where there are no such names."""
+    """Return the name of a network's attention implementation; None if it has no name."""
     return getattr(getattr(network, "config", None), "_attn_implementation", None)
 
 
 class StaticRows:
-    """The keys and values of rows, numbered from 0 without gaps, and what reads on in them.
+    """Keys and values of rows, numbered from 0 without gaps, and the steps that read on in them.
 
-    A row may be filled from a prompt's own cache (:meth:`add`) or read in its place (:meth:`new`, :meth:`read`), where
-    what it shares with another prompt need not be read again (:meth:`resume`). All rows read one token each at once:
-    :meth:`forward` is told the tokens, and waits; :meth:`launch` takes them from :attr:`tokens` on the device and does
-    not. The rest is to be used between two steps. One thread at a time, under ``torch.inference_mode``.
+    A row is filled from a prompt's own cache (:meth:`add`) or reads its prompt in place (:meth:`new`, :meth:`read`). In
+    place, it may keep the prefix that two prompts share (:meth:`resume`). A step reads one token in each row:
+    :meth:`forward` takes the tokens and waits, and :meth:`launch` takes them from :attr:`tokens` on the device and does
+    not wait. Use the other methods between two steps. One thread at a time, under ``torch.inference_mode``.
 
     Attributes:
-        tokens: What :meth:`launch` has each row read, int64 [most rows], on the device.
-        lengths: Tokens that each row has read.
+        tokens: Next token of each row for :meth:`launch`, int64 [most rows], on the device.
+        lengths: Number of tokens that each row has read.
     """
 
     def __init__(
@@ -201,10 +198,10 @@ class StaticRows:
         graphs: bool | None = None,
         span_step: int | None = None,
     ) -> None:
-        """Room for so many rows of so many tokens; the memory is taken when the first is read.
+        """Make room for ``rows`` rows of ``positions`` tokens; the first read takes the memory.
 
-        ``graphs``: whether steps are captured; default: on CUDA. ``span_step``: steps attend over a multiple of so many
-        positions; default: on CUDA :data:`GRAPH_SPAN`, else 1.
+        ``graphs``: whether steps are captured; by default on CUDA. ``span_step``: steps attend over a multiple of so
+        many positions; by default :data:`GRAPH_SPAN` on CUDA, else 1.
         """
         self._network, self._place = network, place
         self._graphs = place.type == "cuda" if graphs is None else graphs and place.type == "cuda"
@@ -224,12 +221,12 @@ class StaticRows:
         self._told: torch.cuda.Event | None = None
         self._steps: dict[tuple[int, int], Replayed] = {}
         self._uses: dict[tuple[int, int], int] = {}
-        """Of sizes that are not captured."""
+        """Uses of sizes that are not captured yet."""
         self._pool = torch.cuda.graph_pool_handle() if self._graphs else None
 
     @staticmethod
     def can_hold(network: Any, cache: Any, positions: int) -> bool:
-        """Whether a network's attention takes a mask, and a prompt's cache is keys and values of all positions."""
+        """Return whether the network's attention takes a mask, and the cache is keys and values of all positions."""
         return (
             attention_of(network) in MASKED_ATTENTIONS
             and isinstance(cache, Cache)
@@ -246,18 +243,18 @@ class StaticRows:
 
     @property
     def captured(self) -> int:
-        """How many sizes of a step are CUDA graphs."""
+        """Number of step sizes that are CUDA graphs."""
         return sum(step.is_captured for step in self._steps.values())
 
     @property
     def failure(self) -> str | None:
-        """Why a step could not be captured; None where all could, or none was to be."""
+        """Reason why a step could not be captured; None where all could, or none should be."""
         return next((step.failure for step in self._steps.values() if step.failure is not None), None)
 
     # --- rows ---
 
     def add(self, cache: Any, length: int) -> int:
-        """A row at the end, with a prompt's cache of so many tokens; its number. The same cache may be added twice."""
+        """Append a row with a prompt's cache of ``length`` tokens; return its number. A cache may be added twice."""
         row = self.new(len(cache.layers))
         for ours, its in zip(self._layers, cache.layers, strict=True):
             keys, values = _states(its)
@@ -268,7 +265,7 @@ class StaticRows:
         return row
 
     def new(self, layers: int | None = None) -> int:
-        """An empty row at the end; its number. Raises ValueError where there is no room for one."""
+        """Append an empty row and return its number. Raises ValueError where there is no room for one."""
         if len(self.lengths) >= self.most_rows:
             raise ValueError(f"there is room for {self.most_rows} rows")
         if not self._layers:
@@ -279,12 +276,12 @@ class StaticRows:
         return len(self.lengths) - 1
 
     def clear(self) -> None:
-        """Forget all rows; the memory and what was captured stay."""
+        """Forget all rows; the memory and the captured steps stay."""
         self.lengths = []
         self._at_is_known = False
 
     def grow(self, positions: int) -> None:
-        """Have room for rows of so many tokens. What was captured is forgotten: addresses change."""
+        """Make room for rows of ``positions`` tokens. Captured steps are forgotten, since addresses change."""
         self.positions = -(-positions // self._span_step) * self._span_step
         self._steps.clear()
         self._uses.clear()
@@ -292,7 +289,7 @@ class StaticRows:
             layer.grow(self.positions)
 
     def copy(self, row: int) -> None:
-        """A row at the end that is like another one."""
+        """Append a copy of a row."""
         target = self.new()
         for layer in self._layers:
             layer.move(row, target, self.lengths[row])
@@ -308,11 +305,11 @@ class StaticRows:
         self._at_is_known = False
 
     def rewind(self, row: int, n_tokens: int) -> None:
-        """Forget the last tokens of a row: what lies beyond its end is masked, and written over."""
+        """Forget the last tokens of a row: positions beyond its end are masked, and overwritten later."""
         self.set_length(row, self.lengths[row] - n_tokens)
 
     def set_length(self, row: int, length: int) -> None:
-        """Say how many of a row's tokens count. Beyond what was read they are zeros, which is of use to measure with.
+        """Set a row's number of tokens. Tokens beyond those read are zeros, which serves to measure.
 
         Raises ValueError where there is no room for so many.
         """
@@ -324,9 +321,9 @@ class StaticRows:
     # --- reading ---
 
     def resume(self, row: int, read: Sequence[int], tokens: Sequence[int]) -> tuple[int, torch.Tensor]:
-        """Have a row that has read some tokens read others: what they begin with in common is kept.
+        """Have a row read other tokens, keeping the prefix that they share with ``read``.
 
-        Returns how many tokens were kept, never all, and the logits [V] after the last one.
+        Returns the number of tokens kept, never all, and the logits [V] after the last one.
         """
         most = min(len(read), self.lengths[row], len(tokens) - 1)
         kept = next((at for at in range(most) if read[at] != tokens[at]), most)
@@ -334,9 +331,9 @@ class StaticRows:
         return kept, self.read(row, tokens[kept:])
 
     def read(self, row: int, tokens: Sequence[int]) -> torch.Tensor:
-        """Have one row read tokens, :data:`.backend.PREFILL_CHUNK` at a time; float32 logits [V] after the last.
+        """Have one row read tokens, :data:`.backend.PREFILL_CHUNK` at a time; return float32 logits [V] after the last.
 
-        Raises ValueError where there are none, or no room for them.
+        Raises ValueError where there are no tokens, or no room for them.
         """
         if not tokens or self.lengths[row] + len(tokens) > self.positions:
             raise ValueError(f"{len(tokens)} tokens after {self.lengths[row]} in a row of {self.positions}")
@@ -346,7 +343,7 @@ class StaticRows:
         return logits[0]
 
     def read_at_once(self, row: int, tokens: Sequence[int], keep: int) -> torch.Tensor:
-        """Have one row read tokens in one pass; float32 logits [keep, V] after the last ones."""
+        """Have one row read tokens in one pass; return float32 logits [keep, V] after the last ones."""
         logits = self._read(row, tokens, keep)
         self._at_is_known = False
         return logits
@@ -370,7 +367,7 @@ class StaticRows:
         return kept
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Read one token a row. Float32 logits [rows, V], which are there; valid until the next step."""
+        """Read one token a row. Returns float32 logits [rows, V], computed, and valid until the next step."""
         self._tell(tokens)
         logits = self.launch()
         if self._place.type == "cuda":
@@ -378,9 +375,11 @@ class StaticRows:
         return logits
 
     def launch(self) -> torch.Tensor:
-        """Have each row read what :attr:`tokens` says. Float32 logits [rows, V], which CUDA may still be computing.
+        """Have each row read its token of :attr:`tokens`.
 
-        Valid until the next step. Raises ValueError where a row has no room for another token.
+        Returns float32 logits [rows, V], perhaps still being computed.
+
+        They are valid until the next step. Raises ValueError where a row has no room for another token.
         """
         rows = len(self.lengths)
         if not self._at_is_known:
@@ -394,9 +393,9 @@ class StaticRows:
         return logits
 
     def _tell(self, tokens: Sequence[int] | None = None) -> None:
-        """Bring the rows' lengths to the device, and tokens where they are given; rows that are none have length 0."""
+        """Copy the rows' lengths, and tokens if given, to the device; unused rows have length 0."""
         if self._told is not None:
-            self._told.synchronize()  # what was brought before may still be on its way
+            self._told.synchronize()  # an earlier copy may still be under way
         rows = len(self.lengths)
         self._host[1] = 0
         self._host[1, :rows] = torch.tensor(self.lengths)
@@ -411,11 +410,11 @@ class StaticRows:
         self._at_is_known = True
 
     def _rounded(self, rows: int) -> int:
-        """Rows that a step has, of which the last may be none: a power of 2, or all."""
+        """Return the rows of a step, padded to a power of 2 or to all."""
         return min(1 << (rows - 1).bit_length(), self.most_rows) if self._rounds_rows else rows
 
     def _step(self, rows: int, span: int) -> torch.Tensor:
-        """Logits [rows, V] of a step that attends over ``span`` positions."""
+        """Return the logits [rows, V] of a step that attends over ``span`` positions."""
         if not self._graphs:
             return self._compute(rows, span)
         step = self._steps.get((rows, span))
@@ -442,7 +441,7 @@ class StaticRows:
         return logits
 
     def _mask(self, at: torch.Tensor, span: int) -> torch.Tensor:
-        """What tokens at some positions [T] may look at, [T, span]: themselves and what is before them."""
+        """Return a causal mask [T, span] for tokens at positions [T]."""
         seen = torch.arange(span, device=at.device)[None] <= at[:, None]
         if self._boolean_mask:
             return seen
@@ -451,10 +450,10 @@ class StaticRows:
 
 
 class RowCache:
-    """One row by itself, as :class:`.backend.Cache`; it grows as it is filled."""
+    """Cache of a single row, as :class:`.backend.Cache`; it grows as it is filled."""
 
     def __init__(self, network: Any, place: torch.device, room: int, span_step: int | None = None) -> None:
-        """``room``: tokens that it is made for. ``span_step``: as of :class:`StaticRows`."""
+        """Make a cache for ``room`` tokens. ``span_step``: as in :class:`StaticRows`."""
         self._rows = StaticRows(
             network, place, 1, room, span_step=span_step or (CACHE_SPAN if place.type == "cuda" else 1)
         )
@@ -462,24 +461,22 @@ class RowCache:
 
     @staticmethod
     def can_serve(network: Any) -> bool:
-        """Whether a network's attention takes a mask, and its cache is keys and values of all positions."""
+        """Return whether the network's attention takes a mask, and its cache is keys and values of all positions."""
         return attention_of(network) in MASKED_ATTENTIONS and all(
             type(layer) is DynamicLayer for layer in DynamicCache(config=network.config).layers
         )
 
     @property
     def captured(self) -> int:
-        """As :attr:`StaticRows.captured`."""
         return self._rows.captured
 
     def crop(self, length: int) -> None:
-        """As :meth:`.backend.Cache.crop`."""
         if not -self._rows.lengths[0] <= length <= 0:
             raise ValueError(f"{-length} of {self._rows.lengths[0]} tokens cannot be taken back")
         self._rows.rewind(0, -length)
 
     def read(self, tokens: Sequence[int], rows: int) -> torch.Tensor:
-        """Read on in one pass; float32 logits [rows, V] after the last tokens, which are there."""
+        """Read on in one pass; return float32 logits [rows, V] after the last tokens, computed."""
         needed = self._rows.lengths[0] + len(tokens)
         if needed > self._rows.positions:
             self._rows.grow(max(needed, 2 * self._rows.positions))

@@ -1,1 +1,1 @@
-"""Models behind an HTTP endpoint: what it streams is checked here, token by token."""
+"""Models behind HTTP endpoints, whose streams are checked here token by token."""

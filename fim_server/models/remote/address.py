@@ -1,4 +1,4 @@
-"""Where an endpoint is, and with which key it is asked."""
+"""Address of an endpoint, and its key."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SCHEMES = ("http://", "https://")
 
 
 def is_remote(name: str) -> bool:
-    """Whether a model's name is an endpoint's address."""
+    """Return whether a model's name is an endpoint's address."""
     return name.lower().startswith(SCHEMES)
 
 
 @dataclass(frozen=True)
 class Address:
-    """An endpoint.
+    """Address of an endpoint.
 
     Attributes:
-        base: Scheme, host and port, and a path before the endpoint's own if there is one; without a slash at its end.
-        model: The model that is asked for, where the address names one behind a `#`.
-        key: Sent as a bearer token; in nothing that is printed.
+        base: Scheme, host, port and an optional path before the endpoint's own, without a slash at its end.
+        model: The model that the address names behind a `#`.
+        key: Bearer token; no output contains it.
     """
 
     base: str
@@ -37,7 +37,7 @@ class Address:
 
 
 def address_of(name: str, key_variable: str | None, allow_plain: bool) -> Address:
-    """The address that a model's name is.
+    """Parse a model's name as an address.
 
     Args:
         name: As in ``http://HOST:PORT``, ``https://HOST/PATH#MODEL``.
@@ -45,7 +45,7 @@ def address_of(name: str, key_variable: str | None, allow_plain: bool) -> Addres
         allow_plain: Whether HTTP without TLS may leave this machine.
 
     Raises:
-        ModelError: It is no address, plain HTTP to another machine, or the variable is not set; one line.
+        ModelError: It is no address, it is plain HTTP to another machine, or the variable is not set; one line.
     """
     if len(name) > LONGEST_ADDRESS:
         problem = f"an address of {len(name):,} characters; {LONGEST_ADDRESS:,} at most"
@@ -80,7 +80,7 @@ def address_of(name: str, key_variable: str | None, allow_plain: bool) -> Addres
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, by its name alone."""
+    """Return whether a host is this machine, by its name alone."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,8 +1,8 @@
-"""A model behind an endpoint as a backend: one stream is read ahead, and a new one opened where decoding leaves it.
+"""Backend of a model behind an endpoint: it reads one stream ahead, and opens a new one where decoding leaves it.
 
-Nothing is kept here but tokens: the endpoint keeps the keys and values of its last prompts itself. A row is had from
-the stream that is open for as long as decoding takes the tokens that were streamed; the likeliest text is streamed, and
-nine of ten rows of it are never left (docs/results/remote.md). The stream is closed when a run ends.
+Only tokens are kept here; the endpoint keeps the keys and values of its last prompts. Rows come from the open stream as
+long as decoding takes the streamed tokens. The stream has the likeliest text, and decoding never leaves nine of ten
+rows of it (docs/results/remote.md). The end of a run closes it.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ NAME = "remote"
 MEASURED_TOKENS = 256
 
 TEXT_SECONDS = 300.0
-"""Longest time that an endpoint's answers for one text may take together, where the text has no deadline."""
+"""Longest time of all answers for one text, where the text has no deadline."""
 
 STREAMED_TOKENS = 64
-"""Tokens of a stream at most: a line's, and most of a block's."""
+"""Most tokens of a stream: a line's, and most of a block's."""
 
 
 def nothing() -> None:
-    """Wait for as long as it takes."""
+    """Wait without a limit."""
 
 
 class RemoteBackend:
-    """An endpoint's model.
+    """Model of an endpoint.
 
     Attributes:
         size: Length of a row, V.
-        window: Tokens that the model can attend to, as far as the endpoint says.
-        dialect: How it is asked.
+        window: Context window in tokens, as far as the endpoint tells it.
+        dialect: Requests and answers.
     """
 
     name = NAME
@@ -64,24 +64,22 @@ class RemoteBackend:
 
     @property
     def device(self) -> str:
-        """The endpoint, and what it is."""
+        """Address and kind of the endpoint."""
         return f"{self.client.base} ({self.dialect.name})"
 
     @property
     def is_exact(self) -> bool:
-        """As :attr:`..backend.CheckingBackend.is_exact`."""
         return self.dialect.exact
 
     def new_cache(self, room: int | None = None) -> RemoteCache:
-        """Nothing read."""
         return RemoteCache(self)
 
     def forward(self, token_ids: Sequence[int], cache: RemoteCache) -> RemoteRow:
-        """As :meth:`..backend.Backend.forward`; the endpoint is asked when something is done with the row."""
+        """Read on; the endpoint is asked when decoding uses the row."""
         return cache.forward(token_ids)
 
     def reading_speed(self) -> float:
-        """As :meth:`..backend.PacedBackend.reading_speed`: a prompt is read that the endpoint has not seen."""
+        """Measure the speed with a random prompt, which the endpoint cannot have cached."""
         draw = random.Random()
         count = min(MEASURED_TOKENS, self.window // 2)
         cache = self.new_cache()
@@ -93,28 +91,27 @@ class RemoteBackend:
         return count / max(seconds, 1e-3)
 
     def mask_words(self, size: int) -> NDArray[np.uint32]:
-        """As :meth:`..backend.Backend.mask_words`."""
         return np.zeros(word_count(size), dtype=np.uint32)
 
 
 class RemoteCache:
-    """The tokens that a model is to have read, and the stream behind them. One thread at a time.
+    """Tokens that the model is to have read, and the stream behind them. One thread at a time.
 
     Attributes:
-        patience: Raises where whoever waits for a row does not want to wait any longer.
+        patience: Raises where the caller no longer needs the row.
     """
 
     def __init__(self, backend: RemoteBackend) -> None:
         self._backend, self._tokens = backend, list[int]()
         self._source: Source | None = None
         self._known: tuple[Sequence[int], int] = (), 0
-        """The prefix of the last row, and how many tokens were told of there."""
+        """Prefix of the last row, and the number of tokens told there."""
         self._until: float | None = None
-        """The end of the time for the text that is being written; None before its first row."""
+        """Time limit of the current text; None before its first row."""
         self.patience: Callable[[], None] = nothing
 
     def forward(self, token_ids: Sequence[int]) -> RemoteRow:
-        """Read on. Raises RuntimeError for tokens that are none, and where there is no room in the window."""
+        """Read on. Raises RuntimeError for invalid tokens, and where there is no room in the window."""
         size = self._backend.size
         if not token_ids or min(token_ids) < 0 or max(token_ids) >= size:
             raise RuntimeError(f"not tokens of {size}: {'ids beyond them' if token_ids else 'none'}")
@@ -131,7 +128,6 @@ class RemoteCache:
         del self._tokens[length:]
 
     def read_now(self) -> bool:
-        """As :meth:`..backend.AskedCache.read_now`."""
         try:
             self._backend.dialect.read(self._tokens, self._wait)
         except LostError:
@@ -139,12 +135,12 @@ class RemoteCache:
         return True
 
     def rest(self) -> None:
-        """Have the endpoint write nothing more: the text has ended."""
+        """Close the stream, since the text has ended."""
         self._leave()
         self._until = None
 
     def _wait(self) -> None:
-        """Raise where a row is waited for no longer, or the endpoint has taken too long for this text."""
+        """Raise where the caller no longer needs a row, or the endpoint has taken too long for this text."""
         self.patience()
         self._check_time()
 
@@ -157,13 +153,12 @@ class RemoteCache:
             raise SilentError(f"the endpoint has taken more than {TEXT_SECONDS:.0f} s for one text")
 
     def _leave(self) -> None:
-        """Close the stream that is open."""
         source, self._source = self._source, None
         if source is not None:
             source.close()
 
     def _told(self, prefix: Sequence[int]) -> Told:
-        """The row after a prefix. Raises LostError, in whose message no key is."""
+        """Return the row after a prefix. Raises LostError without the key in its message."""
         try:
             self._check_time()
             told = self._streamed(prefix)
@@ -173,7 +168,7 @@ class RemoteCache:
         return told
 
     def _streamed(self, prefix: Sequence[int]) -> Told:
-        """The same, from the stream that is open or from a new one."""
+        """Return the row from the open stream or from a new one."""
         dialect = self._backend.dialect
         for _ in range(TRIES):
             try:

@@ -1,9 +1,9 @@
-"""HTTP to an endpoint: requests with retries, and streams that can be left at any time.
+"""HTTP client of an endpoint: requests with retries, and streams that can be cancelled at any time.
 
-An endpoint that is no longer wanted has to hear it, else it goes on reading a prompt that nobody waits for, and whoever
-comes next waits for that: Ollama and llama.cpp's server send nothing, no header either, before a prompt is read. A
-thread that waits for a socket cannot be left there, a task can. So requests are tasks of one loop, on a thread of its
-own for all endpoints.
+Cancelling has to close the connection, else the endpoint goes on reading a long prompt and the next request waits.
+Ollama and llama.cpp's server send nothing, not even a header, before they have read the prompt. A thread that waits for
+a socket cannot be interrupted, but a task can. So requests are tasks of one event loop, on one thread for all
+endpoints.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ if TYPE_CHECKING:
     from fim_server.models.remote.address import Address
 
 TRIES = 3
-"""Attempts at one request."""
+"""Most attempts at a request."""
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.25, 5.0
-"""Before the second attempt, twice as long before the next; where the endpoint says how long, that, up to the other."""
+"""Pause before the second attempt, doubled before the next, and the longest pause that an endpoint may ask for."""
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 60.0
-"""Longest time to reach an endpoint, and until its answer or the next event of its stream: it may be reading a long
-prompt. All attempts at a request share it, and signs of life do not extend it."""
+"""Longest time to reach an endpoint, and until its answer or the next event, since it may read a long prompt first.
+
+All attempts at a request share it, and signs of life do not extend it.
+"""
 
 SLICE_SECONDS = 0.02
-"""How long is waited for an endpoint before it is looked whether anybody still waits for what it says."""
+"""Longest wait between two checks whether the caller still needs the answer."""
 
 PROBE_SECONDS = 15.0
 """Longest time for an endpoint to describe itself, without reading a prompt."""
@@ -59,7 +61,7 @@ MOST_VALUES = 1 << 23
 million."""
 
 MOST_EVENTS = 4096
-"""Of a stream, whatever it was asked for."""
+"""Most events of a stream, whatever the request asks for."""
 
 AGAIN = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
@@ -71,11 +73,11 @@ SAID, MOST_TOLD = 200, 500
 """Most characters of an endpoint's refusal, and of a whole message, in an error."""
 
 Patience = Callable[[], None]
-"""Raises where whoever waits does not want to wait any longer."""
+"""Check of the caller's need for the answer; it raises where the caller has given up."""
 
 
 class Transient(Exception):
-    """A failure after which another attempt may succeed; ``pause``: seconds that the endpoint asks for."""
+    """Failure after which another attempt may succeed; ``pause``: seconds that the endpoint asks for."""
 
     def __init__(self, problem: str, pause: float | None = None) -> None:
         super().__init__(problem)
@@ -83,15 +85,15 @@ class Transient(Exception):
 
 
 class LateError(Transient):
-    """An answer or event that has not come within its time limit, so that no time is left for another attempt."""
+    """Answer or event that did not come within its time limit, so that no time is left for another attempt."""
 
 
 class SilentError(LostError):
-    """An endpoint that did not answer in time, or in as many attempts as there are; later it may."""
+    """Endpoint that did not answer in time, or in all attempts; it may answer later."""
 
 
 class Client:
-    """Requests to one endpoint. Used from the threads of all who share the model."""
+    """Client of one endpoint, for all threads that share its model."""
 
     def __init__(self, address: Address) -> None:
         import httpx2
@@ -115,15 +117,14 @@ class Client:
         except (ValueError, ImportError, httpx2.InvalidURL) as error:
             raise ModelError(f"the proxy that the environment names cannot be used ({first_line(error)})") from None
         self.trips = 0
-        """Requests for text that were made."""
+        """Number of requests for text so far."""
 
     @property
     def base(self) -> str:
-        """The endpoint's address."""
         return self._address.base
 
     def get(self, path: str) -> Any:
-        """What an endpoint says at a path, as JSON; None where it has nothing there. Raises LostError."""
+        """Return the endpoint's JSON at a path; None where it has nothing there. Raises LostError."""
         return self._answer("GET", path, None, missing=(404, 405, 400, 501), tries=2, seconds=PROBE_SECONDS)
 
     def post(
@@ -135,19 +136,19 @@ class Client:
         seconds: float | None = None,
         most: int = MOST_BYTES,
     ) -> Any:
-        """The answer to a request, as JSON; None where its status is one of ``missing``. Raises LostError.
+        """Return the answer to a request as JSON; None where its status is one of ``missing``. Raises LostError.
 
-        ``seconds``: the time limit of all attempts together; ``most``: its most bytes.
+        ``seconds``: time limit of all attempts together; ``most``: most bytes of the answer.
         """
         return self._answer("POST", path, body, missing, tries=tries, seconds=seconds, most=most)
 
     def ask(self, path: str, body: Mapping[str, Any], patience: Patience) -> Any:
-        """As :meth:`post`, for text: counted as a trip, and left where ``patience`` raises."""
+        """Post a request for text: it counts as a trip, and ends where ``patience`` raises."""
         self.trips += 1
         return self._answer("POST", path, body, (), patience)
 
     def stream(self, path: str, body: Mapping[str, Any], patience: Patience) -> Stream:
-        """The events of a request's answer, once they begin. Raises LostError, and whatever ``patience`` does."""
+        """Return the events of an answer once they begin. Raises LostError, and the exceptions of ``patience``."""
         self.trips += 1
         return self._begun(lambda: self._events(path, body), patience)
 
@@ -203,7 +204,7 @@ class Client:
         seconds: float,
         most: int,
     ) -> AsyncGenerator[Any]:
-        """An answer's JSON, or None, as the one event. Raises Transient and LostError.
+        """Yield an answer's JSON, or None, as the one event. Raises Transient and LostError.
 
         The endpoint may load a model before it answers. An answer that has begun gets the usual time at most.
         """
@@ -229,7 +230,7 @@ class Client:
         yield found
 
     async def _events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any]:
-        """Each event's JSON. Raises Transient and LostError."""
+        """Yield each event's JSON. Raises Transient and LostError."""
         try:
             async with self._client.stream("POST", self.base + path, json=body) as response:
                 await self._check(response)
@@ -274,19 +275,19 @@ class Client:
         return Transient(f"{type(error).__name__}: {text}")
 
     def told(self, error: Exception) -> str:
-        """Return the message of an error without the key, and then shortened, so that no part of the key is left."""
+        """Return an error's message without the key; shortening comes last, so that no part of the key is left."""
         return shortened(self.hidden(str(error)), MOST_TOLD)
 
     def hidden(self, text: str) -> str:
-        """A text in which the key does not stand."""
+        """Replace the key in a text."""
         key = self._address.key
         return text if key is None else text.replace(key, "...")
 
 
 def authorities() -> SSLContext:
-    """Whose certificates are believed: the system's authorities, or those that `SSL_CERT_FILE` or `SSL_CERT_DIR` names.
+    """Return the system's certificate authorities, or those that `SSL_CERT_FILE` or `SSL_CERT_DIR` names.
 
-    Raises ModelError where that cannot be read.
+    Raises ModelError where they cannot be read.
     """
     import httpx2
 
@@ -297,14 +298,14 @@ def authorities() -> SSLContext:
 
 
 def timeout(seconds: float) -> Timeout:
-    """How long a connection may take, and anything after it."""
+    """Return the time limits of a connection and its answers."""
     import httpx2
 
     return httpx2.Timeout(seconds, connect=CONNECT_SECONDS)
 
 
 def loop() -> asyncio.AbstractEventLoop:
-    """Where requests are made: one for the process."""
+    """Return the process's event loop for requests."""
     with LOOP_LOCK:
         if not LOOPS:
             found = asyncio.new_event_loop()
@@ -318,19 +319,19 @@ LOOP_LOCK = threading.Lock()
 
 
 class Stream:
-    """Events that come by a task of the loop, so that whoever waits for one can leave."""
+    """Events from a task of the event loop, so that a thread that waits for one can leave."""
 
     def __init__(self, events: Callable[[], AsyncGenerator[Any]], seconds: float) -> None:
-        """``seconds``: longest time from one event to the next."""
+        """Prepare a stream. ``seconds``: longest time from one event to the next."""
         self._seconds = seconds
         self._events, self._queue = events, queue.SimpleQueue[tuple[str, Any]]()
         self._first: tuple[str, Any] | None = None
         self._task: Future[None] | None = None
 
     def begin(self, patience: Patience, until: float) -> None:
-        """Wait for the first event, or the end, until a time of ``time.monotonic``.
+        """Wait for the first event or the end, until a time of ``time.monotonic``.
 
-        Raises Transient, LostError, and whatever ``patience`` does.
+        Raises Transient, LostError, and the exceptions of ``patience``.
         """
         self._task = asyncio.run_coroutine_threadsafe(self._read(), loop())
         self._first = self._take(patience, until)
@@ -338,7 +339,7 @@ class Stream:
             raise self._first[1]
 
     def next(self, patience: Patience) -> Any:
-        """The next event; None after the last one, and where the endpoint has left in the middle.
+        """Return the next event; None after the last one, and where the endpoint has left in the middle.
 
         Raises SilentError where it does not come in time.
         """
@@ -351,7 +352,7 @@ class Stream:
         return value if kind == "event" else None
 
     def close(self) -> None:
-        """Have nothing more of it; the endpoint notices that nobody listens."""
+        """Cancel the task; closing the connection tells the endpoint."""
         if self._task is not None:
             self._task.cancel()
 
@@ -379,7 +380,7 @@ class Stream:
 
 
 def wait(seconds: float, patience: Patience) -> None:
-    """Wait, as long as it is wanted."""
+    """Wait, unless the caller gives up."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         heed()
@@ -388,7 +389,7 @@ def wait(seconds: float, patience: Patience) -> None:
 
 
 async def lines(response: Response) -> AsyncGenerator[str]:
-    """The lines of an answer as they come. Raises Transient for one without an end."""
+    """Yield the lines of an answer as they come. Raises Transient for a line that is too long."""
     rest = bytearray()
     async for chunk in response.aiter_raw():
         known = len(rest)
@@ -405,7 +406,7 @@ async def lines(response: Response) -> AsyncGenerator[str]:
 
 
 async def limited(response: Response, most: int = MOST_BYTES) -> bytes:
-    """All of an answer. Raises Transient for one that is too long."""
+    """Return the whole answer. Raises Transient for one that is too long."""
     found = bytearray()
     async for chunk in response.aiter_raw():
         found += chunk
@@ -415,7 +416,7 @@ async def limited(response: Response, most: int = MOST_BYTES) -> bytes:
 
 
 def is_plain(response: Response) -> bool:
-    """Return whether an answer is sent as it is, not compressed."""
+    """Return whether an answer is not compressed."""
     return response.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
 
 
@@ -432,7 +433,7 @@ def parsed(text: bytes) -> Any:
 
 
 async def said_of(response: Response) -> str:
-    """What a refusal says, in one line."""
+    """Return a refusal's message, in one line."""
     text = ""
     with suppress(Exception):
         text = (await limited(response)).decode(errors="replace")
@@ -448,7 +449,7 @@ def shortened(text: str, most: int = SAID) -> str:
 
 
 def asked_pause(response: Response) -> float | None:
-    """The seconds after which an endpoint wants to be asked again, where it says so."""
+    """Return the seconds after which an endpoint wants the next request, if it tells them."""
     with suppress(ValueError):
         return max(0.0, float(response.headers.get("retry-after", "")))
     return None

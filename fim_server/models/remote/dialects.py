@@ -1,8 +1,8 @@
-"""How endpoints are asked, and how they answer: each in its own words.
+"""Dialects of endpoints: their requests and answers.
 
-llama.cpp's server and vLLM take and tell token ids, give the log probabilities of the likeliest before anything is
-changed, and can be asked for the likeliest of some tokens: their rows are the model's own. Others take texts on both
-sides of the cursor and write text, with the likeliest texts at each place or without.
+llama.cpp's server and vLLM take and tell token ids, give the log probabilities of the likeliest tokens before any
+change, and can choose among given tokens. So their rows are the model's own. Others take the texts on both sides of the
+cursor and write text, with or without the likeliest texts at each place.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 TOLD = 20
-"""Tokens whose log probabilities are asked for at each place; vLLM tells no more by default."""
+"""Log probabilities to ask for at each place; vLLM tells no more by default."""
 
 HOT, DRAWS = 5.0, 3
-"""The temperature at which anything may be written, and how often that is tried: each is a trip."""
+"""Temperature at which the model may write anything, and the number of draws at it; each is a trip."""
 
 CERTAIN = 1000.0
-"""What is added to the logits of tokens one of which is to be chosen."""
+"""Bias on the logits of tokens from which the endpoint has to choose."""
 
 
 class Dialect(Protocol):
-    """A kind of endpoint."""
+    """Kind of endpoint."""
 
     name: str
     exact: bool
-    """Whether rows are the model's own, and tokens those that the model would write in this process."""
+    """True if rows are the model's own, and tokens those that the model would write in this process."""
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """A stream of the likeliest text after a prefix, at most so many tokens of it. Raises LostError."""
+        """Open a stream of the likeliest text after a prefix, of at most ``count`` tokens. Raises LostError."""
 
     def read(self, prefix: Sequence[int], patience: Patience) -> None:
-        """Have it read a prefix, and keep what it has read. Raises LostError."""
+        """Have the endpoint read and keep a prefix. Raises LostError."""
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
-        """The likeliest of some tokens after a prefix, and its log probability; None where it does not tell."""
+        """Return the likeliest of some tokens after a prefix and its log probability; None where it is unknown."""
 
 
 class LlamaCpp:
-    """llama.cpp's server, by its own `/completion`."""
+    """Dialect of llama.cpp's server, with its own `/completion`."""
 
     name, exact = "llama.cpp", True
 
@@ -56,18 +56,16 @@ class LlamaCpp:
         self._client, self._vocabulary = client, vocabulary
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """As :meth:`Dialect.open`; end tokens are told and not written, so that a refused end costs nothing."""
+        """Open a stream in which end tokens are told and not written, so that a refused end costs nothing."""
         body = self._body(prefix, count)
         body["logit_bias"] = [[token, False] for token in self._vocabulary.end_token_ids]
         stream = self._client.stream("/completion", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, Gapless(), self._vocabulary)
 
     def read(self, prefix: Sequence[int], patience: Patience) -> None:
-        """As :meth:`Dialect.read`."""
         self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
-        """As :meth:`Dialect.likeliest`."""
         size, wanted = self._vocabulary.size, set(tokens)
         body = self._body(prefix, 1)
         if len(wanted) <= size // 2:
@@ -83,7 +81,10 @@ class LlamaCpp:
         return (token, share) if token in wanted else None
 
     def one(self, prefix: Sequence[int], patience: Patience) -> dict[int, float]:
-        """The row after a prefix, by a request of its own: a stream holds back tokens that end inside a character."""
+        """Return the row after a prefix from a request of its own.
+
+        Streams hold back tokens that end inside a character.
+        """
         answer = self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
         try:
             return dict(entry_of(answer["completion_probabilities"][0]).told)  # type: ignore[arg-type]
@@ -107,13 +108,13 @@ class LlamaCpp:
 
 
 class Gapless:
-    """The steps of llama.cpp's events, as long as none is held back."""
+    """Reader of llama.cpp's events that notices tokens held back."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def __call__(self, event: Any) -> Iterator[Step]:
-        """Those of one event. Raises LookupError, TypeError or ValueError for what is none."""
+        """Yield the steps of an event. Raises LookupError, TypeError or ValueError for an invalid event."""
         if "error" in event:
             raise failed(event)
         found = event.get("completion_probabilities") or []
@@ -127,17 +128,17 @@ class Gapless:
 
 
 class HeldBack(Exception):
-    """A stream that leaves out a token."""
+    """Signal that a stream leaves out a token."""
 
 
 def entry_of(entry: Any) -> Step:
-    """A step as llama.cpp tells it. Raises LookupError, TypeError or ValueError for what is none."""
+    """Return the step in an entry of llama.cpp's. Raises LookupError, TypeError or ValueError for an invalid entry."""
     told = {int(other["id"]): float(other["logprob"]) for other in entry["top_logprobs"]}
     return Step(int(entry["id"]), octets(entry.get("bytes")), told)
 
 
 class VllmServer:
-    """vLLM, by `/v1/completions` with token ids."""
+    """Dialect of vLLM, with `/v1/completions` and token ids."""
 
     name, exact = "vLLM", True
 
@@ -145,18 +146,15 @@ class VllmServer:
         self._client, self._vocabulary, self._model = client, vocabulary, model
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """As :meth:`Dialect.open`."""
         body = self._body(prefix, count)
         body["logit_bias"] = {str(token): -100 for token in self._vocabulary.end_token_ids}
         stream = self._client.stream("/v1/completions", {**body, "stream": True}, patience)
         return IdSource(prefix, stream, self._steps, self._vocabulary)
 
     def read(self, prefix: Sequence[int], patience: Patience) -> None:
-        """As :meth:`Dialect.read`."""
         self._client.ask("/v1/completions", {**self._body(prefix, 1), "stream": False}, patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
-        """As :meth:`Dialect.likeliest`."""
         body = {**self._body(prefix, 1), "allowed_token_ids": [int(token) for token in tokens]}
         answer = self._client.ask("/v1/completions", body, patience)
         try:
@@ -190,7 +188,7 @@ class VllmServer:
 
 
 def id_of(token: str) -> int:
-    """The id in ``token_id:12``. Raises ValueError for anything else."""
+    """Return the id in ``token_id:12``. Raises ValueError for anything else."""
     kind, _, number = token.partition(":")
     if kind != "token_id":
         raise ValueError(f"{token!r} is no token id")
@@ -198,10 +196,10 @@ def id_of(token: str) -> int:
 
 
 class Texts:
-    """What endpoints that know no token ids are asked for.
+    """Base of the dialects without token ids.
 
     Attributes:
-        path: Where they are asked.
+        path: Path of the requests.
     """
 
     exact = False
@@ -211,23 +209,21 @@ class Texts:
         self._client, self._vocabulary, self._model = client, vocabulary, model
         self.prompts, self.pieces = prompts, pieces
         self._last_drawn: tuple[tuple[int, ...], Told] = (), {}
-        """Of the last place where something unlikely was written: several of its tokens may be asked for."""
+        """Place and row of the last draw, since the caller may ask for several of its tokens."""
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """As :meth:`Dialect.open`."""
         body = {**self._body(count), **self.prompts.fields(prefix), "stream": True}
         return TextSource(
             prefix, self._client.stream(self.path, body, patience), self._steps, self._vocabulary, self.pieces
         )
 
     def read(self, prefix: Sequence[int], patience: Patience) -> None:
-        """As :meth:`Dialect.read`."""
         self._ask(prefix, self._body(1), patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
-        """As :meth:`Dialect.likeliest`, of those that are told where something is written.
+        """Return the likeliest of the tokens that the endpoint tells where it writes something.
 
-        Of a place where the likeliest is to end nothing is: it is asked to write something unlikely there.
+        Where its likeliest continuation is the end it tells none, so a draw makes it write something unlikely.
         """
         place, told = self._last_drawn
         if place != tuple(prefix):
@@ -237,7 +233,7 @@ class Texts:
         return max(known.items(), key=lambda entry: entry[1]) if known else None
 
     def _told(self, prefix: Sequence[int], patience: Patience) -> Told:
-        """What is told where something unlikely is written after a prefix; nothing where that would be the end."""
+        """Return the row at a place where the endpoint draws something unlikely; empty where each draw is the end."""
         for seed in range(DRAWS):
             found = self._drawn(prefix, seed, patience)
             if found is not None:
@@ -245,25 +241,28 @@ class Texts:
         return {}
 
     def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
-        """A step after a prefix, nearly by lot; None where that was to end, or where no others are told."""
+        """Draw a step at a high temperature; return None for the end, or where the endpoint tells no other tokens."""
         raise NotImplementedError
 
     def _steps(self, event: Any) -> Iterator[Step]:
-        """Those of an event. Raises LostError, and LookupError, TypeError or ValueError for what is none."""
+        """Yield the steps of an event.
+
+        Raises LostError, and LookupError, TypeError or ValueError for an invalid event.
+        """
         raise NotImplementedError
 
     def _body(self, count: int) -> dict[str, Any]:
-        """What is asked for but the prompt: so many tokens."""
+        """Return the fields of a request for ``count`` tokens, without the prompt."""
         raise NotImplementedError
 
     def _ask(self, prefix: Sequence[int], body: dict[str, Any], patience: Patience) -> Step | None:
-        """The first step of an answer that tells others at its place; None where none does."""
+        """Return the first step of an answer with other tokens at its place; None where there is none."""
         answer = self._client.ask(self.path, {**body, **self.prompts.fields(prefix), "stream": False}, patience)
         return next((step for step in read_event(self._steps, answer) if step.told), None)
 
 
 class Ollama(Texts):
-    """Ollama, by its own `/api/generate`; a prompt that is too long is refused, not cut where it must not be."""
+    """Dialect of Ollama, with its own `/api/generate`. A prompt that is too long is refused instead of cut anywhere."""
 
     name, path = "Ollama", "/api/generate"
 
@@ -288,14 +287,14 @@ class Ollama(Texts):
 
 
 class OpenAi(Texts):
-    """Any server with OpenAI's older `/v1/completions`: LM Studio, SGLang, text-generation-webui and others."""
+    """Dialect of servers with OpenAI's older `/v1/completions`: LM Studio, SGLang, text-generation-webui and others."""
 
     name, path = "OpenAI", "/v1/completions"
 
     def __init__(
         self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces, told: int
     ) -> None:
-        """``told``: log probabilities that it tells at each place; 0: none."""
+        """Make the dialect. ``told``: log probabilities that the server tells at each place; 0: none."""
         super().__init__(client, vocabulary, model, prompts, pieces)
         self.told = told
 
@@ -328,9 +327,10 @@ class OpenAi(Texts):
 
 
 def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
-    """The steps of told tokens and the text that they are together.
+    """Yield the steps of told tokens and their joint text.
 
-    Ollama tells a part of a character as what it is not, and the text when the character is whole: then that is all.
+    Ollama tells a part of a character as a replacement, and the text when the character is complete. Then the text is
+    one step without log probabilities.
     """
     steps = [Step(None, bytes_of(entry), shares_of(entry)) for entry in entries]
     if b"".join(step.text for step in steps) == text:
@@ -340,24 +340,24 @@ def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
 
 
 def failed(event: Any) -> LostError:
-    """Return the error that an endpoint sends in the middle of a stream, at full length: it may hold the key."""
+    """Return an endpoint's error in the middle of a stream, at full length: it may hold the key."""
     error = event["error"]
     said = str(error.get("message", error) if isinstance(error, dict) else error)
     return LostError(f"the endpoint has failed: {' '.join(said.split())}")
 
 
 def shares_of(entry: Any) -> dict[bytes, float]:
-    """The log probabilities at a told token's place, by bytes."""
+    """Return the log probabilities at a told token's place, by bytes."""
     return {bytes_of(other): float(other["logprob"]) for other in entry.get("top_logprobs") or [entry]}
 
 
 def bytes_of(entry: Any) -> bytes:
-    """A told token's bytes."""
+    """Return a told token's bytes."""
     return octets(entry.get("bytes")) or str(entry["token"]).encode()
 
 
 def octets(known: Any) -> bytes:
-    """The bytes that a list tells; a number would be so much memory. Raises TypeError or ValueError for no bytes."""
+    """Return the bytes in a list. Raises TypeError or ValueError for anything else; a number would allocate memory."""
     if known is not None and not isinstance(known, list):
         raise TypeError("bytes are a list")
     return bytes(known or ())

@@ -1,4 +1,4 @@
-"""What an endpoint says of its models."""
+"""Listing of an endpoint's models."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ if TYPE_CHECKING:
     from fim_server.models.remote.client import Client
 
 USUAL_WINDOW = 4096
-"""Tokens, where an endpoint does not say how many it reads."""
+"""Context window in tokens, where an endpoint does not tell it."""
 
 MOST_NAMED, LONGEST_NAME = 10, 80
-"""Models that a message names, and characters of each."""
+"""Most models that a message names, and characters of each."""
 
 LONGEST_ASKED = 512
 """Most characters of a model's name, which every request and the status contain."""
 
 
 def window_told(value: Any) -> int:
-    """How many tokens an endpoint says that it reads; the usual window where that cannot be."""
+    """Return the context window that an endpoint tells, or the usual one for an impossible value."""
     return value if type(value) is int and value >= LEAST_WINDOW else USUAL_WINDOW
 
 
 def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
-    """The model to ask for. Raises ModelError where it is not there, or several are and none was named."""
+    """Return the model to ask for.
+
+    Raises ModelError where it is missing, or there are several and the user names none.
+    """
     if wanted is not None:
         if wanted not in names and f"{wanted}:latest" not in names:
             known = [name for name in names if name.isprintable()]
@@ -44,7 +47,7 @@ def choose_model(client: Client, names: list[str], wanted: str | None) -> str:
 
 
 def vllm_models(answer: Any) -> list[dict[str, Any]]:
-    """The models that `/v1/models` lists. Raises ModelError where that is no list."""
+    """Return the models in an answer of `/v1/models`. Raises ModelError where it is no list."""
     try:
         return [dict(entry) for entry in answer["data"]]
     except (LookupError, TypeError, ValueError):

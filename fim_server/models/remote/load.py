@@ -1,4 +1,4 @@
-"""Finding out what an endpoint is, and putting a model together from it."""
+"""Loading the model of an endpoint: find out which kind it is, and put the model together."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ LOADING_SECONDS = 600.0
 
 
 def load_remote(name: str, options: LoadOptions) -> FimModel:
-    """The model behind an address.
+    """Load the model behind an address.
 
     Raises:
-        AwayError: Nothing there answers now.
-        ModelError: The address is none, nothing there answers as an endpoint does, the model is not there, or its
-            tokens are not known; one line.
+        AwayError: The endpoint does not answer now.
+        ModelError: The address is invalid, nothing there answers as an endpoint does, the model is not there, or its
+            tokens are unknown; one line.
     """
     address = address_of(name, options.api_key_env, options.allow_plain_http)
     client = Client(address)
@@ -57,7 +57,7 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
 
 
 def is_there(name: str, options: LoadOptions) -> bool:
-    """Whether something answers at an address now, whatever it says. Raises ModelError where the address is none."""
+    """Return whether a server answers at an address now. Raises ModelError where the address is invalid."""
     try:
         Client(address_of(name, options.api_key_env, options.allow_plain_http)).get("/v1/models")
     except SilentError:
@@ -68,7 +68,7 @@ def is_there(name: str, options: LoadOptions) -> bool:
 
 
 def probe(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
-    """The model of an endpoint that is asked what it is. Raises ModelError and LostError."""
+    """Ask an endpoint what it is, and load its model. Raises ModelError and LostError."""
     properties = client.get("/props")
     if isinstance(properties, dict) and "default_generation_settings" in properties:
         return load_llama_cpp(client, properties, options)
@@ -86,7 +86,7 @@ def probe(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
 
 
 def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOptions) -> FimModel:
-    """llama.cpp's server: its tokens from its file where that can be read here, else from itself."""
+    """Load the model of llama.cpp's server, with the tokens of its file if that is readable here, else its own."""
     path = str(properties.get("model_path") or "")
     settings = properties["default_generation_settings"]
     window = window_told(settings.get("n_ctx")) if isinstance(settings, dict) else USUAL_WINDOW
@@ -111,7 +111,7 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
 
 
 def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOptions) -> FimModel:
-    """vLLM: its tokens from where it has loaded its model, if that is here or in the hub's cache."""
+    """Load the model of vLLM, with the tokens of its source if that is here or in the hub's cache."""
     named = str(entry.get("root") or model)
     try:
         bound, vocabulary = tokenizer_of(options.tokenizer or here(named))
@@ -124,9 +124,9 @@ def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOp
 
 
 def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
-    """Another server with `/v1/completions`, asked how much it tells.
+    """Load the model of another server with `/v1/completions`, and find out how much it tells.
 
-    Its model's tokens are those that `options` names; else it is asked over the embedded model's.
+    Its tokens are those that `options` names, else the embedded model's.
     """
     known = tokenizer_of(options.tokenizer) if options.tokenizer else None
     bound, vocabulary = known or tokenizer_of(locate(EMBEDDED_NAME))
@@ -148,7 +148,7 @@ def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
 
 
 def has_log_probabilities(answer: Any) -> bool:
-    """Whether an answer tells the likeliest tokens. Never raises."""
+    """Return whether an answer has log probabilities of tokens. Never raises."""
     try:
         told = answer["choices"][0]["logprobs"]
         return bool(told.get("content") or told.get("top_logprobs"))

@@ -1,4 +1,4 @@
-"""Ollama's models: it tells their files' metadata, tokens among them, so that prompts can be put together here."""
+"""Models of Ollama, which tells their files' metadata, so that prompts can be put together here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fim_server.models.remote.client import Client
 
 SPELT = "".join(map(chr, (*range(32, 127), 10)))
-"""What a vocabulary has to be able to write, to be a model's of source code."""
+"""Characters that a vocabulary for source code has to spell."""
 
 MOST_MERGES = 4
 """Most merges for each token, and their bytes for each byte of a token; real vocabularies have one or two."""
@@ -40,13 +40,13 @@ UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5
 
 
 def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> FimModel:
-    """A model behind Ollama.
+    """Load a model behind Ollama.
 
-    Its prompt is put together here, where its tokens are of a known format or it has no template for filling in; else
-    that template does it.
+    Its prompt is put together here if its tokens have a known format, or it has no template for filling in. Otherwise
+    Ollama's template makes the prompt.
 
     Raises:
-        ModelError: The model is not there, or neither fills in by its template nor has tokens that are known; one line.
+        ModelError: The model is not there, or has neither a template for filling in nor known tokens; one line.
     """
     names = [str(entry.get("name")) for entry in models_of(client.get("/api/tags"))]
     model = choose_model(client, names, wanted)
@@ -73,7 +73,7 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
 
 
 def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
-    """How many tokens Ollama has a model read. It says so of models that are loaded: this one is."""
+    """Return the context window that Ollama gives a model, which it tells of loaded models only; this loads it."""
     client.post("/api/generate", {"model": model}, missing=(400, 404), tries=1, seconds=LOAD_SECONDS)
     for entry in models_of(client.get("/api/ps")):
         name = str(entry.get("name"))
@@ -84,24 +84,24 @@ def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
 
 
 def fields(value: Any) -> dict[str, Any]:
-    """An object of JSON; without fields where it is none."""
+    """Return an object of JSON; an empty one for other values."""
     return value if isinstance(value, dict) else {}
 
 
 def models_of(answer: Any) -> list[dict[str, Any]]:
-    """The models that an answer lists."""
+    """Return the models in an answer."""
     listed = fields(answer).get("models")
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 
 
 def put_before(info: dict[str, Any]) -> int | None:
-    """The token that every prompt begins with without being told to; None for none."""
+    """Return the token that Ollama puts before every prompt; None for none."""
     begins = info.get("tokenizer.ggml.add_bos_token", info.get("tokenizer.ggml.model") == "llama")
     return id_told(info, "bos") if begins else None
 
 
 def id_told(info: dict[str, Any], name: str) -> int | None:
-    """The id of a token that has a part to play; None where none of the told tokens has it."""
+    """Return the id of a token with a role; None where it is not among the told tokens."""
     number, tokens = info.get(f"tokenizer.ggml.{name}_token_id"), info.get("tokenizer.ggml.tokens")
     if type(number) is not int or number < 0:
         return None
@@ -109,9 +109,9 @@ def id_told(info: dict[str, Any], name: str) -> int | None:
 
 
 def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
-    """The prompt format and the vocabulary of a model of which a GGUF file's metadata are told.
+    """Return the prompt format and the vocabulary in a GGUF file's metadata.
 
-    Texts are encoded about as the model does it: prompts go out as texts. Raises ModelError; one line.
+    Texts are encoded roughly as the model does it, which suffices since prompts go out as texts. Raises ModelError.
     """
     from tokenizers import Tokenizer
 
@@ -157,7 +157,7 @@ def check_told(tokens: list[Any], merges: Any) -> None:
 
 
 def definition_of(info: dict[str, Any], tokens: list[str], kinds: list[int]) -> dict[str, Any]:
-    """A `tokenizer.json` with the tokens of a GGUF file. Raises ModelError for a kind that is not known."""
+    """Return a `tokenizer.json` with the tokens of a GGUF file. Raises ModelError for an unknown kind."""
     model = info.get("tokenizer.ggml.model")
     added = [
         {"id": number, "content": name, "special": kind in (UNKNOWN, CONTROL, UNUSED), **PLAIN_MATCH}
@@ -201,4 +201,4 @@ def definition_of(info: dict[str, Any], tokens: list[str], kinds: list[int]) -> 
 
 
 PLAIN_MATCH = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-"""How added tokens are found in a text: as they stand."""
+"""Fields that have added tokens found in a text exactly as they stand."""

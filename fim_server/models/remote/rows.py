@@ -1,9 +1,10 @@
-"""Rows of which an endpoint tells the likeliest tokens alone, and what decoding does with them.
+"""Rows with the log probabilities of an endpoint's likeliest tokens, and decoding's arithmetic on them.
 
-A row [V] has the log probabilities of the tokens that the endpoint has told, and minus infinity at all others. That is
-enough as long as one of the told tokens may come next: the likeliest of these that is allowed is the likeliest of all
-that are. Where none of them is, the endpoint is asked for the likeliest of the others that are allowed, one exact step.
-A row is asked for when something is first done with it: of a prompt that is read in parts, only the last one's is.
+A row [V] has minus infinity at tokens that the endpoint has not told. That suffices while a told token may come next:
+the likeliest allowed one of these is the likeliest of all allowed ones. Otherwise the endpoint is asked for the
+likeliest of the other allowed tokens, in one exact step.
+
+A row is requested at its first use, so a prompt that is read in parts requests only the last one's.
 """
 
 from __future__ import annotations
@@ -25,25 +26,28 @@ if TYPE_CHECKING:
     Told = Mapping[int, float]
 
 MOST_LOG_PROBABILITY = 0.01
-"""Rounding apart, it is 0."""
+"""Greatest log probability: 0, apart from rounding."""
 
 MOST_EXACT_STEPS = 8
-"""Exact steps at one place: each is a trip, and after as many something else than the model's choice will do."""
+"""Most exact steps at one place, since each is a trip; afterwards the choice need not be the model's."""
 
 
 class RemoteRow:
-    """A row of log probabilities, float32 [V].
+    """Row of log probabilities, float32 [V].
 
     Attributes:
-        others: Tokens [V] that may come next and of which nothing is known; None where that was not asked yet.
+        others: Allowed tokens [V] with unknown log probabilities; None before a mask is applied.
         refused: Tokens that were ruled out one by one.
-        steps: Exact steps that were made for it.
+        steps: Number of exact steps made for it.
     """
 
     def __init__(
         self, size: int, tell: Callable[[], Told], likeliest: Callable[[NDArray[np.intp]], tuple[int, float] | None]
     ) -> None:
-        """``tell``: asks for the row; ``likeliest``: for the likeliest of some tokens, and its log probability."""
+        """Make a row.
+
+        ``tell`` requests it; ``likeliest`` requests the likeliest of some tokens, with its log probability.
+        """
         self._size, self._tell, self.ask = size, tell, likeliest
         self._values: Values | None = None
         self.others: NDArray[np.bool_] | None = None
@@ -71,7 +75,7 @@ class RemoteRow:
         return self._values
 
     def with_values(self, values: Values, others: NDArray[np.bool_] | None) -> RemoteRow:
-        """The same place with other values."""
+        """Return a row of the same place with other values."""
         found = RemoteRow(self._size, self._tell, self.ask)
         found._values, found.others = values, others  # its own kind
         found.refused, found.steps = self.refused, self.steps
@@ -79,25 +83,22 @@ class RemoteRow:
 
 
 class RemoteArithmetic:
-    """:class:`..backend.Arithmetic` on such rows; what was not told has no share."""
+    """Implementation of :class:`..backend.Arithmetic` on such rows; tokens that were not told have no share."""
 
     def __init__(self) -> None:
         self._numpy = NumpyArithmetic()
 
     def sampler(self, temperature: float, seed: int) -> RemoteSampler:
-        """A sampler of such rows; above temperature 0 it draws among the told tokens."""
+        """Return a sampler that draws among the told tokens above temperature 0."""
         return RemoteSampler(self, self._numpy.sampler(temperature, seed))
 
     def copy(self, row: RemoteRow) -> RemoteRow:
-        """The row in memory of its own."""
         return row.with_values(row.values.copy(), row.others)
 
     def likeliest(self, row: RemoteRow) -> int:
-        """The token of the greatest log probability."""
         return int(row.values.argmax())
 
     def masked(self, row: RemoteRow, words: NDArray[np.uint32]) -> RemoteRow:
-        """A copy with what a packed mask refuses at minus infinity."""
         values = self._numpy.masked(row.values, words)
         bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little")
         allowed = np.zeros(len(row), dtype=np.bool_)
@@ -106,13 +107,11 @@ class RemoteArithmetic:
         return row.with_values(values, self._unknown(row, allowed))
 
     def only(self, row: RemoteRow, tokens: Sequence[int] | NDArray[np.intp]) -> RemoteRow:
-        """A copy with all other tokens at minus infinity."""
         allowed = np.zeros(len(row), dtype=np.bool_)
         allowed[np.asarray(tokens, dtype=np.intp)] = True
         return row.with_values(self._numpy.only(row.values, tokens), self._unknown(row, allowed))
 
     def refuse(self, row: RemoteRow, token: int) -> None:
-        """Set one token to minus infinity, in place."""
         row.values[token] = NO_WEIGHT
         row.refused |= {token}
         if row.others is not None:
@@ -120,7 +119,6 @@ class RemoteArithmetic:
             row.others[token] = False
 
     def mixed(self, row: RemoteRow, shares: Mapping[int, float]) -> RemoteRow:
-        """A copy with shares of the probability given to some tokens."""
         if row.others is not None:
             return row.with_values(self._numpy.mixed(row.values, shares), row.others)
         # These are probabilities as they are, although some of all of them was not told.
@@ -130,16 +128,15 @@ class RemoteArithmetic:
         return row.with_values(values, None)
 
     def shifted(self, row: RemoteRow, changes: Mapping[int, float]) -> RemoteRow:
-        """A copy with something added to some tokens' log probabilities."""
         return row.with_values(self._numpy.shifted(row.values, changes), row.others)
 
     def tempered(self, row: RemoteRow, temperature: float) -> RemoteRow:
-        """A copy, divided by the temperature; its shares are of the told tokens alone."""
+        """Divide by the temperature; the shares are those of the told tokens alone."""
         others = np.zeros(len(row), dtype=np.bool_) if row.others is None else row.others
         return row.with_values(row.values / np.float32(temperature), others)
 
     def is_spent(self, row: RemoteRow) -> bool:
-        """Whether there is nothing to choose, also of what the endpoint has not told by itself."""
+        """Return whether no token is left, also after asking the endpoint for others."""
         while np.isinf(row.values.max()):
             if row.others is None or not row.others.any() or row.steps >= MOST_EXACT_STEPS:
                 return True
@@ -157,24 +154,21 @@ class RemoteArithmetic:
         return False
 
     def shares(self, row: RemoteRow) -> Values:
-        """The probabilities of the told tokens; of those that are left, which come to 1 together, after a mask."""
+        """Return the probabilities of the told tokens. After a mask, those of the allowed ones, which sum to 1."""
         values = row.values
         if row.others is None:
             return np.exp(values)
         return self._numpy.shares(values) if np.isfinite(values.max()) else np.zeros_like(values)
 
     def top(self, shares: Values, count: int) -> list[tuple[int, float]]:
-        """The tokens of the greatest shares, greatest first."""
         return [found for found in self._numpy.top(shares, count) if found[1] > 0]
 
     def likely(self, row: RemoteRow, least: float) -> list[tuple[int, float]]:
-        """The told tokens that have a probability of at least ``least``."""
         shares = self.shares(row)
         near = np.flatnonzero(shares >= least)
         return list(zip(near.tolist(), shares[near].tolist(), strict=True))
 
     def moved(self, row: RemoteRow, given: Mapping[int, float], taken: Collection[int]) -> RemoteRow:
-        """A copy with probability moved from some tokens to others."""
         if row.others is None:
             values = row.values.copy()
             for token, probability in given.items():
@@ -187,13 +181,13 @@ class RemoteArithmetic:
         return found
 
     def share_of(self, row: RemoteRow, tokens: Collection[int]) -> float:
-        """The probability of some tokens together; of what is left, after a mask."""
+        """Return the joint probability of some tokens; after a mask, among the allowed ones."""
         if row.others is None:
             return min(1.0, float(np.exp(row.values[list(tokens)]).sum()))
         return self._numpy.share_of(row.values, tokens) if np.isfinite(row.values.max()) else 0.0
 
     def _unknown(self, row: RemoteRow, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Those of some tokens of which nothing is known; of what was ruled out before nothing is asked."""
+        """Return the allowed tokens with unknown log probabilities, without those ruled out before."""
         if row.others is not None:
             return allowed & row.others
         unknown = allowed & np.isneginf(row.values)
@@ -202,12 +196,12 @@ class RemoteArithmetic:
 
 
 class RemoteSampler:
-    """Draws from such rows."""
+    """Sampler on such rows."""
 
     def __init__(self, arithmetic: RemoteArithmetic, sampler: NumpySampler) -> None:
         self._arithmetic, self._sampler = arithmetic, sampler
 
     def draw(self, row: RemoteRow) -> int:
-        """One token id; where none of the told ones is left, of those that the endpoint is asked for."""
+        """Return a token, which the endpoint is asked for where no told one is left."""
         self._arithmetic.is_spent(row)
         return self._sampler.draw(row.values)

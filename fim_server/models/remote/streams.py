@@ -1,4 +1,4 @@
-"""What an endpoint streams, as rows of told tokens: by the model's own ids, or by texts where it tells no ids."""
+"""Streams of endpoints as rows of told tokens, by the model's ids or by texts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 LOOKAHEAD_BYTES = 24
-"""Of a text without tokens, so much has to have come, or its end, before its next token is told."""
+"""Bytes of a text without tokens that have to come, if it does not end, before its next token is told."""
 
 
 ROW_SECONDS = 60.0
-"""Longest wait for a row: a stream may send events without a token in them for ever."""
+"""Longest wait for a row: a stream may send events without a token forever."""
 
 MOST_SHARES = 1024
-"""Most log probabilities at one place: each takes 8 us for each token of a text. 20 are asked for."""
+"""Most log probabilities at one place, of which 20 are asked for. Each takes 8 us for each token of a text."""
 
 AHEAD = 1e-3
-"""By so much a token is likelier than the likeliest of those that were told, where a text goes on with it."""
+"""Margin by which the next token of the streamed text exceeds the likeliest told token."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A token that the model wrote.
+    """Token that the model has written.
 
     Attributes:
         token: Its id; None where the endpoint tells none.
@@ -47,31 +47,32 @@ class Step:
 
 
 class Source(Protocol):
-    """A stream that began after some tokens."""
+    """Stream that begins after a prefix."""
 
     def told(self, prefix: Sequence[int], patience: Patience) -> Told | None:
-        """The row after a prefix; None where the stream is not of it, or ends before. Waits for it to come.
+        """Wait for the row after a prefix, and return it; None where the stream differs from it or ends before.
 
-        Raises LostError where what comes cannot be of the model.
+        Raises LostError where the stream cannot be the model's.
         """
 
-    def close(self) -> None:
-        """Have nothing more of it."""
+    def close(self) -> None: ...
 
 
 class IdSource:
-    """A stream of token ids."""
+    """Stream of token ids."""
 
     def __init__(
         self, base: Sequence[int], stream: Stream, steps: Callable[[object], Iterable[Step]], vocabulary: Vocabulary
     ) -> None:
-        """``steps``: those of an event; raises LookupError, TypeError or ValueError for what is none."""
+        """Wrap a stream.
+
+        ``steps`` returns an event's steps; it raises LookupError, TypeError or ValueError if it is invalid.
+        """
         self.base, self._stream, self._steps, self._vocabulary = list(base), stream, steps, vocabulary
         self._found: list[Step] = []
         self._tokens: list[int] = []
 
     def told(self, prefix: Sequence[int], patience: Patience) -> Told | None:
-        """As :meth:`Source.told`."""
         start = len(self.base)
         at = len(prefix) - start
         if at < 0 or list(prefix[:start]) != self.base:
@@ -103,15 +104,14 @@ class IdSource:
         self._tokens.append(token)
 
     def close(self) -> None:
-        """As :meth:`Source.close`."""
         self._stream.close()
 
 
 class TextSource:
-    """A stream of text, with the likeliest texts at each place if it has them, over a vocabulary that may be another's.
+    """Stream of text with the likeliest texts at each place, if any, over a vocabulary that may be another model's.
 
-    Where this side cuts the text otherwise than the endpoint, where that tells no probabilities, and where it tells
-    none of what it writes next, the text's own next token is all that is told.
+    The row is the text's own next token alone where this vocabulary cuts the text in another place. So it is where the
+    endpoint tells no probabilities, or none of its next text.
     """
 
     def __init__(
@@ -122,14 +122,16 @@ class TextSource:
         vocabulary: Vocabulary,
         pieces: Pieces,
     ) -> None:
-        """``pieces``: what the told texts are; its end is told where the stream ends by itself."""
+        """Wrap a stream.
+
+        ``pieces`` maps told texts to tokens; its end token is told where the stream ends by itself.
+        """
         self.base, self._stream, self._steps, self._vocabulary = list(base), stream, steps, vocabulary
         self._pieces, self._text, self._is_over, self._has_ended = pieces, b"", False, False
         self._rows: dict[int, Mapping[bytes, float]] = {}
-        """By the bytes before them."""
+        """Rows by the number of bytes before them."""
 
     def told(self, prefix: Sequence[int], patience: Patience) -> Told | None:
-        """As :meth:`Source.told`."""
         start = len(self.base)
         if len(prefix) < start or list(prefix[:start]) != self.base:
             return None
@@ -147,7 +149,7 @@ class TextSource:
         return told or ({self._pieces.end: 0.0} if self._is_over and self._has_ended else None)
 
     def _led(self, told: Told, rest: bytes) -> Told:
-        """What was told, the text's own next token first: texts may be told otherwise than they are written."""
+        """Return told tokens with the text's own next token first, since the text may be cut another way."""
         if not told:
             return {self._first(rest): 0.0}
         best = max(told, key=lambda token: told[token])
@@ -173,14 +175,13 @@ class TextSource:
             self._text += step.text
 
     def _first(self, text: bytes) -> int:
-        """The first token of a text."""
+        """Return the first token of a text."""
         found = self._pieces.first(text)
         if found is None:
             raise LostError("the endpoint writes what no token of the vocabulary begins")
         return found
 
     def close(self) -> None:
-        """As :meth:`Source.close`."""
         self._stream.close()
 
 
@@ -192,7 +193,7 @@ def next_event(stream: Stream, until: float, patience: Patience) -> object:
 
 
 def is_end(event: object) -> bool:
-    """Whether an event says that the model has ended its text."""
+    """Return whether an event says that the model has ended its text."""
     if not isinstance(event, dict):
         return False
     choices = event.get("choices")
@@ -201,7 +202,7 @@ def is_end(event: object) -> bool:
 
 
 def read_event(steps: Callable[[object], Iterable[Step]], event: object) -> list[Step]:
-    """The steps of an event. Raises LostError where it is none."""
+    """Return the steps of an event. Raises LostError where it is invalid."""
     try:
         found = list(steps(event))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):

@@ -1,8 +1,8 @@
-"""Endpoints that take and tell texts: what they are asked with, and which tokens the texts that they tell are.
+"""Prompts for endpoints that take texts, and the tokens of the texts that they tell.
 
-Two things differ. Where the model's own tokens are known, its prompt is put together here, in the format it was trained
-with, and a told text is the token that it is. Where they are not, the endpoint's own template puts the prompt together,
-and a told text is the longest token of another vocabulary that it begins with.
+If the model's own tokens are known, its prompt is put together here, in the format of its training, and a told text is
+exactly one token. If not, the endpoint's template puts the prompt together, and a told text stands for the longest
+token of another vocabulary that it begins with.
 """
 
 from __future__ import annotations
@@ -21,30 +21,29 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 LOST = "\N{REPLACEMENT CHARACTER}".encode()
-"""What an endpoint tells in place of bytes that are no characters by themselves."""
+"""Replacement that an endpoint tells for bytes that are no characters by themselves."""
 
 
 class Prompts(Protocol):
-    """How an endpoint is asked to go on after some tokens."""
+    """Form of a request to continue some tokens."""
 
     def fields(self, prefix: Sequence[int]) -> dict[str, str | bool]:
-        """The fields of a request that say it."""
+        """Return the request's fields for a prefix."""
 
 
 class Sides:
-    """The texts on both sides of the cursor, or the left one alone; the rest is the endpoint's."""
+    """Texts on both sides of the cursor, or the left one alone, for the endpoint's template."""
 
     def __init__(self, bound: BoundFormat, vocabulary: Vocabulary, sees_suffix: bool) -> None:
-        """``bound``: a format whose prompts are cut apart again at its control tokens."""
+        """Make the form. ``bound``: a format whose prompts are cut apart again at its control tokens."""
         self._bound, self._vocabulary, self.sees_suffix = bound, vocabulary, sees_suffix
 
     def fields(self, prefix: Sequence[int]) -> dict[str, str | bool]:
-        """As :meth:`Prompts.fields`."""
         left, right = self.texts(prefix)
         return {"prompt": left, "suffix": right} if self.sees_suffix else {"prompt": left}
 
     def texts(self, prefix: Sequence[int]) -> tuple[str, str]:
-        """The texts left and right of where a prompt and what was written after it end."""
+        """Return the texts left and right of the end of a prompt and its middle so far."""
         prefix_mark, suffix_mark = self._bound.token("<|fim_prefix|>"), self._bound.token("<|fim_suffix|>")
         parts: dict[int, list[int]] = {prefix_mark: [], suffix_mark: []}
         part: list[int] = []
@@ -63,20 +62,22 @@ class Sides:
 
 
 class Whole:
-    """The prompt as the model reads it, its control tokens by their names, which the endpoint takes for the tokens.
+    """Prompt as the model reads it, with the names of its control tokens, which the endpoint encodes as these tokens.
 
-    So it takes those that stand in a user's code; there is no way to tell it otherwise in a text.
+    The endpoint also does so for such names in a user's code; a text cannot tell them apart.
     """
 
     def __init__(self, bound: BoundFormat, vocabulary: Vocabulary, begin: int | None, raw: bool) -> None:
-        """``begin``: a token that the endpoint puts before every prompt by itself; ``raw``: Ollama's field is set."""
+        """Make the form.
+
+        ``begin``: token that the endpoint puts before every prompt; ``raw``: whether to set Ollama's field.
+        """
         self._vocabulary, self._begin, self._raw = vocabulary, begin, raw
         self._names = {
             number: str(bound.tokenizer.convert_ids_to_tokens(number)).encode() for number in bound.control_ids
         }
 
     def fields(self, prefix: Sequence[int]) -> dict[str, str | bool]:
-        """As :meth:`Prompts.fields`."""
         if prefix and prefix[0] == self._begin:
             prefix = prefix[1:]
         text = b"".join(self._names.get(token) or self._vocabulary.token_bytes(token) for token in prefix)
@@ -85,14 +86,14 @@ class Whole:
 
 
 class Pieces:
-    """Told texts as tokens.
+    """Map of told texts to tokens.
 
     Attributes:
         end: The token that ends a middle.
     """
 
     def __init__(self, vocabulary: Vocabulary, bound: BoundFormat, own: bool) -> None:
-        """``own``: the vocabulary and the format are the model's own."""
+        """Make the map. ``own``: whether vocabulary and format are the model's own."""
         self._vocabulary, self._own = vocabulary, own
         self.end = min(vocabulary.end_token_ids)
         self._controls: dict[bytes, int | None] = {}
@@ -110,7 +111,7 @@ class Pieces:
         self._controls.update((name.encode(), token) for name in names if name)
 
     def token(self, text: bytes) -> int | None:
-        """The token that a told text is; None for one that cannot be the middle's next one, or that is not known."""
+        """Return the token of a told text; None for an unknown one, and for one that a middle cannot contain."""
         if not text:
             return self.end
         if text in self._controls:
@@ -121,11 +122,11 @@ class Pieces:
         return found if found is not None and self._vocabulary.token_bytes(found) == text else None
 
     def first(self, text: bytes) -> int | None:
-        """The longest token that a text begins with."""
+        """Return the longest token that a text begins with."""
         return self._vocabulary.token_at(text)
 
     def tokens(self, told: Mapping[bytes, float]) -> dict[int, float]:
-        """Log probabilities by token. A place where something was lost tells of the others alone. Raises LostError."""
+        """Return log probabilities by token, without those of incomplete characters. Raises LostError."""
         from math import exp, log
 
         if not all(share <= MOST_LOG_PROBABILITY for share in told.values()):  # nor is what is no number

@@ -1,4 +1,4 @@
-"""The tokens of an endpoint's model, where a file here has them."""
+"""Tokens of an endpoint's model, from a file on this machine."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from fim_server.models.prompt import BoundFormat
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
-"""A name that may be one on the hub."""
+"""Pattern of a name that may be one on the hub."""
 
 LONGEST_PATH = 4096
 """Most characters of an endpoint's path; no system takes longer ones."""
 
 
 def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
-    """The prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model.
+    """Return the prompt format and the tokens of a folder with a `tokenizer.json`, a GGUF file, or a hub model.
 
-    Of a hub model its tokenizer is downloaded, and no weights. Raises ModelError.
+    Only the tokenizer of a hub model is downloaded. Raises ModelError.
     """
     if is_gguf(source):
         from fim_server.models.gguf.load import read_gguf_tokens
@@ -48,9 +48,9 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
 
 
 def here(name: str) -> str:
-    """Return the folder or file of a model that an endpoint names: one in a folder of models, or in the hub's cache.
+    """Return the folder or file of a model that an endpoint names, from a folder of models or the hub's cache.
 
-    Nothing is downloaded because an endpoint says so, and nothing is looked up elsewhere. Raises ModelError.
+    Nothing is downloaded because an endpoint says so, and no other folder is looked at. Raises ModelError.
     """
     path = in_model_folders(name)
     if path is not None and (path.is_file() if is_gguf(name) else (path / TOKENIZER_FILE).is_file()):
@@ -89,13 +89,13 @@ def shown(name: str) -> str:
 
 
 def remedy(name: str) -> str:
-    """What is to be done about tokens that are not known of a model that an endpoint calls so."""
+    """Return advice for a model of that name whose tokens are unknown."""
     hint = f"; with {name} they are fetched from the hub" if HUB_NAME.fullmatch(name) else ""
     return f"name --tokenizer{hint}"
 
 
 def has_llama_cpp() -> bool:
-    """Whether GGUF files can be read here."""
+    """Return whether GGUF files can be read here."""
     from fim_server.models.gguf.library import is_installed
 
     return is_installed()

@@ -1,4 +1,4 @@
-"""The tokens of an endpoint's model: their bytes, and texts as it encodes them."""
+"""Tokens of an endpoint's model over HTTP: their bytes, and texts as it encodes them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from fim_server.models.remote.client import Client
 
 KNOWN_TEXTS = 4096
-"""Texts whose tokens are remembered: prompts are encoded in pieces, nearly all of which stay as they were."""
+"""Texts whose tokens are cached: prompts are encoded in pieces, and nearly all of them stay the same."""
 
 MOST_TOKENS = 1 << 20
 
 LOOKS_SPECIAL = re.compile(rb"\A(?:<[^<>\s]{1,60}>|\[[A-Z_/]{2,40}\]|\xef\xbd\x9c.{0,60})\Z", re.DOTALL)
-"""Tokens that may be control tokens, about each of which the endpoint is asked."""
+"""Pattern of possible control tokens; the endpoint is asked about each of them."""
 
 MOST_ASKED = 1024
 
@@ -36,17 +36,17 @@ TOKENS_BESIDES = 16
 """Most tokens of a text beyond one for each of its bytes."""
 
 ENDS = ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<EOT>")
-"""Names of tokens that end a text, where nothing else says which do."""
+"""Names of tokens that end a text, where nothing else tells them."""
 
 
 class LlamaCppTokenizer:
-    """The tokenizer of llama.cpp's server, asked over HTTP, where its model's file cannot be read here.
+    """Tokenizer of llama.cpp's server, asked over HTTP, where its model's file cannot be read here.
 
-    The bytes of all tokens come with one answer: the log probabilities of the whole vocabulary after one token.
+    One answer has the bytes of all tokens: the log probabilities of the whole vocabulary after one token.
     """
 
     def __init__(self, client: Client) -> None:
-        """Raises ModelError where the endpoint does not tell its vocabulary."""
+        """Ask for the vocabulary. Raises ModelError where the endpoint does not tell it."""
         self._client = client
         answer = client.post(
             "/completion",
@@ -71,7 +71,7 @@ class LlamaCppTokenizer:
         self._numbers = {name: number for number, name in self._names.items()}
 
     def _control_names(self) -> dict[int, str]:
-        """Control tokens by their ids: what encodes as one token if names are looked for, and else does not."""
+        """Return control tokens by id: names that encode as one token only if the endpoint looks for special tokens."""
         known = dict.fromkeys([*(name for row in known_formats() for name in row.tokens), *ENDS])
         looks = (text.decode(errors="replace") for text in self._bytes if text and LOOKS_SPECIAL.match(text))
         names = {}
@@ -97,21 +97,19 @@ class LlamaCppTokenizer:
         return ids
 
     def tokens(self) -> list[bytes | None]:
-        """Each token's bytes; None for control tokens."""
+        """Return each token's bytes; None for control tokens."""
         return [None if number in self._names else text or None for number, text in enumerate(self._bytes)]
 
     def convert_tokens_to_ids(self, token: str) -> int | None:
-        """The id of a control token; None for none."""
+        """Return the id of a control token; None for other names."""
         return self._numbers.get(token)
 
     def convert_ids_to_tokens(self, number: int) -> str | None:
-        """The control token of an id; None for none."""
+        """Return the control token of an id; None for other ids."""
         return self._names.get(number)
 
     def encode(self, text: str, *, add_special_tokens: bool, split_special_tokens: bool) -> list[int]:
-        """The ids of a text."""
         return list(self._encode(text) if split_special_tokens else self._ask(text, parse_special=True))
 
     def ids(self, data: bytes) -> Sequence[int]:
-        """Those of bytes."""
         return self._encode(data.decode())

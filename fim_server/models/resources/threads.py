@@ -1,4 +1,4 @@
-"""How many threads a model on the CPU may use."""
+"""Number of threads of a model on the CPU."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
 def free_cores(most: int) -> int:
-    """The threads to use of at most ``most``: as many as cores are free, unless the user has chosen.
+    """Return the number of free cores, at most ``most``; ``most`` where the user has set ``OMP_NUM_THREADS``.
 
-    Two torch threads on two cores collapse (392 ms a token instead of 3) when another process holds one of them.
+    With another process on one of two cores, two torch threads take 392 ms a token instead of 3.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return most
@@ -20,20 +20,23 @@ def free_cores(most: int) -> int:
 
 
 def usual_threads() -> int:
-    """The threads that torch would use by default: the user's ``OMP_NUM_THREADS``, or one a core."""
+    """Return torch's default number of threads: the user's ``OMP_NUM_THREADS``, or one a core."""
     chosen = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return int(chosen) if chosen.isdecimal() and int(chosen) else cores()
 
 
 def usable_cpus() -> list[int]:
-    """The numbers of the CPUs, hyperthreads counted, that this process may run on."""
+    """Return the numbers of the CPUs that this process may run on; hyperthreads count."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def cores() -> int:
-    """Cores that this process may run on, hyperthreads of one counted once where the system says which they are."""
+    """Return the number of cores that this process may run on.
+
+    Hyperthreads of a core count once where the system tells.
+    """
     cpus = usable_cpus()
     try:
         siblings = {(TOPOLOGY / f"cpu{cpu}/topology/thread_siblings_list").read_text(encoding="ascii") for cpu in cpus}

@@ -1,8 +1,7 @@
 """Build SmolLM2's model folder anywhere, with any adapter or none: ``python -m fim_server.models.smollm2``.
 
-What people run is ``fim-server models get smollm2``. This is for measuring what training has come to: each of its
-adapters becomes a folder that ``fim-server eval run --model`` takes, and each precision one whose ``onnx`` goes to
-``./dev bench runtimes --onnx``.
+Users run ``fim-server models get smollm2``. This program serves to measure training: ``fim-server eval run --model``
+takes the folder of an adapter, and ``./dev bench runtimes --onnx`` the ``onnx`` of a precision.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from fim_server.models.smollm2.quantizing import Precision
 
 
 def main() -> int:
-    """Build one folder; returns the exit status."""
+    """Build one folder, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m fim_server.models.smollm2",
         description="Build SmolLM2's model folder from its base and an adapter.",

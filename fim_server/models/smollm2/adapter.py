@@ -1,11 +1,12 @@
-"""Low-rank adapters of a Llama: what training adds to a base model's weights, in a file small enough to ship.
+"""Low-rank adapters of a Llama: trained changes of a base model's weights, small enough to ship.
 
 A file is in the safetensors format. Its tensors are float16: ``layers.{i}.{part}.A`` [rank, in] and ``.B`` [out, rank]
-for the parts of :data:`PARTS`, whose merged weight is W + alpha / rank * B @ A; and ``rows`` [n, width], which take the
-place of the tied embedding's rows at ``row_ids`` [n], int64. In a file of half the size A and B are int8, and
-``.A.scale`` [rank, 1] and ``.B.scale`` [1, rank], float32, are what they are multiplied by. Its metadata are strings:
-``rank``, ``alpha``, ``tokens`` (of training), ``base`` and ``recipe``. Hu et al., *LoRA: Low-Rank Adaptation of Large
-Language Models* (arXiv 2106.09685), section 4.1.
+for the parts of :data:`PARTS`. A merged weight is W + alpha / rank * B @ A. ``rows`` [n, width] replace the tied
+embedding's rows at ``row_ids`` [n], int64.
+
+In a file of half the size A and B are int8, and their factors are ``.A.scale`` [rank, 1] and ``.B.scale`` [1, rank],
+float32. The metadata are strings: ``rank``, ``alpha``, ``tokens`` (of training), ``base`` and ``recipe``. See Hu et
+al., *LoRA: Low-Rank Adaptation of Large Language Models* (arXiv 2106.09685), section 4.1.
 """
 
 from __future__ import annotations
@@ -25,28 +26,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PARTS = ("qkv", "o", "gate_up", "down")
-"""The matrices of a layer that an adapter changes; those of q, k and v are one of stacked rows, those of gate and up
-another."""
+"""Matrices of a layer that an adapter changes. The rows of q, k and v are stacked in one, those of gate and up in
+another.
+"""
 
 ROWS, ROW_IDS = "rows", "row_ids"
 
 LARGEST_SCALE = 1e4
-"""Of a matrix in 8 bits, as much as float16 has for one in 16."""
+"""Bound of the scales of a matrix in 8 bits; float16 has about as large numbers."""
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """What a base model's weights are changed by.
+    """Changes of a base model's weights.
 
     Attributes:
-        rank: Of every pair of matrices.
-        alpha: Scales all of them, as alpha / rank.
+        rank: Rank of every pair of matrices.
+        alpha: Scale of all of them, as alpha / rank.
         tokens: Tokens that it was trained on.
         matrices: A [rank, in] and B [out, rank] of ``layers.{i}.{part}``.
         rows: Rows of the embedding [n, width].
-        row_ids: The tokens that they are of [n].
-        base: What it was trained upon.
-        recipe: What made it.
+        row_ids: The tokens of the rows [n].
+        base: The base model.
+        recipe: The training run.
     """
 
     rank: int
@@ -59,7 +61,7 @@ class Adapter:
     recipe: str = ""
 
     def change(self, layer: int, part: str) -> NDArray[np.float32] | None:
-        """What is added to a matrix [out, in]; None for nothing."""
+        """Return the term added to a matrix [out, in]; None for an unchanged one."""
         pair = self.matrices.get(f"layers.{layer}.{part}")
         if pair is None:
             return None
@@ -69,7 +71,7 @@ class Adapter:
 
 
 def read_adapter(path: Path) -> Adapter:
-    """Read a file. Raises ModelError, in one line, where it cannot be read or its tensors do not fit each other."""
+    """Read a file. Raises ModelError, in one line, where it cannot be read or its tensors do not fit together."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -90,7 +92,7 @@ def read_adapter(path: Path) -> Adapter:
 
 
 def _taken(tensors: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """A matrix out of a file's tensors. Raises KeyError or ValueError where a part is missing or is of no use."""
+    """Take a matrix out of a file's tensors. Raises KeyError or ValueError where a part is missing or unusable."""
     matrix = tensors.pop(name)
     if matrix.dtype != np.int8:
         return matrix
@@ -105,7 +107,7 @@ def _taken(tensors: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
 
 
 def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
-    """What is wrong with an adapter's own shapes; None for nothing."""
+    """Return the first error in an adapter's shapes; None for none."""
     if left_over:
         return f"{min(left_over)} is nothing of an adapter's"
     if adapter.rank < 1:
@@ -125,7 +127,7 @@ def misfit(adapter: Adapter, left_over: Mapping[str, object]) -> str | None:
 
 
 def write_adapter(path: Path, adapter: Adapter, small: bool = False) -> None:
-    """Write a file, whole or not at all, in float16 or, if `small`, in 8 bits. Raises OSError where it cannot be."""
+    """Write a file atomically, in float16 or, if `small`, in 8 bits. Raises OSError."""
     from safetensors.numpy import save_file
 
     tensors = {ROWS: adapter.rows.astype(np.float16), ROW_IDS: adapter.row_ids.astype(np.int64)}

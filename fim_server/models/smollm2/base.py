@@ -1,7 +1,7 @@
-"""The base model: read from a GGUF file, or from a folder in the transformers layout, without torch.
+"""The base model, read without torch from a GGUF file or a folder in the transformers layout.
 
-GGUF is described in ggml's docs/gguf.md. llama.cpp rotates neighbouring numbers of a head, transformers those half a
-head apart, so its converter reorders the rows of the query and key projections; that is undone here.
+ggml's docs/gguf.md describes GGUF. llama.cpp rotates neighbouring numbers of a head, transformers those half a head
+apart, so llama.cpp's converter reorders the rows of the query and key projections. Reading a file undoes that.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ LAYER_TENSORS = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
-"""GGUF's names of a layer's weights, by those of a transformers folder."""
+"""GGUF's names of a layer's weights, by their names in a transformers folder."""
 
 WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE = "model.safetensors", "config.json", "tokenizer.json"
 
 
 @dataclass(frozen=True)
 class Base:
-    """A base model.
+    """Base model.
 
     Attributes:
-        shape: Of its network.
-        tokenizer: Its tokenizer, in which the control tokens have their names.
-        weight: Gives each weight by its name in a transformers folder, float32.
+        shape: Shape of its network.
+        tokenizer: Its tokenizer, with the names of the control tokens.
+        weight: Returns each weight by its name in a transformers folder, float32.
     """
 
     shape: LlamaShape
@@ -59,7 +59,7 @@ class Base:
 
 
 def read_base(source: Path) -> Base:
-    """Read a GGUF file, or a transformers folder. Raises ModelError, in one line, where it is not a whole one."""
+    """Read a GGUF file or a transformers folder. Raises ModelError, in one line, where it is incomplete."""
     try:
         base = read_folder(source) if source.is_dir() else read_gguf(source)
     except ModelError as error:
@@ -70,7 +70,7 @@ def read_base(source: Path) -> Base:
 
 
 def read_folder(folder: Path) -> Base:
-    """A transformers folder with its weights in one file."""
+    """Read a transformers folder with its weights in one file."""
     from safetensors import safe_open
     from tokenizers import Tokenizer
 
@@ -87,7 +87,7 @@ def read_folder(folder: Path) -> Base:
 
 
 def read_gguf(path: Path) -> Base:
-    """A GGUF file of a Llama in any of the format's precisions."""
+    """Read a GGUF file of a Llama in any of the format's precisions."""
     import gguf
 
     reader = gguf.GGUFReader(path)
@@ -110,7 +110,7 @@ def read_gguf(path: Path) -> Base:
 
 
 def gguf_shape(fields: dict[str, Any]) -> LlamaShape:
-    """The shape that a GGUF file's metadata tell. Raises ModelError where it is no Llama."""
+    """Return the shape in a GGUF file's metadata. Raises ModelError where it is no Llama."""
     architecture = fields.get("general.architecture")
     if architecture != ARCHITECTURE:
         raise ModelError(f"architecture {architecture}, not {ARCHITECTURE}")
@@ -134,12 +134,12 @@ def gguf_shape(fields: dict[str, Any]) -> LlamaShape:
 
 
 def round_trip(number: float) -> float:
-    """The shortest decimal number that is the same in float32, which is what GGUF keeps."""
+    """Return the shortest decimal number that is equal in float32, GGUF's precision."""
     return float(str(np.float32(number)))
 
 
 def gguf_name(name: str) -> str:
-    """GGUF's name of a weight."""
+    """Return GGUF's name of a weight."""
     if name == EMBEDDING:
         return "token_embd.weight"
     if name == FINAL_NORM:
@@ -149,13 +149,13 @@ def gguf_name(name: str) -> str:
 
 
 def halves_apart(matrix: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Rows of a projection in transformers' order: each head's even ones, then its odd ones."""
+    """Return a projection's rows in transformers' order: each head's even ones, then its odd ones."""
     paired = matrix.reshape(heads, -1, 2, matrix.shape[1])
     return np.ascontiguousarray(paired.swapaxes(1, 2).reshape(matrix.shape))
 
 
 def check_sizes(shape: LlamaShape, found: dict[str, tuple[int, ...]]) -> None:
-    """Raises ModelError where a weight is missing, or of another size."""
+    """Raise ModelError where a weight is missing, or of another size."""
     for name, wanted in shape.sizes():
         if found.get(name) != wanted:
             raise ModelError(f"{name} is of shape {found.get(name)}, not {wanted}")

@@ -1,7 +1,7 @@
-"""The model folder of SmolLM2-135M with its adapter: built in a folder beside, and whole or not there.
+"""Build of the model folder of SmolLM2-135M with its adapter, complete or not at all.
 
-What it holds is what `--model` takes: configuration, tokenizer, weights in float16 with the adapter merged, and an
-export of them for onnxruntime.
+The folder holds configuration, tokenizer, weights in float16 with the adapter merged, and an export for onnxruntime.
+`--model` takes it.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from fim_server.models.smollm2.graph import Precisions
 
 ADAPTER = Path(str(resources.files("fim_server") / "models" / "adapters" / "smollm2.safetensors"))
-"""The adapter that comes with the package."""
+"""Adapter of the package."""
 
 ADAPTER_DIGEST = "89bdd30424a76228a7e5df65f5b33e311f5cacb87755b7319fad7a46754a8fd6"
 """SHA-256 of the adapter."""
 
 RECORD = "build.json"
-"""What a folder was built of: :func:`is_current` reads it."""
+"""Record of a folder's ingredients, for :func:`is_current`."""
 
 VERSION = 3
-"""Of how a folder is built; raised where the same base and adapter give another folder."""
+"""Version of the build; raise it when the same base and adapter give another folder."""
 
 FORGOTTEN_AFTER = 3600.0
-"""Seconds after which what a build that was killed has left beside the folder is taken away."""
+"""Seconds after which the remains of a killed build are removed."""
 
 
 def build(
@@ -59,11 +59,14 @@ def build(
     adapter: Path = ADAPTER,
     precisions: Precisions = PRECISIONS,
 ) -> None:
-    """Build the model folder from the base: a GGUF file, or a folder in the transformers layout.
+    """Build the model folder, and replace an existing one once it is complete.
 
-    What stood at ``folder`` is replaced when the new one is complete. ``say`` is told what is done, in a line each.
-    Where the file ``adapter`` is not there, the control tokens begin untrained: that is for tests. ``precisions`` other
-    than the chosen ones are for measuring.
+    Args:
+        source: The base: a GGUF file, or a folder in the transformers layout.
+        folder: The folder to build.
+        say: Receives the progress, a line each.
+        adapter: The adapter's file. If it does not exist, the control tokens begin untrained, which tests need.
+        precisions: Precisions of the export; others than the default serve to measure.
 
     Raises:
         ModelError: The base or the adapter cannot be used, or the folder not written; one line.
@@ -89,7 +92,7 @@ def build(
 
 
 def built_of(folder: Path) -> tuple[Any, Any]:
-    """The version that a folder was built by here, and the digest of the adapter in it; None where there is none."""
+    """Return the version that built a folder and the digest of its adapter; None for each that is unknown."""
     try:
         record = parse_json(read_found(folder / RECORD))
         return record["version"], record["adapter_sha256"]
@@ -130,7 +133,7 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
 
 
 def merged_weights(base: Base, adapter: Adapter | None) -> dict[str, np.ndarray[Any, np.dtype[np.float16]]]:
-    """All weights in float16, by their names. Raises ModelError where one has no place in it."""
+    """Return all weights in float16 by name. Raises ModelError where one is too large for it."""
     weight = merge(base.shape, base.weight, adapter)
     weights = {}
     for name, _ in base.shape.sizes():
@@ -142,7 +145,7 @@ def merged_weights(base: Base, adapter: Adapter | None) -> dict[str, np.ndarray[
 
 
 def write_weights(path: Path, weights: dict[str, np.ndarray[Any, np.dtype[np.float16]]]) -> None:
-    """A file of weights such as transformers reads."""
+    """Write a file of weights that transformers reads."""
     from safetensors.numpy import save_file
 
     save_file(weights, path, metadata={"format": "pt"})
@@ -150,12 +153,11 @@ def write_weights(path: Path, weights: dict[str, np.ndarray[Any, np.dtype[np.flo
 
 
 def write_json(path: Path, value: Any) -> None:
-    """A file of JSON."""
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
 def digest_of(path: Path) -> str | None:
-    """The SHA-256 of a file; None where there is none."""
+    """Return the SHA-256 of a file; None where there is none."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -163,7 +165,7 @@ def digest_of(path: Path) -> str | None:
 
 
 def sync(path: Path) -> None:
-    """Have a file, or on POSIX a folder's list of names, written to the disk."""
+    """Flush a file, or on POSIX a folder's list of names, to the disk."""
     if path.is_dir() and os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
@@ -174,12 +176,12 @@ def sync(path: Path) -> None:
 
 
 def beside(folder: Path) -> str:
-    """How the names of folders in which one is built begin."""
+    """Return the prefix of the names of unfinished folders."""
     return f".{folder.name}.building-"
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Take away what builds left beside a folder that were killed some time ago."""
+    """Remove the remains of builds that were killed some time ago."""
     for path in folder.parent.glob(f"{beside(folder)}*"):
         try:
             forgotten = time.time() - path.stat().st_mtime > FORGOTTEN_AFTER

@@ -31,21 +31,22 @@ LAYERS = {
     "int4": Precision(bits=4),
     "int4-zero-points": Precision(bits=4, zero_points=True),
 }
-"""Precisions of layers by the names that they are measured under."""
+"""Precisions of layers by the names under which they are measured."""
 
 MOST_WINDOW = 2048
-"""Tokens that an export attends to at most. A generator takes memory for keys and values of the whole window at once,
-46 kB a token for SmolLM2-135M, and what a person waits for is never that long."""
+"""Longest context window of an export. A cache takes the memory of the whole window at once, 46 kB a token for
+SmolLM2-135M, and no prompt that a user waits for is that long.
+"""
 
 MAPPED_FROM = 1024
-"""Bytes from which a constant is in the file of weights, which is mapped, and not in the graph's."""
+"""Least bytes of a constant that goes to the memory-mapped file of weights instead of the graph's file."""
 
 SAMPLE_FILE, SAMPLE_TOKENS = "document.py", 512
-"""A module of fim_server's package of texts, and how much of it is read to see how large activations are."""
+"""Module of fim_server's package of texts, and the number of its tokens that serve to measure activations."""
 
 
 def write_export(target: Path, model: Base, digest: str, precisions: Precisions = PRECISIONS) -> None:
-    """Write one into a new folder. ``digest``: of the weights that it is of."""
+    """Write an export into a new folder. ``digest``: digest of its weights."""
     window = min(model.shape.window, MOST_WINDOW)
     target.mkdir(parents=True)
     weight = model.weight
@@ -60,7 +61,7 @@ def write_export(target: Path, model: Base, digest: str, precisions: Precisions 
 
 
 def sample(tokenizer: Tokenizer) -> list[int]:
-    """A prompt such as the model will read, with what it would write: the ids of a module, its end in front."""
+    """Return the ids of a module as a prompt with its middle: the module's end comes first."""
     path = resources.files("fim_server") / "text" / SAMPLE_FILE
     text = tokenizer.encode(path.read_text(encoding="utf-8"), add_special_tokens=False).ids[: SAMPLE_TOKENS - 2]
     third = len(text) // 3
@@ -69,20 +70,20 @@ def sample(tokenizer: Tokenizer) -> list[int]:
 
 
 def described(precisions: Precisions) -> str:
-    """Precisions in a few words."""
+    """Describe precisions in a few words."""
     parts = {"layers": precisions.layers, "embedding": precisions.table}
     return ", ".join(f"{name} {in_words(part)}" for name, part in parts.items())
 
 
 def in_words(precision: Precision | None) -> str:
-    """A precision in a few words."""
+    """Describe a precision in a few words."""
     if precision is None:
         return "int8 by channels"
     return f"int{precision.bits} in blocks of {precision.block}{' with zero points' if precision.zero_points else ''}"
 
 
 def configuration(shape: LlamaShape, window: int) -> dict[str, Any]:
-    """The ``genai_config.json`` of an export."""
+    """Return the ``genai_config.json`` of an export."""
     past, present = "past_key_values.%d.", "present.%d."
     decoder = {
         "session_options": {"log_id": "onnxruntime", "provider_options": []},

@@ -1,4 +1,4 @@
-"""A Llama's forward pass in numpy: what is looked at while weights are rounded, and a plain twin of the graph."""
+"""Forward pass of a Llama in numpy, to measure activations, and as a plain twin of the graph."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def forward(
     tokens: Sequence[int],
     observe: Callable[[int, str, Array], None] = lambda layer, part, values: None,
 ) -> Array:
-    """What the output layer reads [T, width], of T tokens read from nothing.
+    """Return the input [T, width] of the output layer for T tokens.
 
-    ``observe`` is given what each layer's matrices read [T, K], by the parts of an adapter.
+    ``observe`` receives the input [T, K] of each layer's matrices, by the parts of an adapter.
     """
     turns = rotations(shape, len(tokens))
     unseen = np.where(np.tri(len(tokens), dtype=bool), np.float32(0), np.float32(-np.inf))
@@ -53,14 +53,14 @@ def forward(
 
 
 def norm(stream: Array, gain: Array, epsilon: float) -> Array:
-    """A stream [T, width] by its root mean square."""
+    """Normalise a stream [T, width] by its root mean square."""
     mean = np.square(stream).mean(1, keepdims=True)
     normed: Array = stream / np.sqrt(mean + np.float32(epsilon)) * gain
     return normed
 
 
 def rotations(shape: LlamaShape, count: int) -> tuple[Array, Array]:
-    """Cosines and sines [count, 1, head size / 2] of Su et al., *RoFormer* (arXiv 2104.09864), section 3.2.2."""
+    """Return cosines and sines [count, 1, head size / 2] of Su et al., *RoFormer* (arXiv 2104.09864), section 3.2.2."""
     size = shape.head_size
     frequencies = shape.theta ** (-np.arange(0, size, 2, dtype=np.float64) / size)
     angles = np.outer(np.arange(count), frequencies)[:, None]
@@ -68,14 +68,14 @@ def rotations(shape: LlamaShape, count: int) -> tuple[Array, Array]:
 
 
 def rotate(shape: LlamaShape, projected: Array, turns: tuple[Array, Array]) -> Array:
-    """Queries or keys [T, heads * head size], turned by their places: [T, heads, head size]."""
+    """Rotate queries or keys [T, heads * head size] by their positions, into [T, heads, head size]."""
     cosines, sines = turns
     one, other = np.split(projected.reshape(len(projected), -1, shape.head_size), 2, axis=2)
     return np.concatenate([one * cosines - other * sines, other * cosines + one * sines], axis=2)
 
 
 def attend(shape: LlamaShape, queries: Array, keys: Array, values: Array, unseen: Array) -> Array:
-    """Causal attention of queries and keys [T, heads, head size] over values: [T, heads * head size].
+    """Return the causal attention [T, heads * head size] of queries and keys [T, heads, head size] over values.
 
     ``unseen`` [T, T] is minus infinity where a token does not see another.
     """

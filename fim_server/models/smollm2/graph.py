@@ -1,7 +1,7 @@
-"""The graph of a Llama for onnxruntime, as the builder of onnxruntime-genai writes it, without torch.
+"""ONNX graph of a Llama, as onnxruntime-genai's builder writes it, without torch.
 
-Operators of the domain ``com.microsoft`` are described in onnxruntime's docs/ContribOperators.md. Attention keeps keys
-and values in one buffer of the generator's; the last token's logits are computed, unless a pass asks for others.
+onnxruntime's docs/ContribOperators.md describes the operators of the domain ``com.microsoft``. Attention keeps keys and
+values in one buffer of the caller's. A pass computes the logits of its last token unless it asks for others.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ MICROSOFT = "com.microsoft"
 IR_VERSION, OPSETS = 10, {"": 21, MICROSOFT: 1}
 
 MIDDLE_LEVEL = 128
-"""The level of zero among activations of 8 bits."""
+"""Level of zero among activations of 8 bits."""
 
 INT8_ACTIVATIONS = 4
-"""The accuracy level of MatMulNBits at which activations are rounded to 8 bits as well, in blocks: its fast kernels."""
+"""Accuracy level of MatMulNBits that rounds activations to 8 bits in blocks, for its fast kernels."""
 
 
 @dataclass(frozen=True)
 class Precisions:
-    """How the weights are stored.
+    """Precisions of the stored weights.
 
     Attributes:
-        layers: The layers' matrices, in blocks; None for by channels.
-        table: The embedding, which is the output layer too.
+        layers: The layers' matrices in blocks; None for matrices by channels.
+        table: The embedding, which is also the output layer.
     """
 
     layers: Precision | None
@@ -51,16 +51,16 @@ class Precisions:
 
 
 class LlamaGraph:
-    """A graph in the making.
+    """Builder of a graph.
 
     Attributes:
-        shape: Of the network.
-        nodes: Its operators so far, in the order of their work.
-        constants: Its constant tensors so far.
+        shape: Shape of the network.
+        nodes: Operators so far, in the order of their work.
+        constants: Constant tensors so far.
     """
 
     def __init__(self, shape: LlamaShape, window: int, precisions: Precisions) -> None:
-        """``window``: tokens that it is made to attend to, at most."""
+        """Begin a graph. ``window``: longest context."""
         self.shape, self.precisions = shape, precisions
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -68,7 +68,7 @@ class LlamaGraph:
         self._rounded: dict[str, tuple[str, str]] = {}
 
     def build(self, weight: Weights) -> Any:
-        """The model of :mod:`.messages`, weights inside; ``weight`` gives each by its name in a transformers folder."""
+        """Return the model of :mod:`.messages` with its weights; ``weight`` gives them by their transformers names."""
         self.attention_lengths()
         self.rotary_tables()
         stream, normed = self.embed(weight(EMBEDDING), weight(weight_name(0, "input_layernorm")))
@@ -89,7 +89,7 @@ class LlamaGraph:
         return self.model(inputs, outputs)
 
     def model(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """The model of all nodes so far."""
+        """Return the model of all nodes so far."""
         graph = messages.make(
             "Graph", node=self.nodes, name="llama", initializer=self.constants, input=inputs, output=outputs
         )
@@ -101,7 +101,7 @@ class LlamaGraph:
     # --- parts ----------------------------------------------------------------------------------------------------
 
     def attention_lengths(self) -> None:
-        """What attention is told of lengths: tokens so far less one for each row, and tokens so far."""
+        """Add the lengths that attention needs: tokens so far less one for each row, and tokens so far."""
         ones = self.constant("one", np.array([1], dtype=np.int64))
         first = self.constant("first", np.array(1, dtype=np.int64))
         (count,) = self.node("ReduceSum", ["attention_mask", ones], ["mask.count"], keepdims=0)
@@ -112,13 +112,13 @@ class LlamaGraph:
         self.node("Cast", [total], ["tokens_in_all"], to=INT32)
 
     def rotary_tables(self) -> None:
-        """Cosines and sines [window, head size / 2] of Su et al., *RoFormer* (arXiv 2104.09864), section 3.2.2."""
+        """Add cosines and sines [window, head size / 2] of Su et al., *RoFormer* (arXiv 2104.09864), section 3.2.2."""
         cosines, sines = rotations(self.shape, self._window)
         self.constant("rotary.cos", cosines[:, 0])
         self.constant("rotary.sin", sines[:, 0])
 
     def embed(self, table: NDArray[np.float32], gain: NDArray[np.float32]) -> tuple[str, str]:
-        """The tokens' rows of the output layer's table, and these normed."""
+        """Add the tokens' rows of the embedding, and their norm; return the names of both."""
         precision = self.precisions.table
         rows = quantize(table, precision)
         self.quantized_constants("table", rows)
@@ -139,7 +139,7 @@ class LlamaGraph:
         return stream, normed
 
     def attention(self, layer: int, normed: str, weight: Weights) -> str:
-        """Grouped-query attention over everything read so far: Ainslie et al., arXiv 2305.13245."""
+        """Add grouped-query attention over everything read so far: Ainslie et al., arXiv 2305.13245."""
         shape, name = self.shape, f"layers.{layer}.attention"
         projections = [weight(weight_name(layer, f"self_attn.{part}_proj")) for part in "qkv"]
         joined = self.matmul(f"{name}.qkv", normed, np.concatenate(projections))
@@ -160,7 +160,7 @@ class LlamaGraph:
         return self.matmul(f"{name}.out", heads, weight(weight_name(layer, "self_attn.o_proj")))
 
     def feed_forward(self, layer: int, normed: str, weight: Weights) -> str:
-        """SwiGLU: Shazeer, *GLU Variants Improve Transformer* (arXiv 2002.05202), equation 6."""
+        """Add SwiGLU: Shazeer, *GLU Variants Improve Transformer* (arXiv 2002.05202), equation 6."""
         name = f"layers.{layer}.feed_forward"
         gate = self.matmul(f"{name}.gate", normed, weight(weight_name(layer, "mlp.gate_proj")))
         up = self.matmul(f"{name}.up", normed, weight(weight_name(layer, "mlp.up_proj")))
@@ -170,7 +170,7 @@ class LlamaGraph:
         return self.matmul(f"{name}.down", inner, weight(weight_name(layer, "mlp.down_proj")))
 
     def norm(self, name: str, stream: str, change: str, gain: NDArray[np.float32]) -> tuple[str, str]:
-        """The changed stream, and this by its root mean square: Zhang and Sennrich, arXiv 1910.07467."""
+        """Add a change to the stream, and norm it by its root mean square: Zhang and Sennrich, arXiv 1910.07467."""
         weights = self.constant(f"{name}.gain", gain)
         outputs = [f"{name}.normed", "", "", f"{name}.stream"]
         self.node(
@@ -183,7 +183,7 @@ class LlamaGraph:
         return outputs[3], outputs[0]
 
     def logits(self, normed: str) -> None:
-        """The rows at some positions of a pass: the last token's, where nothing else is asked for."""
+        """Add the logits at the pass's positions, by default the last token's."""
         positions = self.constant(POSITIONS, np.array([-1], dtype=np.int64))
         (kept,) = self.node("Gather", [normed, positions], ["kept_tokens"], axis=1)
         self.multiply(
@@ -191,7 +191,7 @@ class LlamaGraph:
         )
 
     def ends(self) -> tuple[list[Any], list[Any]]:
-        """The graph's inputs and outputs, by the names that onnxruntime-genai has for them."""
+        """Return the graph's inputs and outputs, by onnxruntime-genai's names."""
         shape, whole, single = self.shape, INT64, FLOAT
         inputs = [
             messages.value_info("input_ids", whole, ["batch", "tokens"]),
@@ -210,7 +210,7 @@ class LlamaGraph:
     # --- pieces ---------------------------------------------------------------------------------------------------
 
     def matmul(self, name: str, tokens: str, matrix: NDArray[np.float32]) -> str:
-        """The product tokens @ matrix.T, of a matrix [N, K] that is rounded here."""
+        """Add the product tokens @ matrix.T, and round the matrix [N, K]."""
         if self.precisions.layers is None:
             return self.multiply_channels(name, tokens, by_channels(matrix))
         self.quantized_constants(name, quantize(matrix, self.precisions.layers))
@@ -218,7 +218,7 @@ class LlamaGraph:
         return self.multiply(name, tokens, name, size, self.precisions.layers, f"{name}.product")
 
     def multiply_channels(self, name: str, tokens: str, matrix: Channels) -> str:
-        """The product tokens @ matrix.T in integers, scaled back by token and channel."""
+        """Add the product tokens @ matrix.T in integers, scaled back by token and channel."""
         levels, steps = self.rounded(tokens)
         inputs = [levels, self.constant(f"{name}.levels", matrix.levels), "middle_level"]
         (sums,) = self.node("MatMulInteger", inputs, [f"{name}.sums"])
@@ -228,7 +228,7 @@ class LlamaGraph:
         return product
 
     def rounded(self, tokens: str) -> tuple[str, str]:
-        """Activations [B, T, K] in levels of 8 bits, and the step [B, T, 1] between each token's."""
+        """Add activations [B, T, K] in levels of 8 bits, and the step [B, T, 1] of each token; return both names."""
         if not self._rounded:
             self.constant("last_axis", np.array([-1], dtype=np.int64))
             self.constant("middle_level", np.array(MIDDLE_LEVEL, dtype=np.uint8))
@@ -248,7 +248,7 @@ class LlamaGraph:
     def multiply(
         self, name: str, tokens: str, stored: str, size: tuple[int, int], precision: Precision, product: str
     ) -> str:
-        """The product tokens @ matrix.T, of a matrix [N, K] that is among the constants."""
+        """Add the product tokens @ matrix.T of a matrix [N, K] among the constants."""
         inputs = [
             tokens,
             f"{stored}.levels",
@@ -261,20 +261,20 @@ class LlamaGraph:
         return product
 
     def quantized_constants(self, name: str, matrix: Quantized) -> None:
-        """The constants of a matrix."""
+        """Add the constants of a matrix."""
         self.constant(f"{name}.levels", matrix.packed)
         self.constant(f"{name}.scales", matrix.scales)
         if matrix.zero_points is not None:
             self.constant(f"{name}.zeros", matrix.zero_points)
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
-        """A constant tensor; returns its name."""
+        """Add a constant tensor and return its name."""
         self.constants.append(messages.tensor(name, value))
         return name
 
     def node(
         self, kind: str, inputs: Sequence[str], outputs: list[str], domain: str = "", **settings: Any
     ) -> list[str]:
-        """An operator; returns the names of its outputs. An empty name is an input or output that is left out."""
+        """Add an operator and return its outputs' names. An empty name leaves out an input or output."""
         self.nodes.append(messages.node(kind, inputs, outputs, domain, settings))
         return outputs

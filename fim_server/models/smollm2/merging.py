@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from fim_server.models.smollm2.shape import Weights
 
 LIKENESS = {8: (3,), 9: (5,), 10: (3, 4)}
-"""The tokens whose mean a control token begins as, before any training: names of repositories and separators of files
-stand where a prompt's parts begin."""
+"""Tokens whose mean starts a control token before training: names of repositories and separators of files stand where a
+prompt's parts begin.
+"""
 
 
 def merge(shape: LlamaShape, weight: Weights, adapter: Adapter | None) -> Weights:
-    """The weights with an adapter merged; without one, with the control tokens' rows begun.
+    """Return weights with an adapter merged, or with untrained control tokens.
 
     Raises ModelError where the adapter is of another shape.
     """
@@ -49,7 +50,7 @@ def merge(shape: LlamaShape, weight: Weights, adapter: Adapter | None) -> Weight
 
 
 def stacked_places(shape: LlamaShape) -> dict[str, tuple[int, str, slice]]:
-    """Which rows of which of an adapter's matrices each weight is."""
+    """Return the place of each weight in an adapter: layer, part and rows."""
     queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
     parts = {
         "self_attn.q_proj": ("qkv", 0, queries),
@@ -68,7 +69,7 @@ def stacked_places(shape: LlamaShape) -> dict[str, tuple[int, str, slice]]:
 
 
 def check_fits(shape: LlamaShape, adapter: Adapter, places: dict[str, tuple[int, str, slice]]) -> None:
-    """Raises ModelError where an adapter is of a network of another shape."""
+    """Raise ModelError where an adapter belongs to a network of another shape."""
     columns = dict(shape.sizes())
     sizes: dict[str, tuple[int, int]] = {}
     for name, (layer, part, rows) in places.items():

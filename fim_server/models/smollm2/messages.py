@@ -1,7 +1,7 @@
-"""The messages of an ONNX file, as far as a graph of ours has them: their fields, and what writes them.
+"""Messages of an ONNX file, as far as our graphs need them, and their writer.
 
-Numbers and types of the fields are those of onnx.proto (https://onnx.ai/onnx/repo-docs/IR.html), whose own package is
-31 MB. The library protobuf, which onnxruntime brings, does the writing.
+Numbers and types of the fields are those of onnx.proto (https://onnx.ai/onnx/repo-docs/IR.html), whose own package has
+31 MB. The library protobuf, which onnxruntime brings, writes them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ AN_INT, A_FLOAT, INTS = 2, 1, 7
 """Kinds of an operator's settings."""
 
 EXTERNAL = 1
-"""Where the data of a tensor are that has them in another file."""
+"""Data location of a tensor whose data are in another file."""
 
 ALIGNMENT = 4096
-"""Bytes; tensors in a file of weights begin at multiples of it, so that they can be mapped."""
+"""Alignment in bytes of tensors in a file of weights, so that they can be mapped."""
 
 MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Model": {
@@ -76,14 +76,14 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Shape": {"dim": (1, "Dimension*")},
     "Dimension": {"dim_value": (1, "int64"), "dim_param": (2, "string")},
 }
-"""The fields of each message: number and type, with a star where there are any number of them."""
+"""Fields of each message: number and type, with a star for a repeated field."""
 
 PACKAGE = "fim_server.onnx"
 
 
 @cache
 def classes() -> dict[str, Any]:
-    """The messages' classes. Raises ImportError where protobuf is not installed."""
+    """Return the messages' classes. Raises ImportError where protobuf is not installed."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     field_type = descriptor_pb2.FieldDescriptorProto
@@ -104,18 +104,18 @@ def classes() -> dict[str, Any]:
 
 
 def make(message: str, **fields: Any) -> Any:
-    """A message of :data:`MESSAGES`."""
+    """Make a message of :data:`MESSAGES`."""
     return classes()[message](**fields)
 
 
 def tensor(name: str, values: NDArray[Any]) -> Any:
-    """A constant tensor, its numbers inside. Raises KeyError for numbers of a kind that is not among :data:`KINDS`."""
+    """Make a constant tensor with its numbers inside. Raises KeyError for a kind that is not in :data:`KINDS`."""
     little = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"), copy=False)
     return make("Tensor", dims=values.shape, data_type=KINDS[values.dtype.name], name=name, raw_data=little.tobytes())
 
 
 def node(kind: str, inputs: Sequence[str], outputs: Sequence[str], domain: str, settings: Mapping[str, Any]) -> Any:
-    """An operator, called as its first output; settings are numbers and sequences of whole ones."""
+    """Make an operator named like its first output; settings are numbers and sequences of integers."""
     attributes = [attribute(name, value) for name, value in sorted(settings.items())]
     return make(
         "Node", input=inputs, output=outputs, name=outputs[0], op_type=kind, domain=domain, attribute=attributes
@@ -123,7 +123,7 @@ def node(kind: str, inputs: Sequence[str], outputs: Sequence[str], domain: str, 
 
 
 def attribute(name: str, value: float | Sequence[int]) -> Any:
-    """A setting of an operator."""
+    """Make a setting of an operator."""
     if isinstance(value, int):
         return make("Attribute", name=name, i=value, type=AN_INT)
     if isinstance(value, float):
@@ -132,16 +132,16 @@ def attribute(name: str, value: float | Sequence[int]) -> Any:
 
 
 def value_info(name: str, kind: int, sizes: Sequence[int | str]) -> Any:
-    """What a graph takes or gives: a tensor of numbers of a kind; a size that is not fixed has a name."""
+    """Describe an input or output: a tensor of numbers of a kind. A variable size has a name."""
     dimensions = [make("Dimension", **{"dim_param" if isinstance(size, str) else "dim_value": size}) for size in sizes]
     shape = make("Shape", dim=dimensions)
     return make("ValueInfo", name=name, type=make("Type", tensor_type=make("TensorType", elem_type=kind, shape=shape)))
 
 
 def save(model: Any, path: Path, weights_name: str, mapped_from: int) -> None:
-    """Write a model; its constants of at least ``mapped_from`` bytes to a file beside it, called ``weights_name``.
+    """Write a model; constants of at least ``mapped_from`` bytes go to the file ``weights_name`` beside it.
 
-    The model is left with these constants' places instead of their numbers.
+    The model then has these constants' places instead of their numbers.
     """
     with (path.parent / weights_name).open("wb") as weights:
         for constant in model.graph.initializer:

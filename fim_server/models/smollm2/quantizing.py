@@ -1,11 +1,11 @@
-"""Weights in few bits: by channels, for onnxruntime's MatMulInteger, or in blocks, for MatMulNBits.
+"""Weights in few bits: by channels for onnxruntime's MatMulInteger, or in blocks for MatMulNBits.
 
-By channels, each row of a matrix [N, K] has one scale. That is what the fastest kernels multiply, whose other factor,
-the activations, is rounded to 8 bits as well, with one scale for a token.
+By channels, each row of a matrix [N, K] has one scale. The fastest kernels multiply such matrices with activations that
+are rounded to 8 bits as well, with one scale for a token.
 
-In blocks, each row is cut along K, and a block has a scale of its own and, where wanted, a zero point: a number is
-(level - zero point) * scale. Levels of 4 bits are packed two to a byte, the first in the lower half. Without zero
-points of their own all blocks have the middle level, 8 or 128. GatherBlockQuantized reads such tables, too.
+In blocks, each row is cut along K. Each block has a scale of its own and, optionally, a zero point: a number is (level
+- zero point) * scale. Levels of 4 bits are packed two to a byte, the first in the lower half. Without zero points, all
+blocks have the middle level, 8 or 128. GatherBlockQuantized reads such tables, too.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHRINKS = tuple(np.linspace(0.72, 1.0, 8, dtype=np.float32).tolist())
-"""Of the scale at which a block's largest number still fits: 4 bits lose less by cutting that off, than by a coarser
-step for all others. All are tried, and the one of the least square error is taken."""
+"""Candidate factors of the scale at which a block's largest number still fits; the least square error decides. With 4
+bits, clipping that number loses less than a coarser step for all others.
+"""
 
 ROWS_AT_ONCE = 1 << 20
-"""Numbers that are quantised together, so that what is computed between fits into a processor's cache."""
+"""Numbers that are quantised together, so that intermediate results fit into a processor's cache."""
 
 
 CHANNEL_LEVELS = 64
-"""Levels of a channel on either side of zero. Kernels for processors without VNNI add up two neighbouring products, of
-a byte of activations and one of weights, in 16 bits, and cut off what is more: 2 * 255 * 64 is not."""
+"""Levels of a channel on either side of zero. Kernels for processors without VNNI add two products, of a byte of
+activations and one of weights each, in 16 bits. They clip a larger sum, and 2 * 255 * 64 is none.
+"""
 
 
 @dataclass(frozen=True)
 class Channels:
-    """A matrix [N, K] by channels.
+    """Matrix [N, K] by channels.
 
     Attributes:
         levels: [K, N], from -64 to 64, as MatMulInteger takes them.
@@ -45,7 +47,7 @@ class Channels:
 
 
 def by_channels(matrix: NDArray[np.float32]) -> Channels:
-    """A matrix [N, K] by channels, each scaled so that its largest number has the last level."""
+    """Quantise a matrix [N, K] by channels, each scaled so that its largest number has the last level."""
     scales = np.abs(matrix).max(1) / np.float32(CHANNEL_LEVELS)
     steps = np.where(scales == 0, np.float32(1), scales)
     levels = np.clip(np.rint(matrix / steps[:, None]), -CHANNEL_LEVELS, CHANNEL_LEVELS).astype(np.int8)
@@ -54,10 +56,10 @@ def by_channels(matrix: NDArray[np.float32]) -> Channels:
 
 @dataclass(frozen=True)
 class Precision:
-    """How a matrix is stored in blocks.
+    """Precision of a matrix in blocks.
 
     Attributes:
-        bits: Of a level: 4 or 8.
+        bits: Bits of a level: 4 or 8.
         block: Numbers that share a scale; a power of two.
         zero_points: Whether blocks have zero points of their own.
     """
@@ -69,10 +71,10 @@ class Precision:
 
 @dataclass(frozen=True)
 class Quantized:
-    """A matrix [N, K] in blocks.
+    """Matrix [N, K] in blocks.
 
     Attributes:
-        precision: How it is stored.
+        precision: Its precision.
         packed: Levels [N, K / block, block * bits / 8].
         scales: [N, K / block].
         zero_points: [N, ceil(K / block * bits / 8)], packed as levels are; None for the middle level.
@@ -85,7 +87,10 @@ class Quantized:
 
 
 def quantize(matrix: NDArray[np.float32], precision: Precision) -> Quantized:
-    """A matrix [N, K] in blocks, of the least square error found. Raises ValueError where a block does not divide K."""
+    """Quantise a matrix [N, K] in blocks with the least square error.
+
+    Raises ValueError if a block does not divide K.
+    """
     count, width = matrix.shape
     if width % precision.block:
         raise ValueError(f"{width} columns are no multiple of {precision.block}")
@@ -99,13 +104,13 @@ def quantize(matrix: NDArray[np.float32], precision: Precision) -> Quantized:
 def blocks_of(
     matrix: NDArray[np.float32], precision: Precision
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.uint8]]:
-    """Levels [N, K / block, block], scales and zero points [N, K / block]."""
+    """Return levels [N, K / block, block], scales and zero points [N, K / block]."""
     top = (1 << precision.bits) - 1
     blocks = matrix.reshape(len(matrix), -1, precision.block)
     low, high = np.minimum(blocks.min(2), 0), np.maximum(blocks.max(2), 0)
     if precision.zero_points:
         widest = (high - low) / np.float32(top)
-    elif precision.bits == 8:  # as llama.cpp's Q8_0 has it, so that a table in that form comes out as it is
+    elif precision.bits == 8:  # llama.cpp's Q8_0, so that such a table stays unchanged
         widest = np.maximum(-low, high) / np.float32(top // 2)
     else:  # the side of the larger number has the level more
         widest = np.where(-low > high, low, high) / np.float32(-(top + 1) // 2)
@@ -126,7 +131,7 @@ def blocks_of(
 
 
 def pack(levels: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    """Levels [..., n] of some bits, as bytes [..., ceil(n * bits / 8)]."""
+    """Pack levels [..., n] of some bits into bytes [..., ceil(n * bits / 8)]."""
     if bits == 8:
         return levels
     if levels.shape[-1] % 2:

@@ -1,4 +1,4 @@
-"""The shape of a Llama's network, and the names of its weights in a transformers folder."""
+"""Shape of a Llama's network, and the names of its weights in a transformers folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Weights: TypeAlias = "Callable[[str], NDArray[np.float32]]"
-"""What gives each weight by its name in a transformers folder."""
+"""Function that returns each weight by its name in a transformers folder."""
 
 EMBEDDING, FINAL_NORM = "model.embed_tokens.weight", "model.norm.weight"
 
@@ -48,7 +48,7 @@ class LlamaShape:
     theta: float
 
     def sizes(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Every weight's name and shape, layer by layer."""
+        """Yield every weight's name and shape, layer by layer."""
         queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
         yield EMBEDDING, (self.vocabulary, self.width)
         for layer in range(self.layers):
@@ -64,7 +64,7 @@ class LlamaShape:
         yield FINAL_NORM, (self.width,)
 
     def config(self, **besides: Any) -> dict[str, Any]:
-        """The ``config.json`` of a transformers folder with weights in float16; ``besides``: further fields."""
+        """Return the ``config.json`` of a transformers folder with weights in float16; ``besides``: further fields."""
         return {
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
@@ -88,15 +88,15 @@ class LlamaShape:
 
 
 def weight_name(layer: int, part: str) -> str:
-    """The name of a layer's weight."""
+    """Return the name of a layer's weight."""
     return f"model.layers.{layer}.{part}.weight"
 
 
 def shape_of(config: Mapping[str, Any]) -> LlamaShape:
-    """The shape that a ``config.json`` tells.
+    """Return the shape in a ``config.json``.
 
-    Raises ModelError where it is not that of a Llama with a tied embedding, or more than its rotary embedding is
-    unusual: the graph that is built here has no place for that.
+    Raises ModelError for anything but a Llama with a tied embedding and a plain rotary embedding, since the graph has
+    no place for it.
     """
     try:
         width, heads = int(config["hidden_size"]), int(config["num_attention_heads"])

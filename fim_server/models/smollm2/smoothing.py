@@ -1,10 +1,12 @@
-"""Weights changed so that activations round well, and the network computes the same.
+"""Equivalent weights whose activations round better.
 
-A token's activations share one scale when they are rounded to 8 bits, so one large channel takes the precision of the
-others. Each channel of what a matrix reads is divided by a factor, and the matrix's column multiplied by it; the
-division is folded into what comes before: a norm's gain, the rows of the value projection, of the up projection. Xiao
-et al., *SmoothQuant* (arXiv 2211.10438), equation 4. The largest activations, a few channels of a text's first token,
-count as all others: what all tokens attend to has to be precise.
+Activations of a token share one scale when they are rounded to 8 bits, so one large channel takes the others'
+precision. Each input channel of a matrix is divided by a factor, and the matrix's column multiplied by it. The division
+is folded into the weights before: a norm's gain, or the rows of the value or up projection. See Xiao et al.,
+*SmoothQuant* (arXiv 2211.10438), equation 4.
+
+The largest activations, a few channels of a text's first token, count like all others: all tokens attend to that token,
+so it has to be precise.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
     from fim_server.models.smollm2.shape import LlamaShape, Weights
 
 STRENGTH = 0.5
-"""How much of the spread of channels goes from activations to weights: half in the geometric mean."""
+"""Share of the channels' spread that moves from activations to weights: half, in the geometric mean."""
 
 SMALLEST = 1e-5
-"""Of a magnitude, lest a channel that was never seen to carry anything is divided by nothing."""
+"""Least magnitude, so that no channel that was always zero is divided by zero."""
 
 READERS = {
     "qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -35,7 +37,7 @@ READERS = {
     "gate_up": ("mlp.gate_proj", "mlp.up_proj"),
     "down": ("mlp.down_proj",),
 }
-"""The matrices that read each of the activations."""
+"""Matrices that read each of the activations."""
 
 BEFORE = {
     "input_layernorm": "qkv",
@@ -43,11 +45,11 @@ BEFORE = {
     "post_attention_layernorm": "gate_up",
     "mlp.up_proj": "down",
 }
-"""The weights that the division of each of the activations is folded into."""
+"""Weights into which the division of each of the activations is folded."""
 
 
 def smooth(shape: LlamaShape, weight: Weights, tokens: Sequence[int]) -> Weights:
-    """Weights of the same network whose activations, on a text like ``tokens``, round better."""
+    """Return weights of the same network whose activations round better on a text like ``tokens``."""
     seen: dict[tuple[int, str], NDArray[np.float32]] = {}
 
     def observe(layer: int, part: str, values: NDArray[np.float32]) -> None:
@@ -79,7 +81,7 @@ def smooth(shape: LlamaShape, weight: Weights, tokens: Sequence[int]) -> Weights
 def factor(
     shape: LlamaShape, part: str, sizes: NDArray[np.float32], columns: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """By how much each column [K] is multiplied; several heads read one head of values, whose factors are the same."""
+    """Return the factor of each column [K]; heads that read the same values have the same factors."""
     if part == "o":
         group = (shape.kv_heads, shape.heads // shape.kv_heads, shape.head_size)
         sizes, columns = (
@@ -93,6 +95,6 @@ def factor(
 
 
 def of_values(shape: LlamaShape, by: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Factors [heads * head size] of all query heads, once for each head of values."""
+    """Return the factors [heads * head size] of all query heads, once for each head of values."""
     own: NDArray[np.float32] = by.reshape(shape.kv_heads, -1, shape.head_size)[:, 0].reshape(-1)
     return own

@@ -1,8 +1,8 @@
-"""SmolLM2's tokenizer, made from a GGUF file's own metadata, with names for the control tokens.
+"""Tokenizer of SmolLM2, made from a GGUF file's metadata, with names for the control tokens.
 
-The file has tokens, their kinds, the merges of byte-pair encoding, and the name of what splits a text before these:
-``smollm``, which is each digit by itself and then GPT-2's regular expression (llama.cpp, ``llama-vocab.cpp``). A
-conversion that passes over that name encodes numbers, and what is around them, as the model has never seen them.
+The file has tokens, their kinds and the merges of byte-pair encoding. It also names the splitter that cuts a text
+beforehand: ``smollm`` is each digit by itself, and then GPT-2's regular expression (llama.cpp, ``llama-vocab.cpp``). A
+conversion without the splitter encodes numbers, and the text around them, as the model has never seen them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ CONTROL_TOKENS = {
     9: ("<issue_comment>", "<|fim_suffix|>"),
     10: ("<issue_closed>", "<|fim_middle|>"),
 }
-"""Ids of special tokens that the base has no use for in code, their names there and those they get here: the tokens of
-fill-in-the-middle prompts, whose format `formats.toml` has."""
+"""Special tokens that the base does not need for code: their ids, their names there and their new names as the tokens
+of fill-in-the-middle prompts (``formats.toml``).
+"""
 
 END_ID, END_TOKEN = 0, "<|endoftext|>"
-"""What ends a middle, as it ends a text of the base's training."""
+"""Token that ends a middle, as it ends a text of the base's training."""
 
 MODEL, SPLITTER = "gpt2", "smollm"
 CONTROL, USER_DEFINED = 3, 4
-"""Kinds of tokens (GGUF's ``tokenizer.ggml.token_type``): they are found in a text before it is split."""
+"""Kinds of tokens (GGUF's ``tokenizer.ggml.token_type``) that are found in a text before it is split."""
 
 TOKENIZER_CONFIG = {
     "tokenizer_class": "PreTrainedTokenizerFast",
@@ -39,11 +40,11 @@ TOKENIZER_CONFIG = {
     "unk_token": END_TOKEN,
     "clean_up_tokenization_spaces": False,
 }
-"""Of the ``tokenizer_config.json``."""
+"""Fields of the ``tokenizer_config.json``."""
 
 
 def gguf_tokenizer(fields: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer of a GGUF file's metadata. Raises ModelError where it is of another kind."""
+    """Make the tokenizer of a GGUF file's metadata. Raises ModelError for another kind of tokenizer."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     kind = fields.get("tokenizer.ggml.model"), fields.get("tokenizer.ggml.pre")
@@ -69,7 +70,7 @@ def gguf_tokenizer(fields: Mapping[str, Any]) -> Tokenizer:
 
 
 def named_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy of the base's own tokenizer with the control tokens' names. Raises ModelError where it is another's."""
+    """Return a copy of the base's tokenizer with the control tokens' names. Raises ModelError for another tokenizer."""
     from tokenizers import Tokenizer
 
     described = json.loads(tokenizer.to_str())
@@ -86,7 +87,7 @@ def named_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def check_names(names: Mapping[int, str]) -> None:
-    """Raises ModelError where the control tokens are not those that the adapter was trained with."""
+    """Raise ModelError where the control tokens are not those of the adapter's training."""
     for number, (old, new) in CONTROL_TOKENS.items():
         if names.get(number) not in (old, new):
             raise ModelError(f"token {number} is {names.get(number)}, not {old}: another tokenizer")

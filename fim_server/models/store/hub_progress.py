@@ -1,4 +1,4 @@
-"""How far a download from the hub is: the hub's library tells it to the progress bars that it would draw."""
+"""Progress of a download from the hub, which the hub's library reports to its progress bars."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOLD_SECONDS = 0.2
-"""Between two things that are told of a download."""
+"""Time between two reports of a download."""
 
 SLICE_SECONDS = 0.05
 """Time between two checks of the need to wait for the library."""
 
 
 def progress_bar(tell: Amount, total: int = 0) -> type:
-    """A class of progress bars that draw nothing and tell the bytes that have come, from the library's threads.
+    """Return a class of progress bars that draw nothing and report the bytes received, on the library's threads.
 
-    ``total``: How many bytes will come at least.
+    They raise StoppedError, which ends the download, once a stop that watches the calling thread is set. Checking it at
+    each block also shows that the download goes on.
 
-    Where what watches this thread is set meanwhile, they raise StoppedError, which ends the download. The threads look
-    at it whenever something comes, which shows as well that the download goes on.
+    Args:
+        tell: Receives the bytes that have come and those of the whole download.
+        total: Least number of bytes that will come.
     """
     stops, lock = watching(), threading.RLock()
     base: Any = import_module("tqdm").tqdm
@@ -51,12 +53,12 @@ def progress_bar(tell: Amount, total: int = 0) -> type:
             """Draw nothing."""
 
         def refresh(self, *values: Any, **options: Any) -> None:
-            """Tell a total as soon as it is known: the library counts what comes by 10 MB, which may take a while."""
+            """Report a total as soon as it is known: the library counts in steps of 10 MB, which may take a while."""
             with lock:
                 self._tell()
 
         def update(self, count: float | None = 1) -> object:
-            """Count, and tell it."""
+            """Count and report."""
             if not watching():
                 watch_also(stops)
             heed()
@@ -80,9 +82,9 @@ def progress_bar(tell: Amount, total: int = 0) -> type:
 
 
 def heeding(work: Callable[[], T]) -> T:
-    """Do work of the library on a thread that is left to itself once what watches this thread is set.
+    """Run the library's work on a thread that is abandoned once a stop of this thread is set.
 
-    A hub that sends a byte a second keeps the library waiting for ever. Raises what the work does, and StoppedError.
+    A hub that sends a byte a second keeps the library waiting forever. Raises the work's errors, and StoppedError.
     """
     found = Future[T]()
 
@@ -99,7 +101,7 @@ def heeding(work: Callable[[], T]) -> T:
 
 
 def was_stopped() -> bool:
-    """Whether what watches this thread is set: an error of the library may be what came of that."""
+    """Return whether a stop of this thread is set, so that an error of the library comes from it."""
     try:
         heed()
     except StoppedError:

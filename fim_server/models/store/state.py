@@ -1,4 +1,4 @@
-"""What is there of the models in the catalogue, what builds them, and what there is to be got."""
+"""State of the catalogue's models in the cache, and their builders."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from fim_server.models.store.folders import cached_damage, cached_folder, models
 
 
 class Builder(Protocol):
-    """The module that builds a model: ``fim_server.models.NAME.build``."""
+    """Module that builds a model: ``fim_server.models.NAME.build``."""
 
     def build(self, source: Path, folder: Path, say: Callable[[str], None], /) -> None:
-        """Make a model of a GGUF file, or of a folder in the transformers layout; what stood there is replaced last."""
+        """Build a model from a GGUF file or a transformers folder, and replace an existing one last."""
 
     def is_current(self, folder: Path, /) -> bool:
-        """Whether a folder holds what would be built now: by this builder, with the adapter as it is."""
+        """Return whether a build would give the same folder again."""
 
 
 def builder_of(name: str) -> Builder:
-    """What builds a model of the catalogue."""
+    """Return the builder of a model of the catalogue."""
     return cast(Builder, import_module(f"fim_server.models.{name}.build"))
 
 
 class State(StrEnum):
-    """Of a model in the catalogue."""
+    """State of a model of the catalogue."""
 
     READY = "ready"
     OUTDATED = "outdated"
@@ -37,7 +37,7 @@ class State(StrEnum):
 
 
 def state_of(entry: Entry, thorough: bool = False) -> State:
-    """Return whether a model is in the cache, whole, and as a build would make it now.
+    """Return whether a model is in the cache, intact and up to date.
 
     ``thorough``: hash its files also where their stamps are unchanged.
     """
@@ -50,9 +50,10 @@ def state_of(entry: Entry, thorough: bool = False) -> State:
 
 
 def to_be_got(model: str | None) -> tuple[Entry, State] | None:
-    """The model that somebody should get who has asked for ``model``, None being the default; None for none.
+    """Return the model that a user of ``model`` should install, with its state; None for none.
 
-    That is the default where it is missing, damaged or outdated; nothing where there is no cache to put it into.
+    That is the default model where it is missing, damaged or outdated, and there is a cache to put it into. ``model``
+    is None for the default.
     """
     if model not in (None, DEFAULT_NAME) or models_folder() is None:
         return None

@@ -1,4 +1,4 @@
-"""Downloading one file whose content is known: resumed where it was cut off, and taken only if it is the right one."""
+"""Download of a file with a known content: resumed where it was cut off, and accepted only if it is the right one."""
 
 from __future__ import annotations
 
@@ -20,35 +20,38 @@ if TYPE_CHECKING:
     from httpx2 import Client, Response
 
 Amount = Callable[[int, int], None]
-"""Told how many bytes of how many there are."""
+"""Receiver of a download's progress: bytes done, and bytes of the whole."""
 
 CHUNK = 1 << 18
-"""Bytes that are written at a time."""
+"""Bytes of a write."""
 
 TRIES = 5
-"""Attempts in a row that may bring nothing new."""
+"""Most attempts in a row that bring nothing new."""
 
 CONNECT_SECONDS, READ_SECONDS = 15.0, 30.0
-"""How long a server may take to be reached, and to send anything."""
+"""Longest time to reach a server, and between two blocks of its answer."""
 
 LEAST_BYTES, LEAST_SECONDS = 60_000, 60.0
-"""Least bytes that have to come in each such time: a server may send a byte a second for ever."""
+"""Least bytes that have to come in each such time: a server may send a byte a second forever."""
 
 FIRST_PAUSE_SECONDS = 0.5
-"""Before the second attempt; twice as long before each one after it."""
+"""Pause before the second attempt; it doubles before each later one."""
 
 
 class TransferError(ModelError):
-    """A server that does not give the file: another way to it may be tried."""
+    """Error of a server that does not give the file; the caller may try another way."""
 
 
 def download(url: str, target: Path, wanted: Pinned, tell: Amount) -> None:
-    """Put the file at an address into ``target``, which then is whole and right.
+    """Download a file to ``target``, complete and checked.
 
-    What has come of it is in a file beside it, named after the content that is expected, and stays there when this is
-    interrupted: the next call goes on from there, whatever the address, if the server gives parts of files. Raises
-    :class:`TransferError` where the server does not give it, :class:`ModelError` where it gives another one, and
-    OSError where it cannot be written.
+    Received bytes are in a file beside it, named after the expected content, which an interruption leaves there. The
+    next call goes on from there, whatever the address, if the server gives parts of files.
+
+    Raises:
+        TransferError: The server does not give it.
+        ModelError: The server gives another file.
+        OSError: It cannot be written.
     """
     partial = partial_of(target, wanted)
     partial.parent.mkdir(parents=True, exist_ok=True)
@@ -60,12 +63,12 @@ def download(url: str, target: Path, wanted: Pinned, tell: Amount) -> None:
 
 
 def partial_of(target: Path, wanted: Pinned) -> Path:
-    """The file that a download to ``target`` grows in."""
+    """Return the file that a download to ``target`` grows in."""
     return target.with_name(f"{target.name}.{wanted.sha256[:16]}.partial")
 
 
 def copy(source: Path, partial: Path, wanted: Pinned, tell: Amount) -> None:
-    """The same for a file of this machine."""
+    """Copy a file of this machine, and check it."""
     try:
         shutil.copyfile(source, partial)
     except OSError as error:
@@ -79,7 +82,7 @@ def copy(source: Path, partial: Path, wanted: Pinned, tell: Amount) -> None:
 
 
 def fetch(url: str, partial: Path, wanted: Pinned, tell: Amount) -> None:
-    """Have the whole file in ``partial``, by as many requests as that takes."""
+    """Complete ``partial`` by as many requests as that takes."""
     import httpx2
 
     headers = {"Accept-Encoding": "identity"}  # ranges count the bytes that are sent
@@ -107,7 +110,7 @@ def fetch(url: str, partial: Path, wanted: Pinned, tell: Amount) -> None:
 
 
 def receive(client: Client, url: str, partial: Path, wanted: Pinned, tell: Amount) -> bool:
-    """Add to ``partial`` what one answer brings; returns whether it began at the file's beginning.
+    """Append an answer to ``partial``, and return whether it began at the file's beginning.
 
     Raises :class:`TransferError` for an answer that will be the same next time, or comes too slowly.
     """
@@ -138,13 +141,13 @@ def receive(client: Client, url: str, partial: Path, wanted: Pinned, tell: Amoun
 
 
 def begins_at(response: Response, offset: int) -> bool:
-    """Whether an answer is the file from an offset on."""
+    """Return whether an answer is the file from an offset on."""
     found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
     return found is not None and int(found[1]) == offset
 
 
 def size_told(response: Response) -> int | None:
-    """Bytes of the whole file, where an answer says it."""
+    """Return the bytes of the whole file if an answer tells them."""
     if response.status_code == 206:
         total = response.headers.get("Content-Range", "").rpartition("/")[2]
     else:
@@ -153,7 +156,7 @@ def size_told(response: Response) -> int | None:
 
 
 def length(path: Path) -> int:
-    """Bytes of a file; 0 where there is none."""
+    """Return the bytes of a file; 0 where there is none."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -161,7 +164,7 @@ def length(path: Path) -> int:
 
 
 def is_right(path: Path, wanted: Pinned) -> bool:
-    """Whether a file is the one that is wanted."""
+    """Return whether a file has the expected content."""
     if length(path) != wanted.size:
         return False
     with path.open("rb") as file:
@@ -169,7 +172,7 @@ def is_right(path: Path, wanted: Pinned) -> bool:
 
 
 def wrong(wanted: Pinned) -> ModelError:
-    """The error for a file with another content."""
+    """Return the error for a file with another content."""
     return ModelError(
         f"{wanted.name}: not the file that is expected ({wanted.size:,} bytes, SHA-256 {wanted.sha256[:16]}…)"
     )
