@@ -159,6 +159,8 @@ class Scanner:
         """Column of the logical line's first lexeme."""
         self.is_margin = True
         """True while the logical line has nothing but blanks."""
+        self.comment = -1
+        """Offset of the last comment."""
         self._comment = False
         self._indent = 0
         self._prefix = ""
@@ -248,7 +250,7 @@ class Scanner:
                 case "quote":
                     self._begin_string(text)
                 case _:
-                    self._comment = True
+                    self._comment, self.comment = True, self.start
             at = stop
         self.position += len(data)
         if self.tail and self.position > self.checked_from:
