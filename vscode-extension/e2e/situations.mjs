@@ -161,7 +161,6 @@ function page(outcomes, judgements, remarks) {
     .filter(([, count]) => count)
     .map(([verdict, count]) => `${count} ${verdict}`);
   const rows = outcomes.map(({ situation, offered, asked, log }, index) => {
-    const origin = /from the (\w+)/.exec(log)?.[1] ?? "";
     const nothing = `nothing${reasonOf(log) && `: ${reasonOf(log)}`}${asked && `; on request: ${beginning(asked)}`}`;
     const cells = [
       index + 1,
@@ -169,7 +168,6 @@ function page(outcomes, judgements, remarks) {
       situation.typed === "\n" ? "Enter" : code(situation.typed),
       offered === "" ? nothing : code(offered),
       beginning(situation.cut.slice(situation.typed.length).trimStart()),
-      offered === "" ? "" : origin,
       verdicts[index],
     ];
     return `| ${cells.join(" | ")} |`;
@@ -184,15 +182,14 @@ function page(outcomes, judgements, remarks) {
     ./dev vscode --situations
 
 A test types ${outcomes.length} situations of a [small project](../vscode-extension/e2e/situations/project/lending/library.py)
-into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and default settings, but no deadline. Each
-removes code from its file, also on disk, and types its beginning again. The situations were chosen beforehand, and each
-suggestion was judged by reading. *Wanted*: a user would accept it; *plausible*: sensible code that does not belong
-there; *nonsense*: code that no programmer would write there. Without an automatic suggestion, one was requested.
+into VS Code ${VSCODE} with the packaged extension, the model \`${MODEL}\` and no deadline. Each removes code from its
+file and types its beginning again. Each suggestion was judged by reading. *Wanted*: a user would accept it;
+*plausible*: sensible code that does not belong there; *nonsense*: code that no programmer would write there.
 
 **${counts.join(", ")}.** The aim is 15 wanted and at most 3 nonsense.
 
-| | situation | typed | suggestion | removed code | from | verdict |
-|---:|---|---|---|---|---|---|
+| | situation | typed | suggestion | removed code | verdict |
+|---:|---|---|---|---|---|
 ${rows.join("\n")}
 
 ${cpus().length} processors with a load of ${loadavg()[0]?.toFixed(1)}, without a GPU. ⏎ is a line break.
