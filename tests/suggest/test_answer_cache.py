@@ -1,4 +1,4 @@
-"""What was offered lately: where an answer still holds, and for whom."""
+"""Recent answers: the cursors and requests for which they hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fim_server.text.document import Split
 from support.editors.answers import KEY, answered, changed, find, remembering, suggestion
 
 
-def test_an_answer_is_found_where_it_was_given_and_while_it_is_typed() -> None:
+def test_an_answer_holds_at_its_cursor_and_while_the_user_types_along() -> None:
     memory = remembering(answered("x = ", "\n", suggestion("call(a)")))
     assert find(memory, "x = ", "\n") == [("call(a)", 0)]
     assert find(memory, "x = ca", "\n") == [("ll(a)", 0)]
@@ -32,18 +32,18 @@ def test_an_answer_is_found_where_it_was_given_and_while_it_is_typed() -> None:
         ("x = call(", "\n", [("a)", 0)]),
     ],
 )
-def test_closers_that_the_editor_put_there_are_covered(left: str, right: str, expected: object) -> None:
+def test_inserted_closers_are_covered(left: str, right: str, expected: object) -> None:
     assert find(remembering(answered("x = ", "\n", suggestion("call(a)"))), left, right) == expected
 
 
-def test_closers_that_an_offer_covers_already_stay_covered() -> None:
+def test_covered_closers_stay_covered() -> None:
     memory = remembering(answered("f(", ")\n", suggestion("a)", covered=1)))
     assert find(memory, "f(a", ")\n") == [(")", 1)]
     assert find(memory, "f(a", "\n") == [(")", 0)]  # the editor has taken its bracket back
     assert find(memory, "f(", ")\n") == [("a)", 1)]
 
 
-def test_typing_keeps_those_alternatives_that_still_fit() -> None:
+def test_typing_keeps_the_alternatives_that_fit() -> None:
     suggestions = (suggestion("alpha"), suggestion("alto", identity="2"), suggestion("beta", identity="3"))
     memory = remembering(answered("x = ", "\n", *suggestions, complete=True))
     assert find(memory, "x = al", "\n", alternatives=True) == [("pha", 0), ("to", 0)]
@@ -53,13 +53,13 @@ def test_typing_keeps_those_alternatives_that_still_fit() -> None:
     assert [one.identity for one in found.suggestions] == ["2"]
 
 
-def test_somebody_who_types_gets_one_of_several() -> None:
+def test_an_automatic_request_gets_one_suggestion() -> None:
     memory = remembering(answered("x = ", "\n", suggestion("alpha"), suggestion("beta", identity="2"), complete=True))
     assert find(memory, "x = ", "\n") == [("alpha", 0)]
     assert find(memory, "x = ", "\n", alternatives=True) == [("alpha", 0), ("beta", 0)]
 
 
-def test_somebody_who_asks_gets_no_answer_without_alternatives() -> None:
+def test_an_explicit_request_needs_alternatives() -> None:
     memory = remembering(answered("x = ", "\n", suggestion("alpha")))
     assert find(memory, "x = ", "\n", alternatives=True) is None
     memory.add(answered("x = ", "\n", suggestion("alpha"), suggestion("beta"), complete=True))
@@ -67,14 +67,14 @@ def test_somebody_who_asks_gets_no_answer_without_alternatives() -> None:
     assert find(memory, "x = ", "\n", alternatives=True) == [("alpha", 0), ("beta", 0)]
 
 
-def test_an_answer_without_offers_holds_only_where_it_was_given() -> None:
+def test_an_empty_answer_holds_only_at_its_cursor() -> None:
     memory = remembering(answered("x = ", "\n", reason="nothing"))
     assert find(memory, "x = ", "\n") == []
     assert find(memory, "x = a", "\n") is None
     assert find(memory, "x = ", "\n", single_line=False) is None
 
 
-def test_lines_are_told_apart() -> None:
+def test_single_line_answers_are_separate() -> None:
     memory = remembering(answered("if a:", "\n", suggestion("\n    b\n    c"), single_line=False))
     assert find(memory, "if a:\n    b", "\n", single_line=False) == [("\n    c", 0)]
     assert find(memory, "if a:\n    b", "\n", single_line=True) is None  # more than one line is left
@@ -89,7 +89,7 @@ def test_a_header_keeps_its_block_until_it_is_typed() -> None:
     assert find(memory, "for a in b:\n    c(", ")\n", single_line=True) == [("d)", 1)]
 
 
-def test_of_several_lines_the_first_is_left_within_a_word() -> None:
+def test_inside_a_word_the_first_line_is_left() -> None:
     several = changed(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
     memory = remembering(answered("x = ", "\n", several, single_line=False))
     assert find(memory, "x = c", "\n", single_line=True) == [("all(a)", 0)]
@@ -99,7 +99,7 @@ def test_of_several_lines_the_first_is_left_within_a_word() -> None:
     assert find(remembering(answered("x = f", "\n", unbroken)), "x = f(", "\n", single_line=True) is None
 
 
-def test_lines_of_the_project_that_are_seen_stay_while_they_are_typed() -> None:
+def test_recalled_lines_on_the_screen_stay_while_the_user_types_along() -> None:
     several = changed(suggestion("call(a)\ny = 1"), cuts=(4, 7, 13))
     whole, line = changed(several, is_recalled=True, seen=13), changed(several, is_recalled=True, seen=7)
     for known, rest in ((whole, "all(a)\ny = 1"), (line, "all(a)"), (changed(whole, is_recalled=False), "all(a)")):
@@ -107,7 +107,7 @@ def test_lines_of_the_project_that_are_seen_stay_while_they_are_typed() -> None:
         assert find(memory, "x = c", "\n", single_line=True) == [(rest, 0)]
 
 
-def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
+def test_requested_lines_stay_while_the_user_types_along() -> None:
     given = answered("x = ", "\ny", suggestion("call(a)\nif a:\n    b"), single_line=False, complete=True)
     memory = remembering(given)
     assert find(memory, "x = ca", "\ny", single_line=True) == [("ll(a)\nif a:\n    b", 0)]  # within a word
@@ -115,7 +115,7 @@ def test_what_was_asked_for_keeps_its_lines_while_it_is_typed() -> None:
     assert find(memory, "x = call(", ") + 1\ny", single_line=True) is None
 
 
-def test_documents_and_languages_are_told_apart() -> None:
+def test_documents_and_languages_have_separate_answers() -> None:
     memory = remembering(answered("x = ", "\n", suggestion("a")))
     assert find(memory, "x = ", "\n", key=("file:///b.py", "python")) is None
     assert find(memory, "x = ", "\n", key=("file:///a.py", "json")) is None
@@ -125,7 +125,7 @@ def test_documents_and_languages_are_told_apart() -> None:
     assert find(memory, "x = ", "\n") is None
 
 
-def test_the_least_recently_used_answer_is_forgotten() -> None:
+def test_the_least_recently_used_answer_is_dropped() -> None:
     answers = [answered(f"x{number} = ", "\n", suggestion("a")) for number in range(4)]
     memory = remembering(*answers[:3], capacity=3)
     assert find(memory, "x0 = ", "\n")
@@ -135,7 +135,7 @@ def test_the_least_recently_used_answer_is_forgotten() -> None:
     assert find(memory, "x0 = ", "\n") is None
 
 
-def test_a_rest_keeps_its_name_and_where_it_came_from() -> None:
+def test_a_rest_keeps_its_identity_and_origin() -> None:
     answer = answered("x = ", "\n", suggestion("call", identity="17")).as_prefetched()
     rest = moved(answer, "x = c", "\n", True)
     assert rest is not None
@@ -144,11 +144,11 @@ def test_a_rest_keeps_its_name_and_where_it_came_from() -> None:
     assert (rest.left, rest.right) == ("x = c", "\n")
 
 
-def test_the_document_after_an_offer() -> None:
+def test_the_document_after_acceptance() -> None:
     assert suggestion("a)", covered=1).document(Split("f(", ")\n")) == ("f(a)", "\n")
 
 
-def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> None:
+def test_an_automatic_empty_answer_does_not_serve_an_explicit_request() -> None:
     memory = remembering(answered("# a", "\n"))
     assert find(memory, "# a", "\n") == []
     assert find(memory, "# a", "\n", asked=True) is None
@@ -156,7 +156,7 @@ def test_what_was_not_offered_unasked_is_no_answer_to_somebody_who_asks() -> Non
     assert find(memory, "# b", "\n", asked=True) == []
 
 
-def test_after_an_entry_of_a_list_no_answer_to_other_questions_is_given() -> None:
+def test_answers_that_extend_a_word_do_not_follow_a_list_entry() -> None:
     memory = remembering(
         answered("x.stock", "\n", suggestion("er_of(a)")), answered("x.stock", "\n", suggestion("(a)"))
     )
@@ -171,7 +171,7 @@ def test_after_an_entry_of_a_list_no_answer_to_other_questions_is_given() -> Non
     assert find(memory, "x.stock", "\n", word_ends=True) == [("(a)", 0)]
 
 
-def test_what_the_project_says_is_no_answer_to_somebody_who_asks() -> None:
+def test_recalled_suggestions_alone_do_not_serve_an_explicit_request() -> None:
     recalled = changed(suggestion("call(a)", identity="2"), is_recalled=True)
     memory = remembering(answered("x = ", "\n", recalled))
     assert find(memory, "x = ", "\n") == [("call(a)", 0)]

@@ -1,4 +1,4 @@
-"""Texts too large to be opened while somebody waits: first in part, and whole at the next keystroke."""
+"""Texts that are too large for a request: opened in part first, and whole at a later keystroke."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture
 def in_part(monkeypatch: pytest.MonkeyPatch) -> Budget:
-    """A budget by which nothing is opened whole while somebody waits, and time enough to open a part."""
+    """Set a budget that opens nothing whole during a request, with time enough for a part."""
     monkeypatch.setattr(budgets, "SWIFT", 1_000.0)
     return Budget(seconds=60.0)
 
@@ -58,7 +58,7 @@ def in_part(monkeypatch: pytest.MonkeyPatch) -> Budget:
 
 
 class Waiting(Sessions):
-    """Opens nothing before it is let."""
+    """Finisher that opens nothing before the test lets it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def waiting() -> Iterator[tuple[Waiting, Finisher]]:
     finisher.close()
 
 
-def test_the_same_text_is_not_begun_afresh_and_another_one_takes_its_place(waiting: tuple[Waiting, Finisher]) -> None:
+def test_the_same_text_continues_and_another_one_replaces_it(waiting: tuple[Waiting, Finisher]) -> None:
     sessions, finisher = waiting
     python = Language.load("python")
     for typed in ("x = ", "x = a", "x = ab"):
@@ -100,7 +100,7 @@ def test_the_same_text_is_not_begun_afresh_and_another_one_takes_its_place(waiti
     assert not finisher.is_finishing(URI, python, "\ntwo\n")
 
 
-def test_what_is_left_is_left_and_a_closed_one_takes_nothing(waiting: tuple[Waiting, Finisher]) -> None:
+def test_a_left_document_is_not_opened_and_a_closed_finisher_takes_no_work(waiting: tuple[Waiting, Finisher]) -> None:
     sessions, finisher = waiting
     python = Language.load("python")
     finisher.finish(URI, python, "x = ", "\none\n")
@@ -116,7 +116,7 @@ def test_what_is_left_is_left_and_a_closed_one_takes_nothing(waiting: tuple[Wait
     assert not any(sessions.knows(python, right) for right in ("\none\n", "\ntwo\n", "\nthree\n"))
 
 
-def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch, waiting: tuple[Waiting, Finisher]) -> None:
+def test_slow_texts_are_given_up(monkeypatch: pytest.MonkeyPatch, waiting: tuple[Waiting, Finisher]) -> None:
     monkeypatch.setattr(background_open, "SECONDS", 0.01)
     sessions, finisher = waiting
     python = Language.load("python")
@@ -164,8 +164,8 @@ def test_a_closer_may_be_opened_by_the_middle_in_a_part_too(in_part: Budget) -> 
     contexts.clear()
 
 
-def test_somebody_who_types_on_does_not_keep_the_whole_from_being_opened() -> None:
-    """Each request is stopped before it comes to anything, and yet the text is opened in the end."""
+def test_typing_does_not_prevent_opening_the_whole() -> None:
+    """Each request is stopped early, and yet the text is opened in the end."""
     contexts = Contexts()
     left, right = TABLE
     for typed in ("", '"', '"a'):
@@ -179,7 +179,7 @@ def test_somebody_who_types_on_does_not_keep_the_whole_from_being_opened() -> No
 
 
 class Beside:
-    """What reads no prompt."""
+    """Prefill that reads no prompt."""
 
     def seconds_before(self, moment: float) -> float:
         return 0.0
@@ -188,8 +188,8 @@ class Beside:
         pass
 
 
-def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way of a request, with a model that writes nothing."""
+def test_an_answer_on_a_part_does_not_last(in_part: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker whose model writes nothing."""
     worker = CompletionWorker(ServerSettings(prefetch=False))
     made: list[Contexts] = []
 
@@ -241,7 +241,7 @@ def test_what_is_offered_on_a_part_is_asked_again(in_part: Budget, monkeypatch: 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["a table", "a megabyte"])
 async def test_large_documents_get_an_answer_at_once_and_the_whole_later(name: str) -> None:
-    """Over the real protocol. What fits is up to the machine; that no lines are claimed that are left out is not."""
+    """Test over the real protocol that no left-out line is claimed as covered, whatever fits on the machine."""
     left, right = TABLE if name == "a table" else (CODE + "x = ", "\n" + CODE * 25_000)
     async with serving(options={"prefetch": False, "deadlineMs": 1}) as client:
         await client.is_ready()

@@ -1,4 +1,4 @@
-"""What the model is shown of other files: what it is, where it comes from, and for how long it stays."""
+"""Text of other files in the prompt: its choice, its order, and for how long it stays."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def ask(folder: Path, project: Project) -> Callable[..., Request]:
     return ask
 
 
-def test_definitions_come_first_and_then_what_is_alike(project: Project, ask: Callable[..., Request]) -> None:
+def test_definitions_come_before_similar_lines(project: Project, ask: Callable[..., Request]) -> None:
     context = choose(project, ask(), PYTHON)
     assert context is not None
     assert (context.repository, context.path, context.comment) == ("shop", "here.py", "# ")
@@ -98,7 +98,7 @@ def test_definitions_come_first_and_then_what_is_alike(project: Project, ask: Ca
     assert not any("entries_of(" in text and "def " in text for _, text in context.excerpts)
 
 
-def test_what_the_prompt_holds_is_not_shown_twice(project: Project, ask: Callable[..., Request]) -> None:
+def test_text_of_the_prompt_is_not_shown_twice(project: Project, ask: Callable[..., Request]) -> None:
     near = choose(project, ask(LEDGER + LEFT, RIGHT), PYTHON)
     assert near is None or all(path != "here.py" for path, _ in near.excerpts)
     far = "def far_away(value, unit): return value\n" + "x = [1, 2, 3]  # nothing\n" * 400
@@ -107,7 +107,7 @@ def test_what_the_prompt_holds_is_not_shown_twice(project: Project, ask: Callabl
     assert ("here.py", "def far_away(value, unit): return value") in context.excerpts
 
 
-def test_it_stays_while_somebody_types_and_changes_elsewhere(
+def test_the_choice_stays_while_typing_and_changes_elsewhere(
     project: Project, ask: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beyond = BeyondFile()
@@ -121,7 +121,7 @@ def test_it_stays_while_somebody_types_and_changes_elsewhere(
     assert len(calls) == 1
 
 
-def test_where_nothing_was_found_it_is_looked_again(
+def test_an_empty_choice_is_searched_again(
     project: Project, ask: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beyond = BeyondFile()
@@ -147,7 +147,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> FimModel:
     return load_model(str(folder), "cpu", "torch")
 
 
-def test_short_and_long_prompts_begin_with_it_and_are_no_longer(
+def test_prompts_begin_with_the_choice_and_keep_their_length(
     project: Project, model: FimModel, ask: Callable[..., Request]
 ) -> None:
     pace = Pace()
@@ -175,7 +175,7 @@ def test_short_and_long_prompts_begin_with_it_and_are_no_longer(
 
 
 @pytest.mark.parametrize(("wanted", "shows"), [("on", True), ("off", False), ("auto", False)])
-def test_the_setting_decides(
+def test_the_setting_decides_about_other_files(
     project: Project, model: FimModel, ask: Callable[..., Request], wanted: str, shows: bool
 ) -> None:
     worker = CompletionWorker(ServerSettings(), project=project)

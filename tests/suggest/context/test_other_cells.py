@@ -1,4 +1,4 @@
-"""The other programs of a notebook: which of them parse, once, and what is left of the guarantee."""
+"""Other programs of a notebook: verdicts, each made once, and the remaining guarantee."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_broken_cells_are_named_by_number_and_line() -> None:
     )
 
 
-def test_of_the_cursors_cell_a_broken_magic_is_not_covered() -> None:
+def test_a_broken_magic_of_the_cursors_cell_is_not_covered() -> None:
     opened, cell = at([CELLS[2]], 0, 0)
     judged = OtherCells().judged(opened, cell, PYTHON)
     assert judged.covered_lines == (range(1), range(2, 4))
@@ -53,7 +53,7 @@ def test_in_a_magic_the_rest_of_a_broken_cell_is_not_covered() -> None:
     assert judged.covered_lines == (range(1, 2),)
 
 
-def test_what_parses_changes_nothing() -> None:
+def test_cells_that_parse_change_nothing() -> None:
     opened, cell = at(["x = 1", "%timeit f(x)\n!ls", "await x"], 0, 5)
     assert OtherCells().judged(opened, cell, PYTHON) is opened
 
@@ -75,7 +75,7 @@ def test_each_cell_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(parsed) == 5  # the programs of the other cells, one of which holds two
 
 
-def test_cells_that_take_long_are_read_for_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_cells_are_read_for_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_cells, "SECONDS", -1)
     known = OtherCells()
     opened, cell = at(["x = 1", "y = 2"], 0, 5)
@@ -86,7 +86,7 @@ def test_cells_that_take_long_are_read_for_the_next_request(monkeypatch: pytest.
     assert known.judged(opened, cell, PYTHON) is opened
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kept_verdicts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other_cells, "MOST_CHARACTERS", 20)
     known = OtherCells()
     texts = ["x", *(f"y{number} = 'a'" for number in range(30))]
@@ -96,7 +96,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(known._known) <= 3
 
 
-def test_nothing_is_said_where_nothing_is_promised() -> None:
+def test_without_a_guarantee_cells_are_not_read() -> None:
     opened, cell = at(CELLS, 0, 5)
     nothing = replace(opened, guarantee="none")
     assert OtherCells().judged(nothing, cell, PYTHON) is nothing

@@ -63,7 +63,7 @@ def opened(marked: str, language: str = "python", stands_in: bool = True) -> tup
         ("go", "package a\n\nfunc f() {\n\tx := g(func() int { return ‸})\n}\n", "1"),
     ],
 )
-def test_nothing_stands_in_where_a_line_alone_completes_the_program(language: str, marked: str, middle: str) -> None:
+def test_a_line_that_completes_the_program_gets_no_stand_in(language: str, marked: str, middle: str) -> None:
     split, found = opened(marked, language)
     assert (found.guarantee, found.stand_in) == ("exact", None)
     assert found.right == split.right[found.covered :]
@@ -88,7 +88,7 @@ def test_nothing_stands_in_where_a_line_alone_completes_the_program(language: st
         ("match f(‸):\n", "a", StandIn(0, "\n case x:x")),
     ],
 )
-def test_what_has_to_follow_stands_in(marked: str, middle: str, stand_in: StandIn) -> None:
+def test_missing_text_gets_a_stand_in(marked: str, middle: str, stand_in: StandIn) -> None:
     split, found = opened(marked)
     assert (found.guarantee, found.stand_in) == ("partial", stand_in)
     assert found.session.check(middle).complete
@@ -99,14 +99,12 @@ def test_what_has_to_follow_stands_in(marked: str, middle: str, stand_in: StandI
     ("marked", "guarantee"),
     [("if f(‸):\n", "partial"), ("match f(‸):\n", "partial"), ("try:\n    a‸\n", "exact"), ("if f(‸)\n", "exact")],
 )
-def test_where_several_lines_are_wanted_only_blocks_that_no_text_can_bring_stand_in(
-    marked: str, guarantee: str
-) -> None:
+def test_several_lines_get_stand_ins_only_for_blocks(marked: str, guarantee: str) -> None:
     _, found = opened(marked, stands_in=False)
     assert found.guarantee == guarantee
 
 
-def test_nothing_stands_in_of_which_too_little_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_shortest_completion_there_is_no_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     def shortest(session: object, patience: float = 1.0) -> str | None:
         looked.append(session)
         return known(session) if len(looked) < 3 else None  # of the session with the stand-in
@@ -119,7 +117,7 @@ def test_nothing_stands_in_of_which_too_little_is_known(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("invoked", "patience"), [(True, PATIENCE), (False, 1.0)])
-def test_who_has_asked_waits_longer(monkeypatch: pytest.MonkeyPatch, invoked: bool, patience: float) -> None:
+def test_explicit_requests_have_more_patience(monkeypatch: pytest.MonkeyPatch, invoked: bool, patience: float) -> None:
     given: list[float] = []
 
     def open_patiently(*arguments: Any) -> Opened:
@@ -135,7 +133,7 @@ def test_who_has_asked_waits_longer(monkeypatch: pytest.MonkeyPatch, invoked: bo
     assert given == [patience]
 
 
-def test_lines_that_need_a_stand_in_are_not_covered_as_they_stand() -> None:
+def test_lines_with_a_stand_in_are_not_covered() -> None:
     _, found = opened("x = 1\ntry:\n    f(\n        a‸\n    )\n\ny = 1\n")
     assert found.stand_in == StandIn(1, "\nexcept:x")
     assert found.covered_lines == (range(3), range(5, 8))
@@ -149,7 +147,7 @@ def test_a_stand_in_is_inserted_at_the_end_of_its_line() -> None:
     assert StandIn(1, ":x").inserted("\n)") == "\n):x"
 
 
-def test_breaks_that_end_a_line_stay() -> None:
+def test_line_breaks_that_end_a_line_stay() -> None:
     session = Language.load("python").open("try:\n    f(a for ", ")\n")
     text = "x\n  in\nx)\nexcept:g("
     assert without_blank_breaks(text, lambda one: session.check(one).complete) == "x in x)\nexcept:g("
@@ -159,12 +157,12 @@ def test_breaks_that_end_a_line_stay() -> None:
     ("line", "right", "header"),
     [("if f(", ")\n", True), ("if f(", "):\n", False), ("for a in b", ":\n", False), ("def f(", ") -> int:\n", False)],
 )
-def test_a_header_whose_end_is_there_owes_no_block(line: str, right: str, header: bool) -> None:
+def test_a_complete_header_owes_no_block(line: str, right: str, header: bool) -> None:
     split = Split(line, right)
     assert (is_header(split, "python"), owes_block(split, "python")) == (header, header)
 
 
-def test_lines_of_a_partial_offer_move_with_what_is_typed() -> None:
+def test_covered_lines_move_with_the_typed_lines() -> None:
     partial = suggestion("a\nb\nc", guarantee="partial", covered_lines=(range(1), range(2, 4)))
     answer = replace(answered("x\n", "\ny\nz\n"), suggestions=(changed(partial, stand_in=StandIn(0, "\nw")),))
     found = moved(answer, answer.left + "a\n", answer.right, False)
@@ -203,7 +201,7 @@ def argument_of(item: types.InlineCompletionItem) -> dict[str, Any]:
 
 
 def with_stand_in(text: str, stand_in: dict[str, Any], cursor_line: int, item: str) -> str:
-    """A document that an item was accepted in, with what has to follow it."""
+    """Return a document after an accepted item, with its stand-in."""
     lines = text.split("\n")
     lines[stand_in["line"] + item.count("\n") * (stand_in["line"] >= cursor_line)] += stand_in["text"]
     return "\n".join(lines)
@@ -218,7 +216,7 @@ def with_stand_in(text: str, stand_in: dict[str, Any], cursor_line: int, item: s
         *((marked, False, INVOKED) for marked in UNFINISHED),
     ],
 )
-async def test_every_item_parses_as_it_says(
+async def test_every_item_parses_as_its_guarantee_tells(
     client: Client, marked: str, exact: bool, kind: types.InlineCompletionTriggerKind
 ) -> None:
     left, _, right = marked.partition("‸")

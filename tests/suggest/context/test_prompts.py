@@ -1,4 +1,4 @@
-"""Prompts of two lengths: which one a request takes, by what was read before anybody asked."""
+"""Prompts of two lengths: the choice of a request, by the readings made before it."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ def read_ahead(prompts: Prompts, request: Request, looks: int | None = None) -> 
 
 
 def length(prompts: Prompts, request: Request) -> int:
-    """Of the prompt that a request takes, at most."""
+    """Return the greatest length of the prompt that a request takes."""
     options, readings = prompts.reach(request, request.split, prompts.options(request, 0, None), False)
     assert (readings is prompts.short) == (options.max_prompt_tokens == LEAST_PROMPT)
     return options.max_prompt_tokens
 
 
-def test_somebody_who_waits_gets_the_short_prompt(prompts: Prompts) -> None:
+def test_a_request_gets_the_short_prompt(prompts: Prompts) -> None:
     assert length(prompts, request_at(SPLIT)) == LEAST_PROMPT
 
 
-def test_what_was_read_while_nobody_waited_is_taken_while_somebody_types(model: FimModel, prompts: Prompts) -> None:
+def test_a_long_prompt_that_was_read_ahead_is_used(model: FimModel, prompts: Prompts) -> None:
     request = request_at(SPLIT)
     read = read_ahead(prompts, request)
     assert LEAST_PROMPT * LONG_FACTOR < read < LEAST_PROMPT * (LONG_FACTOR + 1)
@@ -79,7 +79,7 @@ def test_what_was_read_while_nobody_waited_is_taken_while_somebody_types(model: 
     assert length(prompts, request_at(elsewhere)) == LEAST_PROMPT
 
 
-def test_an_interrupted_reading_is_gone_on_from_and_the_short_prompt_serves_meanwhile(prompts: Prompts) -> None:
+def test_an_interrupted_reading_continues_later(prompts: Prompts) -> None:
     request = request_at(SPLIT)
     total = 0
     turns = 0
@@ -94,7 +94,7 @@ def test_an_interrupted_reading_is_gone_on_from_and_the_short_prompt_serves_mean
     assert prompts.short.shared(prompt_of(prompts._model, SPLIT, options, False)[0]) > LEAST_PROMPT - 2 * LEAST_AHEAD
 
 
-def test_reading_both_goes_back_and_forth_without_losing_either(prompts: Prompts) -> None:
+def test_reading_both_prompts_keeps_both(prompts: Prompts) -> None:
     read_ahead(prompts, request_at(SPLIT))
     split, read = SPLIT, 0
     for text in (" = ", "value", "_1", " +", " value", "_2"):
@@ -118,7 +118,7 @@ def nothing_longer(request: Request) -> Request:
     ],
     ids=["a length of one's own", "nothing ahead", "a short file"],
 )
-def test_where_there_is_no_long_prompt(prompts: Prompts, without: Callable[[Request], Request]) -> None:
+def test_cases_without_a_long_prompt(prompts: Prompts, without: Callable[[Request], Request]) -> None:
     request = without(request_at(SPLIT))
     assert read_ahead(prompts, request) <= LEAST_PROMPT
     assert length(prompts, request) == LEAST_PROMPT

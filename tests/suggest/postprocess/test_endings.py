@@ -1,4 +1,4 @@
-"""Lines that become unlikely before they are complete: what begins them surely is offered with an ending."""
+"""Endings of lines that become unlikely before they are complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fim_server.text.document import Split
 
 
 def begun(*tokens: tuple[str, float]) -> Completion:
-    """What was written before it became unlikely, and was complete nowhere."""
+    """Return a completion that became unlikely and was complete nowhere."""
     text, written = "", []
     for token, probability in tokens:
         text += token
@@ -45,7 +45,7 @@ def begun(*tokens: tuple[str, float]) -> Completion:
         ("if ", "\n    pass\n", False, [("'a", 0.9), (" b", 0.1)], None),  # in a string
     ],
 )
-def test_what_is_sure_of_a_line_is_ended(
+def test_the_likely_beginning_of_a_line_gets_an_ending(
     left: str, right: str, owes_block: bool, tokens: list[tuple[str, float]], expected: str | None
 ) -> None:
     session = Language.load("python").open(left, right)
@@ -62,7 +62,7 @@ def test_what_is_sure_of_a_line_is_ended(
     assert [token.end for token in found.written] == sorted({token.end for token in found.written})
 
 
-def test_what_has_a_text_stays_as_it_is() -> None:
+def test_a_complete_text_is_unchanged() -> None:
     session = Language.load("python").open("x = f(", "\n")
     given = replace(begun(("a", 0.9), (", b", 0.1)), text="a)")
     assert with_shortest_ending(given, session, Split("x = f(", "\n"), False) is given
@@ -77,7 +77,7 @@ def test_what_has_a_text_stays_as_it_is() -> None:
         ("python", "x = [", ")" * MOST_COVERED, "\n", []),
     ],
 )
-def test_an_ending_brings_the_closers_that_it_covers(
+def test_an_ending_contains_the_covered_closers(
     language: str, left: str, covered: str, right: str, tokens: list[tuple[str, float]]
 ) -> None:
     session = Language.load(language).open(left, right)
@@ -87,8 +87,8 @@ def test_an_ending_brings_the_closers_that_it_covers(
     assert session.check(found.text).complete
 
 
-def test_an_ending_is_judged_with_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the blank behind a word only where no sign needs it: `1.real` is none."""
+def test_an_ending_is_checked_together_with_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test that the blank behind a word stays where the text needs it: `1.real` is no program."""
     monkeypatch.setattr(State, "shortest_completion", lambda state: ".")
     session = Language.load("python").open("x = ", "real\n")
     assert session.check("1 .").complete
@@ -97,7 +97,7 @@ def test_an_ending_is_judged_with_its_beginning(monkeypatch: pytest.MonkeyPatch)
     assert with_any_ending(given, session) is given
 
 
-def test_an_ending_for_ever_more_closers_is_not_looked_for() -> None:
+def test_many_closers_get_no_ending() -> None:
     session = Language.load("python").open("x = [", "\n")
     given = begun(("a", 0.9))
     assert with_any_ending(given, session, ")" * 1_000_000) is given

@@ -1,4 +1,4 @@
-"""Which names of a suggestion are known: by the document, by the language, by the suggestion itself."""
+"""Names of a suggestion that the document, the language or the suggestion itself knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fim_server.text.document import Split
 
 
 def unknown(marked: str, text: str, language: str = "python", known: tuple[str, ...] = ()) -> list[str]:
-    """What of a text at the mark `|` is not known, up to its end each."""
+    """Return the beginnings of a text at the mark `|` that end with an unknown name."""
     left, right = marked.split("|")
     session = Language.load(language).open(left, right)
     ends = Names().unknown(language, Split(left, right), text, session, known.__contains__)
@@ -48,20 +48,20 @@ def unknown(marked: str, text: str, language: str = "python", known: tuple[str, 
         ("x = 1|\n", "  # said nowhere", []),
     ],
 )
-def test_names(marked: str, text: str, expected: list[str]) -> None:
+def test_unknown_names_of_a_text(marked: str, text: str, expected: list[str]) -> None:
     assert unknown(marked, text) == expected
 
 
-def test_words_that_are_known_elsewhere_are_known() -> None:
+def test_names_known_elsewhere_are_known() -> None:
     assert unknown("x = |\n", "first + second", known=("first",)) == ["first + second"]
 
 
-def test_a_language_without_names_has_none_that_are_unknown() -> None:
+def test_a_language_without_names_has_no_unknown_names() -> None:
     assert own_names("tarn") is None
     assert unknown('{"a": |}\n', "true", "json") == []
 
 
-def test_other_lines_are_read_anew_when_they_change() -> None:
+def test_changed_lines_are_read_again() -> None:
     names, session = Names(), Language.load("python").open("", "")
     for name in ("first", "second"):
         split = Split(f"{name} = 1\nx = ", "\n")
@@ -78,7 +78,7 @@ def test_keywords_and_builtins_are_the_languages_own() -> None:
 
 
 def words_by_themselves(marked: str, text: str) -> list[str]:
-    """The names of a text that stand nowhere else in a document, without any regard to what was read before."""
+    """Return the names of a text that stand nowhere else in a document, counted afresh."""
     left, right = marked.split("|")
     start = re.search(r"\w*\Z", left)
     assert start is not None
@@ -88,7 +88,7 @@ def words_by_themselves(marked: str, text: str) -> list[str]:
     return [text[:end] for end in ends if end > 0]
 
 
-def test_after_any_edit_the_names_are_those_of_the_text_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_after_edits_equal_a_fresh_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.is_in_prose", lambda session, middle: False)
     monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.AT_ONCE", 7)
     monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.own_names", lambda language: OwnNames(frozenset()))
@@ -137,7 +137,7 @@ def test_after_any_edit_the_names_are_those_of_the_text_read_anew(monkeypatch: p
     assert 300 < seen < 2_700
 
 
-def test_a_key_in_a_long_text_does_not_read_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_a_long_text_reads_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(f"    value_{line} = other(value_{line // 2})\n" for line in range(20_000))
     names, session = Names(), Language.load("python").open("", "")
     read = 0

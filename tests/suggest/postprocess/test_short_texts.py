@@ -1,4 +1,4 @@
-"""An explicit request returns something that fits, whatever the model writes, and however late it is."""
+"""An explicit request returns a text that fits, whatever the model writes, and however late."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PLACES = [
 
 
 class Slow(SureBackend):
-    """A network that has written nothing by the deadline."""
+    """Network that has written nothing by the deadline."""
 
     def forward(self, token_ids: Any, cache: Any) -> Any:
         time.sleep(0.05)
@@ -104,14 +104,14 @@ def assert_fits(language: str, split: Split, answer: Answer) -> None:
 
 
 @pytest.mark.parametrize(("language", "marked"), PLACES)
-def test_something_comes_where_the_model_says_nothing(embedded: FimModel, language: str, marked: str) -> None:
+def test_a_request_gets_a_text_although_the_model_writes_none(embedded: FimModel, language: str, marked: str) -> None:
     split, answer, _ = asked(embedded, language, marked, "")
     assert_fits(language, split, answer)
 
 
 @pytest.mark.parametrize(("language", "marked"), PLACES)
 @pytest.mark.parametrize("text", ["a(" * 60, "B<" * 60, "(a, " * 40, "$ " * 60])
-def test_something_comes_where_the_model_goes_round_in_circles(
+def test_a_request_gets_a_text_although_the_model_loops(
     embedded: FimModel, language: str, marked: str, text: str
 ) -> None:
     split, answer, _ = asked(embedded, language, marked, text)
@@ -119,13 +119,13 @@ def test_something_comes_where_the_model_goes_round_in_circles(
 
 
 @pytest.mark.parametrize(("language", "marked"), PLACES)
-def test_something_comes_where_the_model_has_no_time(embedded: FimModel, language: str, marked: str) -> None:
+def test_a_request_gets_a_text_although_the_model_has_no_time(embedded: FimModel, language: str, marked: str) -> None:
     split, answer, _ = asked(embedded, language, marked, "b.c(d", Slow, invoked_deadline_ms=20.0)
     assert_fits(language, split, answer)
     assert not answer.lasting  # asked again, the model may have more time
 
 
-def test_what_the_model_has_begun_is_ended(embedded: FimModel) -> None:
+def test_the_beginning_of_a_loop_gets_an_ending(embedded: FimModel) -> None:
     _, answer, _ = asked(embedded, "java", PLACES[2][1], "ArrayList<" * 40, min_confidence=0)
     assert answer.suggestions[0].text.startswith("ArrayList")
     assert answer.suggestions[0].text.count("ArrayList") < 4
@@ -137,7 +137,7 @@ def test_the_first_text_leaves_time_for_a_short_one() -> None:
     assert with_time_to_end(DecodeOptions()) == DecodeOptions()
 
 
-def test_a_short_text_has_several_lines_where_one_is_not_enough(embedded: FimModel) -> None:
+def test_a_short_text_has_as_many_lines_as_it_needs(embedded: FimModel) -> None:
     python = Language.load("python")
     for right, single_line in (("\n", False), ("\nexcept A:\n    b\n", True)):
         session = python.open("try:\n    a = ", right)

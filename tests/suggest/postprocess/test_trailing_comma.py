@@ -1,4 +1,4 @@
-"""A comma behind the last entry of a list, where the document writes one."""
+"""Trailing commas of lists, if the document has that habit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def g(
             ]
         )
 """
-"""Two lists that end with a comma, one of a single entry, and brackets that are of no list."""
+"""Two lists with a trailing comma, one with a single entry, and brackets of no list."""
 
 
 def ended(left: str, text: str, right: str, name: str = "python") -> str:
@@ -61,7 +61,7 @@ def ended(left: str, text: str, right: str, name: str = "python") -> str:
         ("x = ", "b", "\n", False),
     ],
 )
-def test_the_last_entry_has_a_comma(left: str, text: str, right: str, comma: bool) -> None:
+def test_the_last_entry_gets_a_comma_if_it_is_the_habit(left: str, text: str, right: str, comma: bool) -> None:
     expected = text + "," * comma
     assert ended(HABIT + left, text, right) == expected
     assert ended(left, text, right + HABIT) == expected
@@ -71,6 +71,6 @@ def test_the_last_entry_has_a_comma(left: str, text: str, right: str, comma: boo
     assert ended(HABIT + without + left, text, right) == text
 
 
-def test_what_no_comma_may_end_has_none() -> None:
+def test_incomplete_texts_get_no_comma() -> None:
     left, right = '{"a": [\n  1,\n  ', "\n]}\n"
     assert ended(left, "2", right, "json") == "2"

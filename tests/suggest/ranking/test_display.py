@@ -1,4 +1,4 @@
-"""What of a suggestion is shown unasked: cuts, how sure the model is, and what is left of both while somebody types."""
+"""Displayed part of a suggestion: cuts, confidence, and both while the user types along."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(*tokens: tuple[str, float]) -> tuple[Written, ...]:
 
 
 def suggestion(*tokens: tuple[str, float], left: str = "x = ", right: str = "\n", covered: int = 0) -> Suggestion:
-    """What a model wrote with these probabilities."""
+    """Return a suggestion of tokens with probabilities."""
     text = "".join(text for text, _ in tokens)
     session = Language.load("python").open(left, right[covered:])
     ends = ends_of(text, session)
@@ -49,7 +49,7 @@ def text_of(found: Suggestion | None) -> str | None:
     return None if found is None else found.text
 
 
-def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
+def test_cuts_are_behind_whole_words() -> None:
     assert [("ab.c_1 + 22, d"[:end]) for end in boundaries("ab.c_1 + 22, d")] == [
         "ab",
         "ab.",
@@ -60,7 +60,7 @@ def test_a_text_is_cut_after_whole_words_and_nowhere_else() -> None:
     ]
 
 
-def test_a_comma_before_a_bracket_is_no_end_where_nothing_more_is_there() -> None:
+def test_a_lone_comma_before_a_bracket_is_not_shown() -> None:
     spelling = Language.load("python").open("", "").spelling
     for right, wanted in ((")\n", "ab.c"), (" }'\n", "ab.c"), ("\n)\n", "ab.c,"), ("", "ab.c,")):
         found = suggestion(("ab.c", 0.9), (",", 0.9), left="f(", right=")")
@@ -71,7 +71,7 @@ def test_a_comma_before_a_bracket_is_no_end_where_nothing_more_is_there() -> Non
     assert text_of(shown(changed(more, continued=(2,)), "", 0.45)) == "a, b"
 
 
-def test_what_is_said_once_more_is_not_shown_unasked() -> None:
+def test_repeats_are_hidden_until_requested() -> None:
     sure = suggestion(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
     assert text_of(shown(sure, "", 0.45)) == "import os"
     for again in (
@@ -101,13 +101,13 @@ def test_no_cut_repeats_the_line_below() -> None:
     assert kept.cuts[-1] == len(text)
 
 
-def test_no_cut_lengthens_the_word_right_of_the_cursor() -> None:
+def test_no_cut_extends_the_word_right_of_the_cursor() -> None:
     session = Language.load("python").open("a.", "b(c)\n")
     assert [("d.e."[:end]) for end in ends_of("d.e.", session, right="b(c)\n").cuts] == ["d.", "d.e."]
     assert ends_of("d.e.", session).cuts == (1, 2, 3, 4)
 
 
-def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:
+def test_typing_along_keeps_the_red_flag() -> None:
     doubt = RedFlag(1, REPEATED_LINE, 7)
     assert doubt.after(0) == doubt
     assert doubt.after(3) == RedFlag(1, REPEATED_LINE, 4)
@@ -121,7 +121,7 @@ def test_what_is_typed_of_a_doubted_text_leaves_the_rest_doubted() -> None:
     assert shown(rest, "", 0.45) is None
 
 
-def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:
+def test_a_repeated_line_is_shown_up_to_the_repeat() -> None:
     several = suggestion(("a", 0.99), (".b", 0.99), (".c", 0.99), left="")
     assert text_of(shown(several, "", 0.45)) == "a.b.c"
     assert text_of(shown(changed(several, flag=RedFlag(5, REPEATED_LINE)), "", 0.45)) == "a.b"
@@ -129,7 +129,7 @@ def test_of_a_line_that_stands_near_a_part_is_shown_or_else_the_whole() -> None:
     assert text_of(shown(changed(one, flag=RedFlag(9, REPEATED_LINE)), "", 0.45)) == "import os"
 
 
-def test_no_more_is_shown_than_what_loads_names_that_exist() -> None:
+def test_text_with_an_undefined_name_is_hidden() -> None:
     several = suggestion(("a", 0.99), (".b", 0.99), (" + c", 0.99), (" + d", 0.99), left="x = ")
     assert (
         text_of(shown(changed(several, flag=RedFlag(7, REPEATED_LINE, reason=Reason.UNDEFINED_NAME)), "", 0.45))
@@ -153,14 +153,14 @@ def test_cuts_are_where_the_program_is_complete() -> None:
         assert session.check(text[:end]).complete
 
 
-def test_what_does_not_fit_has_no_cut_behind_what_does() -> None:
+def test_no_cut_is_behind_text_that_does_not_fit() -> None:
     session = Language.load("python").open("x = ", "\n")
     text = "first(a, b): c"
     assert [text[:end] for end in ends_of(text, session).cuts] == ["first", "first(a, b)"]
     assert ends_of(") + 1", session).cuts == ()
 
 
-def test_a_comment_that_takes_in_what_follows_is_none_of_a_text() -> None:
+def test_no_cut_is_in_a_comment_that_absorbs_the_rest_of_the_line() -> None:
     session = Language.load("python").open("x = ", " + 1\n")
     text = "first + second  # a comment"
     assert [text[:end] for end in ends_of(text, session, no_comments=True).cuts] == [
@@ -171,7 +171,7 @@ def test_a_comment_that_takes_in_what_follows_is_none_of_a_text() -> None:
     assert ends_of(text, session).cuts[-1] == len(text)
 
 
-def test_a_strings_text_is_not_cut() -> None:
+def test_strings_have_no_cuts() -> None:
     session = Language.load("python").open("x = 'some ", "'\n")
     assert [("words here"[:end]) for end in ends_of("words here", session).cuts] == ["words here"]
     assert [("words', 1, 'b"[:end]) for end in ends_of("words', 1, 'b", session).cuts] == ["words', 1, 'b"]
@@ -183,43 +183,43 @@ def test_without_a_guarantee_every_boundary_is_a_cut() -> None:
     assert ends_of("a(b", session).cuts == (1, 2, 3)
 
 
-def test_how_likely_a_text_is_is_said_by_the_tokens_it_is_in() -> None:
+def test_the_likelihood_of_a_text_is_that_of_its_tokens() -> None:
     tokens = written(("fir", 0.5), ("st(", 0.8), ("a)", 0.1))
     assert likelihood(tokens, 3) == 0.5
     assert likelihood(tokens, 5) == pytest.approx(0.4)
     assert likelihood(tokens, 8) == pytest.approx(0.04)
 
 
-def test_what_was_typed_is_certain() -> None:
+def test_typed_tokens_are_certain() -> None:
     tokens = written(("abcd", 0.0625), ("ef", 0.5))
     assert tokens_after(tokens, 4) == (Written(2, 0.5),)
     assert tokens_after(tokens, 3) == (Written(1, 0.5), Written(3, 0.5))  # the fourth root: a fourth of it is left
     assert tokens_after(tokens, 6) == ()
 
 
-def test_a_character_of_several_tokens_is_typed_like_any() -> None:
+def test_a_character_of_several_tokens_can_be_typed() -> None:
     tokens = (Written(3, 0.9), Written(3, 0.9), Written(4, 0.5))
     assert [token.end for token in tokens_after(tokens, 1)] == [2, 2, 3]
     assert tokens_after(tokens, 3) == (Written(1, 0.5),)
 
 
-def test_without_a_threshold_the_likely_text_comes_first() -> None:
+def test_without_a_threshold_the_likeliest_text_comes_first() -> None:
     short, long = suggestion(("call", 0.95), ("(a)", 0.99)), suggestion(("other_and_longer", 0.01), ("(a, b)", 0.5))
     assert worth(short, "", 0.0) > worth(long, "", 0.0)
 
 
-def test_a_sure_text_is_shown_whole_and_an_unlikely_one_not_at_all() -> None:
+def test_a_likely_text_is_shown_whole_and_an_unlikely_one_is_hidden() -> None:
     assert text_of(shown(suggestion(("call", 0.99), ("(a)", 0.98)), "", 0.5)) == "call(a)"
     assert shown(suggestion(("call", 0.05), ("(a)", 0.98)), "", 0.5) is None
 
 
-def test_a_text_ends_where_it_gets_unlikely() -> None:
+def test_the_shown_part_ends_before_unlikely_tokens() -> None:
     unsure = suggestion(("call", 0.99), ("(a)", 0.98), (".other", 0.02))
     assert text_of(shown(unsure, "", 0.5)) == "call(a)"
     assert text_of(shown(suggestion(("call", 0.99), ("(", 0.98), ("a", 0.02), (")", 0.98)), "", 0.5)) == "call"
 
 
-def test_an_offer_is_shown_where_its_first_lexeme_is_sure() -> None:
+def test_a_suggestion_with_a_likely_first_lexeme_is_shown() -> None:
     unsure = suggestion(("first", 0.95), ("(a", 0.1), (", b", 0.5), (")", 0.9))
     assert text_of(shown(unsure, "", 0.6)) == "first"  # worth more than a call that is mostly another
     likelier = suggestion(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
@@ -231,7 +231,7 @@ def test_an_offer_is_shown_where_its_first_lexeme_is_sure() -> None:
     assert shown(hopeless, "", 0.6) is None
 
 
-def test_a_line_that_needs_a_block_is_shown_with_the_first_of_it() -> None:
+def test_a_header_is_shown_with_the_first_line_of_its_block() -> None:
     tokens = ("item", 0.9), (" in items:", 0.2), ("\n    print", 0.2), ("(item)", 0.3), ("\n    x", 0.9)
     begun = suggestion(*tokens, left="for ", right="\nx = 1\n")
     assert shown(begun, "", 0.6) is None
@@ -262,7 +262,7 @@ def test_which_lines_need_a_block(marked: str, expected: bool) -> None:
     assert not owes_block(Split(left, right), "json")
 
 
-def test_less_is_asked_of_a_line_that_is_complete_at_its_colon_alone() -> None:
+def test_headers_have_a_lower_threshold() -> None:
     header = suggestion(("self", 0.9), (".a", 0.05), (" or b:", 0.1), (" f()", 0.9), left="if ", right="\n    c\n")
     assert [header.text[:end] for end in header.ends.cuts] == ["self.a or b:"]
     assert shown(header, "", 0.5) is None
@@ -280,7 +280,7 @@ def test_which_lines_are_headers(marked: str, expected: bool) -> None:
 
 
 def begun(*tokens: tuple[str, float]) -> Completion:
-    """What was written of a line and its block before it became unlikely, and was complete nowhere."""
+    """Return a line with its block that became unlikely and was complete nowhere."""
     text = "".join(text for text, _ in tokens)
     return replace(ENDED, text=None, stop_reason=StopReason.UNLIKELY, begun=text, written=written(*tokens))
 
@@ -294,7 +294,7 @@ def begun(*tokens: tuple[str, float]) -> Completion:
         ("for ", [("x in y", 0.5)], None),
     ],
 )
-def test_a_sure_line_whose_block_is_not_has_one_that_does_nothing(
+def test_a_likely_header_with_an_unlikely_block_gets_an_empty_one(
     left: str, tokens: list[tuple[str, float]], expected: str | None
 ) -> None:
     around = "if a:\n" if left.startswith(" ") else ""
@@ -322,7 +322,7 @@ def test_a_sure_line_whose_block_is_not_has_one_that_does_nothing(
         ([("x in (1, ", 0.9), ("\n        2):", 0.1), ("\n        a = 1", 0.9)], StopReason.END_TOKEN, None),
     ],
 )
-def test_an_unsure_first_line_of_a_block_is_left_out(
+def test_an_unlikely_first_line_of_a_block_is_left_out(
     tokens: list[tuple[str, float]], stop_reason: StopReason, expected: str | None
 ) -> None:
     split = Split("if a:\n    for ", "\n\nz = 1\n")
@@ -344,7 +344,7 @@ def test_an_unsure_first_line_of_a_block_is_left_out(
     ("document", "step"),
     [("", "    "), ("def f():\n  return 1\n", "  "), ("f(a,\n        b)\nif x:\n\ty\n", "\t")],
 )
-def test_a_block_is_indented_as_the_documents_others_are(document: str, step: str) -> None:
+def test_a_block_is_indented_like_other_blocks_of_the_document(document: str, step: str) -> None:
     spelling = Language.load("python").spelling
     assert step_of(Split(document + "for ", "\n"), spelling) == step
     assert step_of(Split("for ", "\n" + document), spelling) == step
@@ -358,7 +358,7 @@ def test_a_string_is_one_lexeme() -> None:
     assert first_confidence(unsure) < 0.5 < first_confidence(suggestion(("some", 0.99), ("'", 0.9), left="x = '"))
 
 
-def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
+def test_after_typing_the_next_lexeme_is_the_first() -> None:
     whole = suggestion(("call", 0.95), ("(a)", 0.2))
     rest = rest_of(whole, "\n", "call", "\n")
     assert rest is not None
@@ -366,7 +366,7 @@ def test_what_was_typed_leaves_the_next_lexeme_as_the_first() -> None:
     assert first_confidence(rest) < 0.5 < first_confidence(whole)
 
 
-def test_what_is_shown_stays_while_it_is_typed() -> None:
+def test_a_shown_suggestion_stays_while_the_user_types_along() -> None:
     memory = AnswerCache()
     request = asked("x = ", "\n")
     whole = suggestion(("call", 0.95), ("(a)", 0.35))
@@ -386,25 +386,25 @@ def test_what_is_shown_stays_while_it_is_typed() -> None:
     assert text_of(at("x = call")) is None  # all that was seen is typed
 
 
-def test_zero_shows_all_of_each_and_what_nothing_is_known_of_is_shown() -> None:
+def test_threshold_zero_and_unknown_tokens_show_everything() -> None:
     unsure = suggestion(("call", 0.05), ("(a)", 0.1))
     assert shown(unsure, "", 0.0) is unsure
     unknown = changed(unsure, tokens=())
     assert shown(unknown, "", 0.9) is unknown
 
 
-def test_lines_need_to_be_surer_than_one() -> None:
+def test_several_lines_need_more_confidence_than_one() -> None:
     lines = suggestion(("first", 0.99), ("\nsecond", 0.3))
     assert text_of(shown(lines, "", 0.1)) == "first"
     assert text_of(shown(suggestion(("first", 0.99), ("\nsecond", 0.97)), "", 0.1)) == "first\nsecond"
 
 
-def test_closers_that_an_offer_stands_for_stay_in_what_is_shown() -> None:
+def test_the_shown_part_contains_the_covered_closers() -> None:
     covering = suggestion(("a", 0.99), (")", 0.9), (" + b", 0.01), left="x = f(", right=")\n", covered=1)
     assert text_of(shown(covering, ")", 0.5)) == "a)"
 
 
-def test_typing_what_is_offered_makes_the_rest_surer() -> None:
+def test_typing_along_raises_the_confidence() -> None:
     whole = suggestion(("cal", 0.3), ("l", 0.9), ("(a)", 0.9))
     assert shown(whole, "", 0.5) is None
     rest = rest_of(whole, "\n", "cal", "\n")
@@ -414,7 +414,7 @@ def test_typing_what_is_offered_makes_the_rest_surer() -> None:
     assert confidence(rest, 1) > confidence(whole, 4)
 
 
-def test_in_a_fresh_pair_what_is_unlikely_is_shown_as_well() -> None:
+def test_empty_brackets_have_a_lower_threshold() -> None:
     fresh = changed(suggestion(("a", 0.3), (", b", 0.3), left="f(", right=")\n"), is_fresh=True)
     assert text_of(shown(fresh, "", 0.5)) == "a, b"
     assert shown(changed(fresh, is_fresh=False), "", 0.5) is None
@@ -435,13 +435,13 @@ def asked(left: str, right: str, invoked: bool = False) -> Request:
 
 
 def remembered(request: Request, *suggestions: Suggestion) -> Any:
-    """A server that knows what it answered to a request."""
+    """Return a server with a cached answer to a request."""
     memory = AnswerCache()
     memory.add(request.answered(suggestions))
     return SimpleNamespace(answers=memory)
 
 
-def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> None:
+def test_a_hidden_answer_is_requested_again_after_typing() -> None:
     first = asked("x = ", "\n")
     server = remembered(first, suggestion(("call", 0.1), ("(a)", 0.1)))
     there = look_up(server, first)
@@ -455,7 +455,7 @@ def test_what_was_not_sure_enough_is_asked_again_once_it_is_typed_in_part() -> N
     assert [one.text for one in display(found, asked("x = c", "\n")).suggestions] == ["all(a)"]
 
 
-def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> None:
+def test_a_requested_suggestion_stays_while_the_user_types_along() -> None:
     first = asked("x = ", "\n", invoked=True)
     server = remembered(first, suggestion(("call", 0.1), ("(a)", 0.9)), suggestion(("catch", 0.1)))
     for left, rest in (("x = c", "all(a)"), ("x = call(", "a)"), ("x = cat", "ch")):
@@ -465,7 +465,7 @@ def test_what_was_asked_for_is_shown_while_it_is_typed_however_sure_it_is() -> N
         assert [one.text for one in display(found, request).suggestions] == [rest]
 
 
-def test_what_is_asked_for_ends_where_it_is_worth_most() -> None:
+def test_a_requested_suggestion_ends_at_the_most_valuable_cut() -> None:
     first = asked("x = ", "\n", invoked=True)
     unsure = suggestion(("call", 0.6), ("(a)", 0.9), ("\ny = 1\nz = 2", 0.01))
     server = remembered(first, unsure, suggestion(("call", 0.6), ("(a)", 0.9), ("\nz", 0.01)), suggestion(("b", 0.001)))
@@ -476,7 +476,7 @@ def test_what_is_asked_for_ends_where_it_is_worth_most() -> None:
     assert len(display(found, everything).suggestions[0].text) == len(unsure.text)
 
 
-def test_what_was_asked_for_is_not_cut_shorter_than_it_is_seen() -> None:
+def test_a_requested_suggestion_keeps_the_text_on_the_screen() -> None:
     text = suggestion(("call", 0.6), ("(a)", 0.001), (" + b", 0.1))
     assert asked_for(text, "", 0.5).text == "call"
     assert asked_for(changed(text, seen=7), "", 0.5).text == "call(a)"
@@ -485,7 +485,7 @@ def test_what_was_asked_for_is_not_cut_shorter_than_it_is_seen() -> None:
     )
 
 
-def test_one_offer_is_shown_and_the_rest_is_remembered() -> None:
+def test_one_suggestion_is_shown_and_the_others_are_cached() -> None:
     first = asked("x = ", "\n")
     server = remembered(first, suggestion(("call", 0.9), ("(a)", 0.9)), suggestion(("other", 0.9)))
     found = look_up(server, first)

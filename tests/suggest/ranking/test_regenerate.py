@@ -1,4 +1,4 @@
-"""Another text where the first one is doubted: the probabilities that its tokens have then, and when it is written."""
+"""Further texts after a flagged one: the bias on their tokens, and the cases with one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATIENCE = 60.0
 
 
 def tree(draw: random.Random, depth: int) -> dict[str, list[float]]:
-    """The probabilities of the next token after each text."""
+    """Return the probabilities of the next token after each text."""
     found = {}
     for length in range(depth):
         for path in product(TOKENS, repeat=length):
@@ -41,8 +41,8 @@ def tree(draw: random.Random, depth: int) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_tokens_are_as_likely_as_where_the_doubted_beginning_is_ruled_out(seed: int) -> None:
-    """Against all texts of five tokens: those that begin so are as much less likely as they are doubted."""
+def test_the_bias_follows_bayes_rule(seed: int) -> None:
+    """Compare with all texts of five tokens: those with the flagged beginning lose their share."""
     draw = random.Random(seed)
     first = "".join(draw.choice(TOKENS) for _ in range(3))
     chances, doubt = tree(draw, 5), draw.choice([0.5, 0.95])
@@ -66,7 +66,7 @@ def test_tokens_are_as_likely_as_where_the_doubted_beginning_is_ruled_out(seed: 
         assert unlike(text, "", TOKENS) == [0.0] * len(TOKENS)
 
 
-def test_what_is_written_again_first_counts_for_nothing() -> None:
+def test_healed_text_has_no_bias() -> None:
     def others(middle: str, healing: str, texts: Any) -> list[float]:
         return [float(text == "abx") for text in texts]
 
@@ -103,10 +103,10 @@ def test_a_second_text_that_fails_leaves_the_first(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(("invoked", "interrupted"), [(False, False), (False, True), (True, False)])
-def test_where_the_first_text_is_doubted_another_one_is_written(
+def test_a_flagged_text_has_the_model_write_another(
     monkeypatch: pytest.MonkeyPatch, invoked: bool, interrupted: bool
 ) -> None:
-    """On request, too, where there is no other; not where the first had to end."""
+    """On request, too, if there is no other text; not if the first was interrupted."""
     settings = ServerSettings(model="embedded", prefetch=False, min_confidence=0.0, alternatives=1, deadline_ms=None)
     worker = CompletionWorker(settings)
 
@@ -140,7 +140,7 @@ def suggestion_of(text: str, flag: RedFlag = NO_FLAG) -> Suggestion:
     return suggestion(text, completion=completion, flag=flag)
 
 
-def test_what_is_there_already_comes_after_all_else_on_request() -> None:
+def test_repeats_come_last_on_request() -> None:
     first = suggestion_of("def pop(self):", RedFlag(7, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN))
     near, unknown = (
         suggestion_of("a = b", RedFlag(1, 0.05, reason=Reason.REPEATED_LINE)),
@@ -151,7 +151,7 @@ def test_what_is_there_already_comes_after_all_else_on_request() -> None:
     assert without_repeats([]) == []
 
 
-def test_a_second_text_is_written_on_request_where_all_others_are_there_already() -> None:
+def test_repeats_call_for_another_text_on_request() -> None:
     first = suggestion_of("def pop(self):", RedFlag(7, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN))
     unknown = suggestion_of("c = d", RedFlag(1, 0.05, reason=Reason.UNDEFINED_NAME))
     unlike = unlike_flagged([first], [], None, True)
@@ -163,7 +163,7 @@ def test_a_second_text_is_written_on_request_where_all_others_are_there_already(
     assert unlike_flagged([suggestion_of("a")], [], None, False) is None
 
 
-def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
+def test_repeats_and_flagged_texts_are_ruled_out_together() -> None:
     first = suggestion_of("def pop(self):", RedFlag(7, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN))
     below = suggestion_of("async def pop(self):").origin.completion
     unlike = unlike_flagged([first], [below], None, True)
@@ -173,7 +173,7 @@ def test_what_is_there_already_is_ruled_out_beside_doubted_texts() -> None:
     assert unlike.others.beginning == "def pop"
 
 
-def test_a_second_text_is_written_where_the_first_one_stands_below() -> None:
+def test_a_repeat_of_the_text_below_calls_for_another_text() -> None:
     below = replace(
         suggestion_of("\n    return result\n").origin.completion, written=(Written(11, 0.5), Written(19, 0.5))
     )

@@ -1,4 +1,4 @@
-"""Suggestions that repeat nothing: the worker with the embedded model, and with one that writes given texts."""
+"""Suggestions repeat nothing: with the embedded model, and with one that writes given texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def asked(worker: CompletionWorker, split: Split, invoked: bool, **settings: Any
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *texts: str) -> list[str]:
-    """Have the model write texts, one after the other; return those that it has written."""
+    """Have the model write given texts in turn; return the list of those it has written."""
     written: list[str] = []
 
     def write(*about: Any, **more: Any) -> Iterator[Completion]:
@@ -76,7 +76,7 @@ TABS = "for x in xs:\n\tif x:\n\t\t", "\n"
         (TABS, ("total = a + a + a + a + a",), "total = a"),
     ],
 )
-def test_what_is_there_already_is_not_suggested(
+def test_text_near_the_cursor_is_not_suggested_again(
     monkeypatch: pytest.MonkeyPatch,
     worker: CompletionWorker,
     invoked: bool,
@@ -103,7 +103,9 @@ def test_the_engine_ends_a_loop_that_can_end_nowhere(monkeypatch: pytest.MonkeyP
         ast.parse("x = " + suggestion.text)
 
 
-def test_a_rest_that_only_a_comment_takes_gets_one(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:
+def test_a_comment_absorbs_a_rest_that_nothing_else_can_take(
+    monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker
+) -> None:
     told(monkeypatch, *("",) * 9)
     (suggestion,) = asked(worker, Split("# The first line.\n", " and the second one.\nx = 1\n"), True, alternatives=1)
     assert suggestion.text.startswith("#")

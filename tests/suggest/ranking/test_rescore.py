@@ -1,4 +1,4 @@
-"""How likely what the memory says is, once a model has written at the same place."""
+"""Confidence of recalled suggestions after the model has written at the same place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.editors.answers import answered, changed, suggestion
 
 
 def recalled(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion:
-    """What the memory says, with the probabilities of its tokens."""
+    """Return a recalled suggestion with the probabilities of its tokens."""
     text = "".join(text for text, _ in tokens)
     ends = accumulate(len(text) for text, _ in tokens)
     written = tuple(Written(end, share) for end, (_, share) in zip(ends, tokens, strict=True))
@@ -34,25 +34,25 @@ def model(*tokens: tuple[str, float], lexemes: tuple[int, ...]) -> Suggestion:
 CALL = recalled(("lo", 0.8), ("an", 0.75), (".due", 0.5), ("()", 0.9), lexemes=(4, 5, 8, 9, 10))
 
 
-def test_where_both_begin_alike_the_model_says_how_likely_that_is() -> None:
+def test_the_models_confidence_counts_where_both_begin_alike() -> None:
     for share in (0.05, 0.6, 0.99):
         written = model(("loan", share), (".book", 0.9), lexemes=(4, 5, 9))
         assert first_confidence(given_written(CALL, [written])) == pytest.approx(first_confidence(written))
 
 
-def test_where_they_do_not_one_of_them_is_right_at_most() -> None:
+def test_different_beginnings_share_the_probability() -> None:
     written = model(("book", 0.7), lexemes=(4,))
     found = first_confidence(given_written(CALL, [written]))
     assert found == pytest.approx(0.6 * (1 - first_confidence(written)))
 
 
-def test_of_a_doubted_text_and_the_one_after_it_the_latter_counts() -> None:
+def test_the_text_after_a_flagged_one_counts() -> None:
     doubted = changed(model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9)), flag=RedFlag(1, 0.05, cause=9))
     for second in (model(("loan", 0.5), lexemes=(4,)), model(("book", 0.5), lexemes=(4,))):
         assert given_written(CALL, [doubted, second]) == given_written(CALL, [second])
 
 
-def test_a_flag_of_more_than_the_first_lexeme_is_none_of_that() -> None:
+def test_a_flag_behind_the_first_lexeme_does_not_count() -> None:
     written = model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9))
     doubted = changed(written, flag=RedFlag(1, 0.05, cause=9))
     assert given_written(CALL, [doubted]) == given_written(CALL, [written])
@@ -60,20 +60,20 @@ def test_a_flag_of_more_than_the_first_lexeme_is_none_of_that() -> None:
     assert first_confidence(given_written(CALL, [of_lexeme])) == pytest.approx(0.05)
 
 
-def test_blanks_make_no_other_lexeme() -> None:
+def test_leading_blanks_are_ignored_in_the_first_lexeme() -> None:
     written = changed(model((" loan", 0.9), lexemes=(5,)))
     assert first_confidence(given_written(CALL, [written])) == pytest.approx(first_confidence(written))
 
 
-def test_a_model_that_says_nothing_of_its_text_changes_nothing() -> None:
+def test_a_model_without_probabilities_changes_nothing() -> None:
     for shares in ((1.0, 1.0), (0.0, 1.0)):
         written = model(("bo", shares[0]), ("ok", shares[1]), lexemes=(4,))
         assert given_written(CALL, [written]) == CALL
     assert given_written(CALL, [changed(model(("book", 0.5), lexemes=(4,)), tokens=())]) == CALL
 
 
-def test_what_is_typed_rules_the_models_text_out() -> None:
-    """Then it says nothing any more against what the memory has."""
+def test_typing_other_text_restores_the_memorys_confidence() -> None:
+    """The model's text then says nothing about the recalled one."""
     written = changed(model(("book", 0.9), lexemes=(4,)), identity="2")
     beside = given_written(CALL, [written])
     assert first_confidence(beside) < 0.1
@@ -90,12 +90,12 @@ def test_what_is_typed_rules_the_models_text_out() -> None:
     assert typed_along.suggestions[1].tokens != typed_along.suggestions[1].likelihoods.recalled != ()
 
 
-def test_a_lexeme_is_another_one_where_it_continued_cuts() -> None:
+def test_a_longer_lexeme_is_a_different_one() -> None:
     written = model(("loans", 0.7), lexemes=(5,))
     assert first_confidence(given_written(CALL, [written])) == pytest.approx(0.6 * (1 - first_confidence(written)))
 
 
-def test_what_follows_the_first_lexeme_is_as_likely_as_before() -> None:
+def test_later_lexemes_keep_their_relative_confidence() -> None:
     draw = random.Random(1)
     for _ in range(200):
         shares = [draw.uniform(0.01, 0.99) for _ in range(4)]
@@ -110,25 +110,25 @@ def test_what_follows_the_first_lexeme_is_as_likely_as_before() -> None:
         assert all(0 < token.probability <= 1 for token in now.tokens)
 
 
-def test_what_is_certain_is_made_less_so() -> None:
+def test_certainty_is_lowered() -> None:
     certain = recalled(("lo", 1.0), ("an", 0.999999999), (".due", 0.5), lexemes=(4, 5, 8))
     written = model(("book", 0.9), lexemes=(4,))
     found = first_confidence(given_written(certain, [written]))
     assert found == pytest.approx(1 - first_confidence(written), rel=0.01)
 
 
-def test_without_lexemes_all_of_a_text_is_one() -> None:
+def test_without_lexemes_the_whole_text_is_one() -> None:
     said, written = recalled(("loan.due", 0.6), lexemes=()), model(("loan.due", 0.9), lexemes=())
     assert first_confidence(given_written(said, [written])) == pytest.approx(first_confidence(written))
 
 
-def test_without_anything_written_or_known_nothing_changes() -> None:
+def test_without_text_or_tokens_nothing_changes() -> None:
     assert given_written(CALL, []) == CALL
     sure = changed(CALL, tokens=())
     assert given_written(sure, [model(("book", 0.7), lexemes=(4,))]) == sure
 
 
-def test_what_is_doubted_stays_so() -> None:
+def test_a_flag_on_the_first_lexeme_stays() -> None:
     doubted = changed(CALL, flag=RedFlag(4, 0.05))
     assert given_written(doubted, [model(("loan", 0.9), lexemes=(4,))]) == doubted
     later = changed(CALL, flag=RedFlag(8, 0.05))

@@ -40,7 +40,7 @@ def test_what_is_ignored_is_what_git_ignores(tmp_path: Path) -> None:
     assert differ == []
 
 
-def test_rules_count_up_to_the_repository_and_the_workspace(tmp_path: Path) -> None:
+def test_ignore_rules_apply_up_to_the_repository_and_the_workspace(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / ".gitignore").write_text("x.py\n")
     file = tmp_path / "a" / "b" / "x.py"
@@ -53,6 +53,6 @@ def test_rules_count_up_to_the_repository_and_the_workspace(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("pattern", ["**/" * 200 + "b", "a*" * 16 + "b", "**/" + "a*" * 15 + "b/**/" + "?" * 30])
-def test_rules_of_many_wildcards_end(pattern: str, tmp_path: Path) -> None:
+def test_patterns_with_many_wildcards_are_fast(pattern: str, tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text(pattern)
     assert not is_ignored(tmp_path.joinpath(*["a" * 60] * 30), [tmp_path])

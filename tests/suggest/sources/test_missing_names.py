@@ -1,4 +1,4 @@
-"""Names that a file lacks, and what an import statement may bring of them."""
+"""Undefined names of a file, and imports and definitions that bring them."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def brought(line: str, source: str = SOURCE) -> dict[str, float] | None:
         ("important", None),
     ],
 )
-def test_statements_that_have_begun(line: str, expected: tuple[str | None, str] | None) -> None:
+def test_begun_statements(line: str, expected: tuple[str | None, str] | None) -> None:
     found = begun(line)
     assert (None if found is None else (found.module, found.typed)) == expected
 
 
-def test_what_is_missing() -> None:
+def test_missing_names() -> None:
     assert dict(missing(SOURCE)) == {"logging": 2, "asctime": 1, "Counter": 1, "Loan": 1, "json": 1}
     assert missing("def f(:") == {}
     assert missing("from os import *\nx = y\n") == {}
@@ -84,7 +84,7 @@ def test_what_is_missing() -> None:
     assert dict(missing("[x for x in y]\nclass A:\n    a = 1\n    def f(self): return a\n")) == {"y": 1, "a": 1}
 
 
-def test_what_an_import_brings() -> None:
+def test_imports_bring_names() -> None:
     assert brought("import ") == {"logging": 2 / 3, "json": 1 / 3}
     assert brought("import l") == {"logging": 1.0}
     assert brought("import json, ") == {"logging": 1.0}
@@ -97,7 +97,7 @@ def test_what_an_import_brings() -> None:
     assert brought("import ", "x = 1\n") is None
 
 
-def test_what_a_module_has_is_read_and_not_run(tmp_path: Path) -> None:
+def test_modules_are_read_and_not_run(tmp_path: Path) -> None:
     assert {"Path", "PurePath"} <= (public_names("pathlib") or set())
     assert "urlparse" in (public_names("urllib.parse") or set())
     assert public_names("lending") is None
@@ -112,7 +112,7 @@ def test_what_a_module_has_is_read_and_not_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["argparse", "dataclasses", "json.decoder", "textwrap", "shlex"])
-def test_a_file_lacks_what_its_imports_bring_where_they_are_not_there(name: str) -> None:
+def test_names_of_missing_imports_are_missing(name: str) -> None:
     path = Path(ast.__file__).parent.joinpath(*name.split(".")).with_suffix(".py")
     source = path.read_text(encoding="utf-8")
     assert set(missing(source)) <= {"_", "WindowsError"} | set(dir(builtins))
@@ -135,7 +135,7 @@ class Others:
         return weight / 2
 
 
-def test_advice_is_of_the_names_until_one_is_whole() -> None:
+def test_the_bias_lasts_until_a_name_is_whole() -> None:
     advice = BegunNameBias("lo", [("logging", 0.75), ("locale", 0.25)], Others())
     assert advice("") == [("gging", 0.75 * IMPORT_SHARE), ("cale", 0.25 * IMPORT_SHARE)]
     assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
@@ -146,7 +146,7 @@ def test_advice_is_of_the_names_until_one_is_whole() -> None:
     assert BegunNameBias("", [("re", 1.0)], None)("re") == []
 
 
-def test_where_an_import_is_being_written() -> None:
+def test_a_begun_import_has_a_bias() -> None:
     def asked(left: str, right: str, language: str = "python") -> object:
         request = Request("file:///a.py", Split(left, right), language, "/a.py", False, True, ServerSettings())
         return with_imports(None, language, request, None)
@@ -165,8 +165,8 @@ def test_where_an_import_is_being_written() -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "i", "imp", "import", "import ", "import l", "import loggin"])
-def test_an_import_that_begins_in_what_is_written_has_the_same_advice(typed: str) -> None:
-    """So what is offered at a statement's first letter, and is typed along, is what would be offered later."""
+def test_an_import_in_the_middle_has_the_same_bias(typed: str) -> None:
+    """A suggestion at the first letter of a statement is then the same as a later one."""
     request = Request("file:///a.py", Split(typed, "\n" + SOURCE), "python", "/a.py", False, True, ServerSettings())
     advice = with_imports(Others(), "python", request, None)
     assert isinstance(advice, LineBias)
@@ -188,7 +188,7 @@ def test_an_import_that_begins_in_what_is_written_has_the_same_advice(typed: str
     assert advice("\nimport ") == [("other", 0.5)]
 
 
-def test_a_line_that_is_too_long_is_not_looked_at() -> None:
+def test_long_lines_have_no_bias() -> None:
     asked: list[str] = []
 
     def brought(line: str) -> Sequence[tuple[str, float]]:
@@ -200,7 +200,7 @@ def test_a_line_that_is_too_long_is_not_looked_at() -> None:
     assert asked == []
 
 
-def test_a_name_is_looked_for_once_for_all_its_letters() -> None:
+def test_one_lookup_serves_all_letters_of_a_name() -> None:
     asked: list[str] = []
 
     def brought(line: str) -> Sequence[tuple[str, float]]:
@@ -251,7 +251,7 @@ def main(shelf=Catalogue(), path=Path):
         ("def total(", "\n\ndef main", None),
     ],
 )
-def test_what_is_used_and_lacks_is_defined(line: str, above: str, expected: dict[str, float] | None) -> None:
+def test_used_names_that_are_missing_get_defined(line: str, above: str, expected: dict[str, float] | None) -> None:
     at = CLASSES.index(above) + 1
     start = CLASSES.rfind("\n", 0, at) + 1
     source = CLASSES[:start] + "\n" + CLASSES[start:]
@@ -261,14 +261,14 @@ def test_what_is_used_and_lacks_is_defined(line: str, above: str, expected: dict
     assert definable(line, source + "x = (", 0) is None
 
 
-def test_where_no_function_that_lacks_is_called_one_is_defined_that_is_used() -> None:
+def test_without_a_missing_function_a_used_one_is_defined() -> None:
     source = "\nHANDLERS = {1: first, 2: second, 3: Third, 4: json}\nx = np.zeros(3) + data[0]\nfor y in items: pass\n"
     assert definable("def ", source, 0) == ("", [("first", 0.5), ("second", 0.5)])
     assert definable("def s", source, 0) == ("s", [("second", 1.0)])
     assert definable("def ", source + "called(first)\n", 0) == ("", [("called", 1.0)])
 
 
-def test_definitions_have_advice_as_imports_do(tmp_path: Path) -> None:
+def test_definitions_have_a_bias_like_imports(tmp_path: Path) -> None:
     split = Split("def t", "\n" + CLASSES)
     request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())
     advice = with_imports(None, "python", request, None)
@@ -297,7 +297,7 @@ def test_definitions_have_advice_as_imports_do(tmp_path: Path) -> None:
         ("import x; import y", False),
     ],
 )
-def test_what_is_imported_already(line: str, expected: bool) -> None:
+def test_repeated_imports(line: str, expected: bool) -> None:
     source = (
         "import os\nimport sys\nfrom a.b import c, d\nfrom . import e\ntry:\n    import x\nexcept OSError:\n    pass\n"
     )
@@ -318,7 +318,7 @@ def test_what_is_imported_already(line: str, expected: bool) -> None:
         ("words = import", False),
     ],
 )
-def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> None:
+def test_needless_imports(line: str, expected: bool) -> None:
     assert is_needless(line, SOURCE) is expected
     assert not is_needless(line, "import os\n")
 
@@ -370,7 +370,7 @@ def test_imports_that_bring_nothing_that_lacks(line: str, expected: bool) -> Non
         ("import os.path\n", "import os", "\n", ""),
     ],
 )
-def test_what_is_said_once_more(left: str, text: str, right: str, expected: str) -> None:
+def test_repeats_have_a_red_flag(left: str, text: str, right: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
     doubt = flag_of("python", spelling, Split(left, right), text)
     assert text[: doubt.whole] == expected
@@ -389,16 +389,14 @@ def test_what_is_said_once_more(left: str, text: str, right: str, expected: str)
         ("a = b + c + 1\na = b", " + c", "\n", " "),
     ],
 )
-def test_what_is_said_once_more_is_doubted_from_its_second_word_on(
-    left: str, text: str, right: str, shortest: str
-) -> None:
+def test_a_repeated_line_is_flagged_from_its_second_word(left: str, text: str, right: str, shortest: str) -> None:
     spelling = Language.load("python").open("", "").spelling
     doubt = flag_of("python", spelling, Split(left, right), text)
     assert text[: doubt.end] == shortest
     assert doubt.whole == len(text)
 
 
-def test_a_suggestion_that_imports_what_nothing_needs() -> None:
+def test_needless_imports_are_not_recalled() -> None:
     split = Split("import ", "\n" + SOURCE)
     request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())
     for text, expected in (("os", True), ("logging\nimport os", False), ("lo", True)):
@@ -417,7 +415,7 @@ def test_a_suggestion_that_imports_what_nothing_needs() -> None:
         ("lend(loan)", [], ""),
     ],
 )
-def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], expected: str) -> None:
+def test_loads_of_undefined_names(text: str, unknown: list[str], expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
     ends = [text.rindex(name) + len(name) for name in unknown]
     assert text[: flag_of("python", spelling, Split("library.", "\n"), text, ends).end] == expected
@@ -448,7 +446,7 @@ def test_what_loads_a_name_that_stands_nowhere(text: str, unknown: list[str], ex
         ("x = ", "self.book.loan", ""),
     ],
 )
-def test_what_loads_an_attribute_of_the_instance_that_stands_nowhere(line: str, text: str, expected: str) -> None:
+def test_loads_of_unknown_attributes_of_the_instance(line: str, text: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
     ends = [text.rindex("loan") + len("loan")]
     assert text[: flag_of("python", spelling, Split(line, "\n"), text, ends).end] == expected

@@ -1,4 +1,4 @@
-"""The project's memory in the server: what it offers, mixes in and leaves alone."""
+"""Project's memory in the server: recalled suggestions, biases and drafts."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def told(project: Project, uri: str, text: str, at: int) -> Split:
     return split
 
 
-def test_keys_are_paths_of_files_and_names_of_all_else() -> None:
+def test_keys_are_paths_of_files_and_uris_of_other_documents() -> None:
     assert path_of("file:///a%20b/c.py") == Path("/a b/c.py")
     assert key_of("file:///a%20b/c.py") == "/a b/c.py"
     assert path_of("untitled:Untitled-1") is None
     assert key_of("untitled:Untitled-1") == "untitled:Untitled-1"
 
 
-def test_what_stands_in_a_file_of_the_project_is_recalled(project: Project, tmp_path: Path) -> None:
+def test_lines_of_project_files_are_recalled(project: Project, tmp_path: Path) -> None:
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
     assert LINE not in [one.completion.text for one in project.recall(uri, split, "exact")]
@@ -104,7 +104,7 @@ def test_what_stands_in_a_file_of_the_project_is_recalled(project: Project, tmp_
 
 @pytest.fixture
 def certain(tmp_path: Path) -> Iterator[Project]:
-    """A project that is sure of all lines that it recalls."""
+    """A project with high confidence in all recalled lines."""
     sure, never = (30.0, *[0.0] * (len(NAMES) - 1)), (30.0, 0.0)
     project = Project(Memory(weights=Weights(sure, sure, never)))
     (tmp_path / "report.py").write_text(ELSEWHERE)
@@ -130,10 +130,10 @@ def test_lines_of_the_project_are_recalled_together(
     assert several.written[-1].end == len(expected)
 
 
-def test_the_model_is_asked_beside_what_was_recalled_before_it(
+def test_the_model_writes_beside_recalled_suggestions(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for both, and another request again; suggestions are those that are found without asking before."""
+    """Both share one lookup; another request makes its own."""
     project.read([tmp_path.as_uri()], {".py": "python"})
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
@@ -166,7 +166,7 @@ def test_the_model_is_asked_beside_what_was_recalled_before_it(
     ("ask_model", "least", "invoked", "made_share"),
     [(False, 0.45, False, 0.5), (False, 0.1, False, 0.5), (True, 0.45, False, 0.5), (False, 0.45, True, 1.0)],
 )
-def test_what_may_not_be_shown_is_made_no_offer_of(
+def test_only_recalled_texts_that_may_be_shown_become_suggestions(
     project: Project,
     monkeypatch: pytest.MonkeyPatch,
     ask_model: bool,
@@ -174,7 +174,7 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     invoked: bool,
     made_share: float,
 ) -> None:
-    """The plain twin makes a suggestion of all that the memory says, and then looks which may be shown."""
+    """The plain twin makes suggestions of all continuations before it tests which may be shown."""
     monkeypatch.setattr(project_suggestions, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
     folder = Path(server.__file__).parent.parent / "decoding" / "strategies"
     project.read([folder.as_uri()], {".py": "python"})
@@ -224,8 +224,8 @@ def test_what_may_not_be_shown_is_made_no_offer_of(
     assert found["False"] >= 5
 
 
-def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -> None:
-    """The first ones that fit, and all where somebody has asked."""
+def test_few_recalled_suggestions_stay_beside_the_models(project: Project) -> None:
+    """The first ones that fit stay; on request, all."""
     folder = Path(server.__file__).parent.parent / "decoding" / "strategies"
     project.read([folder.as_uri()], {".py": "python"})
     text = (folder.parent / "concurrent_prefill.py").read_text(encoding="utf-8")
@@ -245,7 +245,7 @@ def test_few_of_the_memorys_texts_are_kept_beside_the_models(project: Project) -
     assert most > project_suggestions.MOST_KEPT
 
 
-def test_the_memory_is_told_of_a_document_where_a_cursor_rests(project: Project) -> None:
+def test_a_cursor_at_rest_sends_the_document_to_the_memory(project: Project) -> None:
     one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
     project.opened("file:///rests.py")
     split = Split(ELSEWHERE + HERE[:AT], HERE[AT:])
@@ -259,8 +259,8 @@ def test_the_memory_is_told_of_a_document_where_a_cursor_rests(project: Project)
     assert project.recall("file:///rests.py", split, "exact", language="python")[0].completion.text == LINE
 
 
-def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not again for what is typed there, but for what is new."""
+def test_a_cursor_at_rest_reads_the_names(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typing there sends it again only if other lines changed."""
     settings = ServerSettings(ask_model=False)
     one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
     split = told(project, "file:///rests.py", HERE, AT)
@@ -282,7 +282,7 @@ def test_names_are_read_where_a_cursor_rests(project: Project, monkeypatch: pyte
     assert sum(read) < 1.25 * len(HERE)
 
 
-def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) -> None:
+def test_unlikely_recalled_lines_are_left_out(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
     suggestion = project.memory.recall("untitled:x", split.left, split.right, 8, language="python")[0]
@@ -295,7 +295,7 @@ def test_lines_that_are_unsure_are_left_out(project: Project, tmp_path: Path) ->
 
 
 def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) -> None:
-    """Where the program is complete within a further line, but not at its end, that line is left out."""
+    """A further line is left out if the program is complete within it but not at its end."""
     assert cuts_of_lines("a = b\nc = d(e)", [1, 5, 11]) == (1, 5)
     assert cuts_of_lines("a = b\nc = d(\ne)", [1, 5, 11, 15]) == (1, 5, 15)
     uri = (tmp_path / "here.py").as_uri()
@@ -329,7 +329,7 @@ def test_the_cursors_own_line_is_not_recalled(project: Project, tmp_path: Path) 
     assert project.recall(uri, Split("unlike_any", "\n"), "exact") == []
 
 
-def test_advice_has_weights_and_follows_what_is_written(project: Project, tmp_path: Path) -> None:
+def test_the_bias_has_weights_and_follows_the_text(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
     advice = project.advice("untitled:x", split.left, "python")
@@ -346,7 +346,7 @@ def test_advice_has_weights_and_follows_what_is_written(project: Project, tmp_pa
     assert advice.share(*usual) == FITTED.share(usual[0], advice.characters, *usual[1:])
 
 
-def test_a_draft_is_what_the_memory_takes_to_be_likely(project: Project, tmp_path: Path) -> None:
+def test_a_draft_has_the_memorys_likeliest_lexemes(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
     split = told(project, "untitled:x", HERE, AT)
     draft = project.drafts("untitled:x", split.left, "python")
@@ -357,7 +357,7 @@ def test_a_draft_is_what_the_memory_takes_to_be_likely(project: Project, tmp_pat
     assert draft("zebra zebra zebra") == ""
 
 
-def test_the_model_reads_drafts_ahead_and_writes_the_same(project: Project, tmp_path: Path) -> None:
+def test_drafts_save_passes_and_change_no_text(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
     model, language = load_model("embedded", "cpu", "torch"), Language.load("python")
     saved = 0
@@ -374,7 +374,7 @@ def test_the_model_reads_drafts_ahead_and_writes_the_same(project: Project, tmp_
     assert saved > 0
 
 
-def test_the_setting_decides_whether_anything_is_drafted(project: Project) -> None:
+def test_the_setting_decides_whether_there_are_drafts(project: Project) -> None:
     worker = CompletionWorker(ServerSettings(), project=project)
     completer = worker._thread_of("file:///a.py").completer
     for value in (True, False):
@@ -384,7 +384,7 @@ def test_the_setting_decides_whether_anything_is_drafted(project: Project) -> No
     worker.close()
 
 
-def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> None:
+def test_text_of_a_closed_document_is_ignored(project: Project) -> None:
     split = told(project, "untitled:x", HERE, AT)
     assert project.memory.sizes()["open"] == 1
     project.forget("untitled:x")
@@ -393,7 +393,7 @@ def test_what_is_told_of_a_closed_document_came_too_late(project: Project) -> No
     assert project.memory.sizes()["open"] == 0
 
 
-def test_what_is_forgotten_is_not_read_on_and_may_be_read_again(project: Project, tmp_path: Path) -> None:
+def test_clearing_stops_reading_and_files_can_be_read_again(project: Project, tmp_path: Path) -> None:
     uri = (tmp_path / "here.py").as_uri()
     split = told(project, uri, HERE, AT)
     project.read([tmp_path.as_uri()], {".py": "python"})
@@ -416,7 +416,7 @@ def test_what_is_forgotten_is_not_read_on_and_may_be_read_again(project: Project
     assert project.recall(uri, split, "exact")[0].completion.text == LINE
 
 
-def test_where_there_is_too_little_memory_less_is_read(project: Project, tmp_path: Path) -> None:
+def test_shrinking_halves_the_characters_that_are_read(project: Project, tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"m{number}.py").write_text("".join(f"value_{line} = {number}\n" for line in range(2_000)))
 
@@ -433,7 +433,7 @@ def test_where_there_is_too_little_memory_less_is_read(project: Project, tmp_pat
     assert read() == before
 
 
-def test_folders_that_are_left_are_forgotten_but_for_what_others_have(project: Project, tmp_path: Path) -> None:
+def test_a_left_folder_is_dropped_except_for_files_of_others(project: Project, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (inner / "a.py").write_text("first = 1\n")
@@ -499,7 +499,7 @@ async def test_a_folder_that_is_removed_is_forgotten(connected: Connected, tmp_p
 
 
 @pytest.mark.asyncio
-async def test_switched_off_it_has_no_memory(connected: Connected) -> None:
+async def test_the_setting_switches_the_memory_off(connected: Connected) -> None:
     def use(value: bool) -> None:
         settings = {"settings": {"fim-server": {"projectMemory": value}}}
         connected.send(Wire.note("workspace/didChangeConfiguration", settings))
@@ -536,7 +536,7 @@ async def offered(client: Client, editor: Editor, at: int, kind: types.InlineCom
 
 
 @pytest.mark.asyncio
-async def test_a_line_of_the_project_is_offered_and_told_apart(client: Client, tmp_path: Path) -> None:
+async def test_a_recalled_line_is_suggested_with_its_origin(client: Client, tmp_path: Path) -> None:
     editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
     assert LINE in await offered(client, editor, AT, INVOKED)
     asked = Editor(client, (tmp_path / "typed.py").as_uri(), HERE.replace("        \n", "        stream.wr\n"))
@@ -546,7 +546,7 @@ async def test_a_line_of_the_project_is_offered_and_told_apart(client: Client, t
 
 
 @pytest.mark.asyncio
-async def test_without_the_setting_nothing_of_the_project_is_offered(client: Client, tmp_path: Path) -> None:
+async def test_without_the_setting_no_line_is_recalled(client: Client, tmp_path: Path) -> None:
     editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
     assert LINE in await offered(client, editor, AT, INVOKED)
     await client.use(projectMemory=False)
@@ -554,7 +554,7 @@ async def test_without_the_setting_nothing_of_the_project_is_offered(client: Cli
 
 
 @pytest.mark.asyncio
-async def test_without_the_model_what_is_recalled_is_all_there_is(client: Client, tmp_path: Path) -> None:
+async def test_without_the_model_all_suggestions_are_recalled(client: Client, tmp_path: Path) -> None:
     await client.use(askModel=False, minConfidence=0.01, projectMemory=True)
     editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
     before = (await client.run("statistics"))["promptTokens"]
@@ -571,8 +571,8 @@ async def test_without_the_model_what_is_recalled_is_all_there_is(client: Client
 
 
 @pytest.mark.asyncio
-async def test_what_is_required_of_names_holds_for_what_is_recalled_as_well(client: Client, tmp_path: Path) -> None:
-    """In a file where `stream` is bound nowhere, the project's line with it is offered only where nobody minds."""
+async def test_required_names_hold_for_recalled_suggestions(client: Client, tmp_path: Path) -> None:
+    """A line with `stream`, which the file does not bind, is suggested only if the setting allows it."""
     text = HERE.replace("stream", "flow")
     editor = Editor(client, (tmp_path / "here.py").as_uri(), text)
     at = text.index("        \n") + 8

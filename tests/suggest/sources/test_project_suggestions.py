@@ -1,4 +1,4 @@
-"""What the project's memory is sure of, looked for while the model reads the prompt: an answer of its own."""
+"""Recalled suggestions that answer without the model, searched while it reads the prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 60.0
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[ConcurrentPrefill]:
-    """The readings that were ended, whoever still wanted them."""
+    """Prefills that were ended."""
     ended: list[ConcurrentPrefill] = []
     close = ConcurrentPrefill.close
 
@@ -47,7 +47,7 @@ def worker() -> Iterator[CompletionWorker]:
 
 
 def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Suggestion, ...]) -> list[Recalls]:
-    """Have the memory recall that; returns who asked it."""
+    """Have the memory recall given suggestions; return the list of its callers."""
     asked: list[Recalls] = []
 
     def recall(self: Recalls, *_: object) -> tuple[Suggestion, ...]:
@@ -58,7 +58,7 @@ def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Suggestion, ...]) -> 
     return asked
 
 
-def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
+def test_a_sure_recalled_suggestion_stops_the_prefill(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[ConcurrentPrefill]
 ) -> None:
     recalled(monkeypatch, (suggestion(LINE),))
@@ -68,7 +68,7 @@ def test_what_is_sure_is_the_answer_and_the_model_stops_reading(
     until(lambda: closed and closed[0]._future is None)
 
 
-def test_what_is_sure_does_not_wait_for_the_models_pass(
+def test_a_sure_recalled_suggestion_does_not_wait_for_a_forward_pass(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, closed: list[ConcurrentPrefill]
 ) -> None:
     gate, begun, read = Event(), Event(), ConcurrentPrefill._read
@@ -97,7 +97,7 @@ def test_what_is_sure_does_not_wait_for_the_models_pass(
 
 
 @pytest.mark.parametrize("recalls", [True, False])
-def test_what_is_not_sure_leaves_the_answer_to_the_model(
+def test_without_a_sure_recalled_suggestion_the_model_answers(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, recalls: bool
 ) -> None:
     asked = recalled(monkeypatch, () if recalls else (suggestion(LINE),))
@@ -106,7 +106,7 @@ def test_what_is_not_sure_leaves_the_answer_to_the_model(
     assert (work.origin, len(work.completions), len(asked)) == ("model", 1, int(recalls))
 
 
-def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
+def test_the_model_answers_if_the_memory_takes_too_long(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(self: Recalls, *_: object) -> tuple[Suggestion, ...]:
@@ -118,10 +118,10 @@ def test_a_memory_that_takes_too_long_leaves_the_answer_to_the_model(
     assert (work.origin, len(work.completions)) == ("model", 1)
 
 
-def test_what_is_recalled_is_as_likely_as_the_model_has_it(
+def test_recalled_suggestions_are_rescored_unless_requested(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But where somebody has asked, who is shown both."""
+    """An explicit request shows both as they are."""
     said = changed(
         suggestion("zebra"), lexemes=(5,), cuts=(5,), tokens=(Written(5, 0.9),), is_recalled=True, is_calibrated=True
     )

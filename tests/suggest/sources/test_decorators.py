@@ -1,4 +1,4 @@
-"""Decorators that go with the definition below them."""
+"""Decorators that fit the definition below them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROPERTY = "class A:\n    @property\n    def size(self):\n        return 1\n\n"
         (CLASS, "    @", "", None),
     ],
 )
-def test_the_first_parameter_says_which(above: str, line: str, below: str, expected: str | None) -> None:
+def test_the_first_parameter_decides_the_decorator(above: str, line: str, below: str, expected: str | None) -> None:
     found = likely(above, line, below)
     if expected is None:
         assert found is None
@@ -47,7 +47,7 @@ def test_the_first_parameter_says_which(above: str, line: str, below: str, expec
     assert 0.5 < sum(weight for _, weight in names) <= 1
 
 
-def test_it_is_advice_where_a_decorator_is_begun() -> None:
+def test_a_begun_decorator_has_a_bias() -> None:
     advice = with_decorators(
         None, "python", Split(PROPERTY + "    @si", "\n    def size(self, value):\n        pass\n")
     )
