@@ -58,7 +58,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
         "control characters": ("\x1b[2J.py", r"\x1b[2J.py: no such file"),
     }.values(),
 )
-def test_names_of_what_is_no_file(
+def test_names_without_a_file(
     name: str,
     said: str,
     hole: Path,
@@ -76,7 +76,7 @@ def test_names_of_what_is_no_file(
 
 
 @pytest.mark.parametrize("number", ["9" * 20, "9" * 5000, "-1", "1e9", "0x1", "²", "1.5", ""])
-def test_numbers_that_are_no_cursor(number: str, hole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_cursors(number: str, hole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, "explain", hole, f"{number}:1") if not number.startswith("-") else None
     refused(capsys, "explain", hole, f"1:{number}")
 
@@ -95,12 +95,12 @@ def test_options_beyond_all_bounds(option: tuple[str, str], hole: Path, capsys: 
 
 
 @pytest.mark.parametrize("address", ["a" * 300 + ":80", "a..b:80", "256.1.1.1:80"])
-def test_hosts_that_are_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_hosts(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, "serve", "--tcp", address)
 
 
 @pytest.mark.parametrize("address", ["99999", "-1", "[::1]:", ":", "1:2:x", "9" * 5000])
-def test_ports_that_are_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_ports(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is not an address" in refused(capsys, "serve", f"--tcp={address}")
 
 
@@ -126,7 +126,7 @@ def replaced(path: Path, content: bytes) -> None:
 @posix
 @worst
 @pytest.mark.parametrize("name", ["tokenizer.json", "onnx/genai_config.json", "onnx/export.json", "onnx/model.onnx"])
-def test_files_of_a_model_that_are_none(
+def test_invalid_files_of_a_model(
     name: str, kind: str, hole: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(kind, model / name)
@@ -226,7 +226,7 @@ def test_code_in_a_models_folder_is_not_run(
 
 
 @posix
-def test_tokens_that_nobody_can_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "token").write_bytes(bytes(1000))
     assert "characters that can be typed" in refused(capsys, "serve", "--tcp", "1", "--token-file", tmp_path / "token")
 
@@ -263,7 +263,7 @@ def test_samples_of_other_types(change: dict[str, Any], tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"data":' * 100_000, "[]", "{}", '{"data": 7}', "\0", "1" * 5000])
-def test_runs_that_are_none(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_runs(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "run.json").write_text(content, encoding="utf-8")
@@ -296,7 +296,7 @@ def test_half_characters_of_a_sample_are_shown_as_escapes(tmp_path: Path) -> Non
         "echo 3.x.y; exec cat",
     ],
 )
-def test_judges_that_are_none(
+def test_invalid_judges(
     judge: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fim_server.evaluation.running.judge.PATIENCE_S", 1.0)
@@ -343,7 +343,7 @@ def test_a_full_disk(case: str, hole: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--model", "--adapter"])
-def test_a_home_of_nobody_is_no_such_file(option: str) -> None:
+def test_the_home_of_an_unknown_user_is_no_file(option: str) -> None:
     given = ["--model", "x.gguf"] if option == "--adapter" else []
     command = [sys.executable, "-m", "fim_server", "complete", "examples/largest.py", "8:13", *given]
     ended = subprocess.run([*command, option, "~nobody-of-that-name/m"], capture_output=True, text=True, check=False)

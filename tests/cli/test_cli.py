@@ -166,7 +166,7 @@ class TestComplete:
         assert first["text"] == second["text"]
         assert first["statistics"]["tokens"] <= 9
 
-    def test_nothing_in_the_budget_is_a_negative_verdict_with_a_reason(self, run: Run, tmp_path: Path) -> None:
+    def test_no_completion_within_the_budget_is_a_negative_verdict(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "deep.py"
         path.write_text("a = " + "(" * 30, encoding="utf-8")
         status, output, errors = run("complete", str(path), "1:35", "--max-new-tokens", "2")
@@ -241,7 +241,7 @@ class TestComplete:
             (("--search", "0"), "--search"),
         ],
     )
-    def test_what_means_nothing_together_is_refused(
+    def test_contradicting_options_are_refused(
         self, run: Run, hole: Path, options: tuple[str, ...], named: str
     ) -> None:
         status, output, errors = run("complete", str(hole), CURSOR, *options)
@@ -468,7 +468,7 @@ print(status, *sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)
     assert process.stderr.splitlines()[-1] == str(expected)
 
 
-def test_no_namespace_travels() -> None:
+def test_argparse_stays_in_one_module() -> None:
     package = Path(cli.__file__).parent.parent
     knowing = {
         path.relative_to(package).as_posix() for path in package.rglob("*.py") if "Namespace" in path.read_text()

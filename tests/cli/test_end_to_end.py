@@ -55,7 +55,7 @@ def test_completions_of_real_files_parse(model: FimModel, temperature: float) ->
     assert outcomes["written"] > 0, outcomes
 
 
-def test_what_was_read_before_gives_the_logits_of_a_fresh_reading() -> None:
+def test_a_reused_reading_gives_the_logits_of_a_fresh_one() -> None:
     """The plain twin of what is kept between keystrokes: a prompt that is read from its beginning."""
     model = load_model(None, "cpu", "torch")
     left, right = (

@@ -55,7 +55,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: ascii(" ".join(command))[1:60])
-def test_what_is_hidden_in_files_and_names_is_escaped(
+def test_hidden_characters_of_files_and_names_are_escaped(
     command: list[str], hole: Path, told: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [str(hole) if part == "FILE" else part for part in command]

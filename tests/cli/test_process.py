@@ -112,7 +112,7 @@ def test_a_closed_standard_input_is_bad_input() -> None:
 
 
 @posix
-def test_what_is_wrong_is_never_said_on_standard_output() -> None:
+def test_errors_never_go_to_standard_output() -> None:
     script = f"'{sys.executable}' -m fim_server check missing.py 2>&-"
     process = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
     assert (process.returncode, process.stdout) == (2, "")
@@ -135,7 +135,7 @@ LINES = {"samples", "measured samples"}
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no device that never ends")
 @pytest.mark.parametrize("case", ENDLESS)
-def test_what_never_ends_is_refused(case: str, tmp_path: Path) -> None:
+def test_endless_files_are_refused(case: str, tmp_path: Path) -> None:
     with Path("/dev/zero").open("rb") as zeros:
         process = subprocess.run(
             [*COMMAND, *(argument.format(tmp=tmp_path) for argument in ENDLESS[case])],

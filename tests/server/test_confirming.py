@@ -1,4 +1,4 @@
-"""What the project's memory offers at once, and what the model says of it afterwards, while the user looks at it."""
+"""Suggestions of the project's memory, and the model's answer while the user looks at one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER = "file:///b.py"
 
 
 class Model:
-    """What the model writes, as soon as it is let go, and for which texts it was asked."""
+    """Model that answers once it is released, with the texts of its requests."""
 
     def __init__(self) -> None:
         self.gate, self.texts = Blocked(), ["call(first).result"]
@@ -80,14 +80,14 @@ async def shown_at_once(client: Connected, model: Model) -> None:
 
 
 async def typed(client: Connected, text: str, version: int = 2) -> list[str]:
-    """What is offered after some text was typed."""
+    """Return the suggestions after some text was typed."""
     client.change(version, f"x = {text}\n")
     client.ask(text, invoked=False, at=4 + len(text))
     return await client.texts(text)
 
 
 @pytest.mark.asyncio
-async def test_what_the_model_adds_is_there_at_the_next_key(client: Connected, model: Model) -> None:
+async def test_a_longer_text_of_the_model_is_shown_at_the_next_key(client: Connected, model: Model) -> None:
     await shown_at_once(client, model)
     model.gate.gate.set()
     await client.until(lambda: client.server.requests.prefetch is None or len(model.asked) > 1)
@@ -95,7 +95,7 @@ async def test_what_the_model_adds_is_there_at_the_next_key(client: Connected, m
 
 
 @pytest.mark.asyncio
-async def test_what_the_model_would_rather_have_is_seen_by_who_types_it(client: Connected, model: Model) -> None:
+async def test_another_text_of_the_model_is_shown_once_it_is_typed(client: Connected, model: Model) -> None:
     model.texts = ["call(second)"]
     await shown_at_once(client, model)
     model.gate.gate.set()
@@ -105,9 +105,7 @@ async def test_what_the_model_would_rather_have_is_seen_by_who_types_it(client: 
 
 
 @pytest.mark.asyncio
-async def test_typing_what_is_seen_leaves_the_model_alone_and_anything_else_stops_it(
-    client: Connected, model: Model
-) -> None:
+async def test_typing_along_keeps_the_model_running_and_other_keys_stop_it(client: Connected, model: Model) -> None:
     await shown_at_once(client, model)
     assert await typed(client, "c") == ["all(first)"]
     assert not model.asked[0][1].is_set()
@@ -131,7 +129,7 @@ async def test_another_document_does_not_wait_for_it(client: Connected, model: M
 
 
 @pytest.mark.asyncio
-async def test_somebody_who_asks_gets_the_models(client: Connected, model: Model) -> None:
+async def test_an_explicit_request_gets_the_models_suggestion(client: Connected, model: Model) -> None:
     model.texts = ["cost"]
     await shown_at_once(client, model)
     model.gate.gate.set()
@@ -142,7 +140,7 @@ async def test_somebody_who_asks_gets_the_models(client: Connected, model: Model
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("setting", ["prefetch", "ask_model"])
-async def test_the_model_is_left_alone_where_that_is_wanted(client: Connected, model: Model, setting: str) -> None:
+async def test_settings_prevent_the_models_confirmation(client: Connected, model: Model, setting: str) -> None:
     client.server.settings = client.server.settings.having(setting, False)
     client.ask("first", invoked=False)
     assert await client.texts("first") == [LINE]
@@ -151,7 +149,7 @@ async def test_the_model_is_left_alone_where_that_is_wanted(client: Connected, m
     assert client.server.requests.prefetch is None
 
 
-def test_what_the_model_says_stands_behind_what_is_seen() -> None:
+def test_the_models_texts_come_behind_the_shown_one() -> None:
     asked = request(URI)
 
     def texts(*written: Suggestion) -> list[tuple[str, bool]]:
@@ -171,7 +169,7 @@ def test_what_the_model_says_stands_behind_what_is_seen() -> None:
     assert texts(unsure) == [(LINE, True), (LINE + ".x", False)]
 
 
-def test_texts_are_offered_once() -> None:
+def test_texts_are_suggested_once() -> None:
     first, again, other, known = (
         suggestion("a"),
         changed(suggestion("a"), identity="2"),
@@ -181,7 +179,7 @@ def test_texts_are_offered_once() -> None:
     assert others_of([suggestion("c")], [first, known, other, again]) == [first, other]
 
 
-def test_alternatives_are_the_models_and_the_memorys_together() -> None:
+def test_alternatives_come_from_model_and_memory() -> None:
     def one(text: str, share: float) -> Suggestion:
         return changed(suggestion(text), tokens=(Written(len(text), share),), cuts=(len(text),), is_calibrated=True)
 

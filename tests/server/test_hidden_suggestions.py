@@ -56,7 +56,7 @@ def test_no_item_has_a_hidden_character(hidden: str) -> None:
     assert texts(split, f"a{hidden})", "b", hidden) == ["b"]
 
 
-def test_the_word_at_the_cursor_may_be_gone_on_with() -> None:
+def test_the_word_at_the_cursor_may_be_continued() -> None:
     assert texts(Split(f'x = "\u0645\u06cc{ZWNJ}', '"\n'), f"\u0634{ZWNJ}\u0648", f"\u0634{ZWJ}") == [
         f"\u0634{ZWNJ}\u0648"
     ]
@@ -86,7 +86,7 @@ def test_a_text_is_restored_without_changes_to_its_carriage_returns() -> None:
     assert Document.from_text("a\nb").split(1).restore("x\ny\rz") == "x\ny\rz"
 
 
-def test_a_hostile_name_of_a_model_is_shown_in_part_and_escaped() -> None:
+def test_a_hostile_name_of_a_model_is_shown_escaped_and_shortened() -> None:
     told: list[Any] = []
     model: Any = SimpleNamespace(
         name=HOSTILE,
@@ -141,7 +141,7 @@ async def test_messages_and_explanations_are_escaped(tmp_path: Path) -> None:
         assert b"\x1b" not in client.stderr
 
 
-def test_a_failure_is_told_escaped_and_in_part() -> None:
+def test_a_failure_is_shown_escaped_and_shortened() -> None:
     told: list[str] = []
     server: Any = SimpleNamespace(
         model=ModelState(),

@@ -1,4 +1,4 @@
-"""Prompts that are read before anybody asks: where, when not, and that a request then finds them read."""
+"""Prefetch of prompts: its places, its limits, and requests that find the prompt read."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ AT = TEXT.index("sorted")
         (AT, AT, "\n        \n    ", "        "),  # between brackets
     ],
 )
-def test_what_is_read_is_where_the_edit_ends(start: int, end: int, text: str, left: str) -> None:
+def test_the_prefetch_is_at_the_end_of_the_edit(start: int, end: int, text: str, left: str) -> None:
     asked = Asked(TEXT)
     asked.change(start, end, text)
     assert asked.cuts == [left]
@@ -117,7 +117,7 @@ def test_what_is_read_is_where_the_edit_ends(start: int, end: int, text: str, le
     assert asked.cursors.of(URI) == len(request.split.left)
 
 
-def test_nothing_is_read_of_a_document_that_is_set_aside() -> None:
+def test_a_suspended_document_is_not_prefetched() -> None:
     asked = Asked(TEXT)
     asked.requests.suspended[URI] = "its worker was replaced"
     asked.change(AT, AT, "x")
@@ -146,13 +146,13 @@ def test_a_pair_may_have_the_cursor_between_it() -> None:
         {"max_file_characters": 10},
     ],
 )
-def test_nothing_is_read_where_nothing_would_be_offered(settings: dict[str, Any]) -> None:
+def test_a_declined_place_is_not_prefetched(settings: dict[str, Any]) -> None:
     asked = Asked(TEXT, **settings)
     asked.change(AT, AT, "x")
     assert asked.prompts == []
 
 
-def test_nothing_is_read_after_several_edits_at_once_or_in_a_huge_document() -> None:
+def test_several_edits_and_huge_documents_are_not_prefetched() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "x", times=2)
     assert asked.prompts == []
@@ -161,14 +161,14 @@ def test_nothing_is_read_after_several_edits_at_once_or_in_a_huge_document() -> 
     assert huge.prompts == []
 
 
-def test_nothing_is_read_for_an_editor_that_has_never_asked() -> None:
+def test_an_editor_without_requests_gets_no_prefetch() -> None:
     asked = Asked(TEXT)
     asked.usage.requests = 0
     asked.change(AT, AT, "x")
     assert asked.prompts == []
 
 
-def test_nothing_is_read_that_is_known_already_or_at_work() -> None:
+def test_known_answers_are_not_prefetched() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "x")
     (request, _), *_ = asked.prompts
@@ -185,7 +185,7 @@ def test_nothing_is_read_that_is_known_already_or_at_work() -> None:
     assert len(asked.prompts) == 1
 
 
-def test_a_document_that_is_opened_again_is_read_where_somebody_was() -> None:
+def test_a_reopened_document_is_prefetched_at_its_last_cursor() -> None:
     asked = Asked(TEXT)
     server: Any = asked
     item = types.TextDocumentItem(uri=URI, language_id="python", version=1, text=TEXT)
@@ -198,7 +198,7 @@ def test_a_document_that_is_opened_again_is_read_where_somebody_was() -> None:
     assert [len(request.split.left) for request, _ in asked.prompts] == [AT, len(TEXT)]
 
 
-def test_where_a_cursor_rests_is_read_though_nobody_has_asked_yet() -> None:
+def test_a_resting_cursor_is_prefetched_before_any_request() -> None:
     asked = Asked(TEXT)
     asked.usage.requests = 0
     asked.rest(4, 11)
@@ -213,14 +213,14 @@ def test_where_a_cursor_rests_is_read_though_nobody_has_asked_yet() -> None:
     assert asked.prompts == []
 
 
-def test_a_cursor_that_rests_where_somebody_types_stops_nothing() -> None:
+def test_a_cursor_that_rests_where_the_user_types_changes_nothing() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "x")
     asked.rest(4, 12)
     assert asked.rests == []
 
 
-def test_a_rest_before_the_model_is_there_is_news_when_it_is() -> None:
+def test_a_rest_before_the_model_is_loaded_counts_afterwards() -> None:
     asked = Asked(TEXT)
     asked.worker.model = None
     asked.rest(0, 9)
@@ -230,7 +230,7 @@ def test_a_rest_before_the_model_is_there_is_news_when_it_is() -> None:
     assert len(asked.rests) == 1
 
 
-def test_without_a_model_the_session_is_opened_where_a_cursor_rests() -> None:
+def test_without_a_model_a_resting_cursor_opens_the_session() -> None:
     asked = Asked(TEXT, ask_model=False)
     asked.change(AT, AT, "x")
     asked.rest(0, 9)
@@ -239,13 +239,13 @@ def test_without_a_model_the_session_is_opened_where_a_cursor_rests() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"enabled": False}, {"prefetch": False}, {"trigger": "manual"}])
-def test_nothing_is_read_at_rest_where_nothing_would_be_offered(settings: dict[str, Any]) -> None:
+def test_a_rest_at_a_declined_place_is_not_prefetched(settings: dict[str, Any]) -> None:
     asked = Asked(TEXT, **settings)
     asked.rest(0, 9)
     assert asked.rests == []
 
 
-def test_a_rest_elsewhere_than_in_an_open_text_is_none_and_what_is_no_place_an_error() -> None:
+def test_rests_outside_open_texts_are_ignored_and_invalid_ones_refused() -> None:
     asked = Asked(TEXT)
     asked.rest(0, 9, "file:///closed.py")
     asked.rest(99, 0)
@@ -255,7 +255,7 @@ def test_a_rest_elsewhere_than_in_an_open_text_is_none_and_what_is_no_place_an_e
             asked.rest(line, character)
 
 
-def test_places_of_long_ago_are_forgotten() -> None:
+def test_old_cursors_are_forgotten() -> None:
     places = Places()
     for number in range(MOST_PLACES + 1):
         places.note(str(number), number)
@@ -277,7 +277,7 @@ def finish(worker: CompletionWorker) -> None:
         thread.submit(Stop(), lambda: None).result(PATIENCE)
 
 
-def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_last_place_is_prefetched_until_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, gate, found = ready(), threading.Event(), []
 
     def note(self: Completer, loaded: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -305,7 +305,7 @@ def test_only_the_last_place_is_read_and_any_request_stops_it(monkeypatch: pytes
     worker.close()
 
 
-def test_a_question_to_the_projects_memory_goes_first_and_what_was_read_continued_cuts(
+def test_a_request_to_the_projects_memory_pauses_a_prefetch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker, stops, recalled = ready(), list[Stop](), threading.Event()
@@ -346,7 +346,7 @@ def test_a_question_to_the_projects_memory_goes_first_and_what_was_read_continue
     worker._project.close()
 
 
-def test_a_request_that_was_answered_is_read_on_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answered_request_prefetches_the_next_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, gate, found = ready(), threading.Event(), list[str]()
 
     def note(self: Completer, loaded: object, request: Request, cancelled: Stop, may_be_pair: bool) -> None:
@@ -371,7 +371,7 @@ def test_a_request_that_was_answered_is_read_on_from(monkeypatch: pytest.MonkeyP
     worker.close()
 
 
-def test_nothing_is_read_ahead_while_somebody_waits_for_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_other_documents_hold_up_a_prefetch(monkeypatch: pytest.MonkeyPatch) -> None:
     worker, gate, begun, opened = ready(), threading.Event(), threading.Event(), list[str]()
 
     def work(*arguments: object) -> None:
@@ -440,7 +440,7 @@ async def test_a_request_after_an_edit_finds_its_prompt_read(client: Client) -> 
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_request_where_a_cursor_rests_finds_its_prompt_read(client: Client) -> None:
+async def test_a_request_at_a_resting_cursor_finds_its_prompt_read(client: Client) -> None:
     text = "".join(f"other_{n} = measure({n}, size='m{n}')\n" for n in range(60))
     editor = Editor(client, "resting.py", text)
     before = await tokens(client)
@@ -464,7 +464,7 @@ async def test_a_request_where_a_cursor_rests_finds_its_prompt_read(client: Clie
 @pytest.mark.parametrize(
     "told", [None, [], {}, {"textDocument": 3, "position": 4}, {"textDocument": {"uri": None}, "position": [0, 0]}]
 )
-async def test_what_is_no_place_leaves_the_server_as_it_was(client: Client, told: Any) -> None:
+async def test_an_invalid_place_leaves_the_server_alive(client: Client, told: Any) -> None:
     client.protocol.notify("fim-server/cursor", told)
     editor = Editor(client, "as_before.py", "def double(x):\n    return \n")
     await editor.ask(26, kind=AUTOMATIC)

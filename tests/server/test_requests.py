@@ -35,7 +35,7 @@ INVALID_REQUEST = -32600
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What is done for a request, or for a question, before it is answered."""
+    """Work by document, before a request or a question is answered."""
     todo: dict[str, Any] = {}
 
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
@@ -75,7 +75,7 @@ async def client(work: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Async
 
 
 @pytest.mark.asyncio
-async def test_a_question_that_is_cancelled_leaves_its_thread(client: Connected, work: dict[str, Any]) -> None:
+async def test_a_cancelled_explanation_leaves_its_thread(client: Connected, work: dict[str, Any]) -> None:
     """pygls tells a command's handler nothing of that."""
     begun = threading.Event()
 
@@ -93,7 +93,7 @@ async def test_a_question_that_is_cancelled_leaves_its_thread(client: Connected,
 
 
 @pytest.mark.asyncio
-async def test_a_question_whose_document_is_closed_says_so(client: Connected, work: dict[str, Any]) -> None:
+async def test_an_explanation_of_a_closed_document_is_refused(client: Connected, work: dict[str, Any]) -> None:
     begun = threading.Event()
 
     def question(stop: Stop) -> None:
@@ -111,7 +111,7 @@ async def test_a_question_whose_document_is_closed_says_so(client: Connected, wo
 
 
 @pytest.mark.asyncio
-async def test_what_is_overtaken_by_what_is_known_leaves_its_thread(client: Connected, work: dict[str, Any]) -> None:
+async def test_a_cached_answer_stops_the_older_request(client: Connected, work: dict[str, Any]) -> None:
     """The newer one asks nothing of the worker, which would have stopped the older one."""
     work["request"] = engine
     client.ask("older")
@@ -126,9 +126,7 @@ async def test_what_is_overtaken_by_what_is_known_leaves_its_thread(client: Conn
 
 
 @pytest.mark.asyncio
-async def test_two_requests_of_one_number_are_both_answered_and_others_go_on(
-    client: Connected, work: dict[str, Any]
-) -> None:
+async def test_two_requests_of_one_number_are_both_answered(client: Connected, work: dict[str, Any]) -> None:
     client.ask("same")
     client.ask("same")
     await client.until(lambda: len(client.answers("same")) == 2)
@@ -141,7 +139,7 @@ async def test_two_requests_of_one_number_are_both_answered_and_others_go_on(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("when", ["recalling", "waiting"])
-async def test_the_model_is_not_asked_about_a_text_that_has_changed(
+async def test_a_changed_text_is_not_sent_to_the_model(
     client: Connected, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     gate, asked = Blocked(), threading.Event()
@@ -169,7 +167,7 @@ async def test_the_model_is_not_asked_about_a_text_that_has_changed(
 async def test_a_document_that_changed_gets_no_answer_whatever_its_version_says(
     client: Connected, work: dict[str, Any], version: int
 ) -> None:
-    """Some clients count backwards, or not at all. The change comes when the worker is done, and nobody has heard."""
+    """Some clients count backwards, or not at all. The change comes after the work, before its answer."""
     gate = Blocked()
     work["request"] = lambda stop: gate()
     client.ask("before")
@@ -234,7 +232,7 @@ async def test_a_server_is_shut_down_in_the_middle_of_questions_and_requests(
 async def test_a_server_is_shut_down_while_its_worker_is_replaced(
     client: Connected, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is loaded for nobody, and nothing fails."""
+    """A closed server loads nothing, and nothing fails."""
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(supervision, "load", lambda ls: pytest.fail("a model is loaded"))
     model = client.server.worker.model
@@ -253,10 +251,10 @@ async def test_a_server_is_shut_down_while_its_worker_is_replaced(
     client.backend.gate.set()
 
 
-def test_a_disk_that_does_not_answer_keeps_nobody_from_being_ready_nor_from_ending(
+def test_a_hanging_disk_stops_neither_start_nor_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whether a better model can be had is asked of the disk."""
+    """Looking for a better model reads the disk."""
     gate = threading.Event()
     monkeypatch.setattr(loading, "to_be_got", lambda wanted: gate.wait(PATIENCE))
     monkeypatch.setattr(loading, "BETTER_SECONDS", 0.01)

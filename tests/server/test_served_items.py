@@ -39,7 +39,7 @@ def kinds(answer: Seen) -> list[str]:
     return sorted(violation.kind for violation in examine([answer]).violations)
 
 
-def test_what_the_server_sends_keeps_its_promises() -> None:
+def test_served_items_keep_their_guarantees() -> None:
     """Files of this repository alone in the short form: they are the same on every machine."""
     found, smallest = asyncio.run(fuzz(ITEMS, SEED, available(LANGUAGES), own=not LONG))
     print(found.counts)
@@ -80,7 +80,7 @@ def test_a_request_without_an_answer_is_noticed() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"), [("\treturn 1", "indentation repeated"), ("return total", "line below repeated")]
 )
-def test_what_stands_around_the_cursor_is_not_repeated(text: str, kind: str) -> None:
+def test_text_around_the_cursor_is_not_repeated(text: str, kind: str) -> None:
     left = "def f(total):\n\t"
     place = Place("python", "blank", left, "", "", "\n\treturn total\n")
     answer = Seen(place, place.text, len(left), True, (Item(EXACT, len(left), len(left), text),))
@@ -145,7 +145,7 @@ def test_closers_are_those_of_the_line() -> None:
     assert cutter.closers("print('it") == "')"
 
 
-def test_a_model_writes_what_it_is_told() -> None:
+def test_the_stand_in_writes_its_text() -> None:
     model = text_model(Written([(b"sum(n ", b"for n in ns")]))
     written = b"total = sum(n "
     prompt = model.format.encode("total = sum(n ", ")\n", 64)

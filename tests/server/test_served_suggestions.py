@@ -1,4 +1,4 @@
-"""What is offered, and where: when the server speaks, brackets that editors close, memory, alternatives."""
+"""Suggestions and their places: triggers, brackets that editors close, cached answers, alternatives."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ QUIET = [
 
 
 @pytest.mark.parametrize(("text", "why"), QUIET)
-async def test_it_keeps_quiet_while_somebody_types(client: Client, text: str, why: str) -> None:
+async def test_no_automatic_suggestion_in_words_strings_and_comments(client: Client, text: str, why: str) -> None:
     assert await reason(client, "quiet.py", text, AUTOMATIC) == why
     assert await reason(client, "quiet.py", text, INVOKED) not in (IN_COMMENT, IN_STRING, IN_WORD)
 
@@ -91,7 +91,7 @@ async def test_it_keeps_quiet_while_somebody_types(client: Client, text: str, wh
     ("text", "setting"),
     [("# a comment about |\nx = 1\n", "insideComments"), ('x = "some text |"\n', "insideStrings")],
 )
-async def test_it_speaks_in_comments_and_strings_if_told_to(client: Client, text: str, setting: str) -> None:
+async def test_a_setting_allows_suggestions_in_comments_and_strings(client: Client, text: str, setting: str) -> None:
     other = {"insideComments": "insideStrings", "insideStrings": "insideComments"}[setting]
     await client.use(maxLineTokens=8, **{setting: True})
     assert await reason(client, "told.py", text, AUTOMATIC) not in (IN_COMMENT, IN_STRING)
@@ -217,7 +217,7 @@ BRACKETS = [
 
 @pytest.mark.parametrize("text", BRACKETS)
 async def test_brackets_are_never_doubled(client: Client, text: str) -> None:
-    """What an item leaves of the right side is still read: no comment swallows it, and nothing closes it before."""
+    """The right side that an item leaves is still code: no comment swallows it, and no text closes it before."""
     editor, cursor = marked(client, "brackets.py", text)
     found = await editor.ask(cursor)
     for item in found:
@@ -235,7 +235,7 @@ async def test_brackets_are_never_doubled(client: Client, text: str) -> None:
 # --- memory ------------------------------------------------------------------------------------------------------
 
 
-async def test_an_offer_that_is_typed_costs_nothing(client: Client) -> None:
+async def test_typing_along_with_a_suggestion_costs_nothing(client: Client) -> None:
     # Of one line: a bracket that closes itself leaves the rest of several lines in the middle of a line.
     await client.use(prefetch=False, multiline="never")
     editor = Editor(client, "typed.py", FUNCTION)
@@ -257,7 +257,7 @@ async def test_an_offer_that_is_typed_costs_nothing(client: Client) -> None:
 
 
 def closes_all(text: str) -> bool:
-    """Whether an editor's own closers are all typed over: not those of a lone bracket in a string, which is one too."""
+    """Return whether all of an editor's closers are typed over; that of a lone bracket in a string is not."""
     open_brackets: list[str] = []
     for character in text:
         if character in "([{":
@@ -267,7 +267,7 @@ def closes_all(text: str) -> bool:
     return not open_brackets
 
 
-async def test_brackets_that_close_themselves_do_not_end_an_offer(client: Client) -> None:
+async def test_auto_closed_brackets_do_not_end_a_suggestion(client: Client) -> None:
     """Texts with brackets in them are typed, as an editor types them; the rest holds what the editor put there."""
     await client.use(prefetch=False, maxLineTokens=32)
     tried = 0
@@ -306,7 +306,7 @@ async def test_brackets_that_close_themselves_do_not_end_an_offer(client: Client
     assert tried > 0
 
 
-async def test_a_word_of_an_offer_is_accepted(client: Client) -> None:
+async def test_a_word_of_a_suggestion_is_accepted(client: Client) -> None:
     await client.use(prefetch=False)
     editor = Editor(client, "words.py", FUNCTION)
     typist = Typist(editor, RETURN)
@@ -368,7 +368,7 @@ async def test_changed_settings_forget_the_answers(client: Client) -> None:
     assert client.last["origin"] == "model"
 
 
-async def test_what_follows_an_item_is_prepared(client: Client) -> None:
+async def test_the_suggestion_behind_an_item_is_prefetched(client: Client) -> None:
     """An item is shown; a moment later, what would follow it is there already."""
     found = 0
     for number, text in enumerate([FUNCTION, SEVERAL[0].replace("if path:|", "if |"), "import |\n\nx = 1\n"]):
@@ -392,7 +392,7 @@ async def test_what_follows_an_item_is_prepared(client: Client) -> None:
     assert found
 
 
-async def test_nothing_is_prepared_if_that_is_unwanted(client: Client) -> None:
+async def test_the_setting_prefetch_is_heeded(client: Client) -> None:
     await client.use(prefetch=False)
     editor = Editor(client, "unprepared.py", FUNCTION)
     (item,) = await editor.ask(RETURN, kind=AUTOMATIC)

@@ -49,7 +49,7 @@ async def client_without_model() -> AsyncIterator[Client]:
 
 
 async def one_to_three(editor: Editor, offset: int) -> list[types.InlineCompletionItem]:
-    """The items for somebody who asks; there has to be one, and none twice."""
+    """The items for an explicit request; there has to be one, and none twice."""
     found = await editor.ask(offset)
     assert 1 <= len(found) <= 3
     assert len({written(item) for item in found}) == len(found)
@@ -75,7 +75,7 @@ async def test_an_accepted_completion_leaves_a_file_that_parses(client: Client) 
         assert_parses(editor.applied(item, offset), written(item))
 
 
-async def test_there_is_one_item_for_somebody_who_types(client: Client) -> None:
+async def test_an_automatic_request_gets_one_item(client: Client) -> None:
     offset = SOURCE.index(HOLE)
     editor = Editor(client, "automatic.py", SOURCE.replace(HOLE, ""))
     (item,) = await editor.ask(offset, kind=AUTOMATIC)
@@ -160,7 +160,7 @@ async def test_a_selected_suggestion_of_several_lines_keeps_the_place(client: Cl
         assert_parses(text[:offset] + written(item) + text[offset:], written(item))
 
 
-async def test_asking_is_not_answered_by_what_was_not_offered_unasked(client: Client) -> None:
+async def test_an_explicit_request_is_not_answered_by_a_hidden_suggestion(client: Client) -> None:
     text = "def f(value):\n    # the value \n    return value\n"
     offset = text.index("# the value ") + len("# the value ")
     editor = Editor(client, "unasked.py", text)
@@ -273,7 +273,7 @@ async def test_the_latest_request_wins(client: Client) -> None:
         assert_parses(editor.applied(item, offset - 4), written(item))
 
 
-async def test_a_request_for_another_document_overtakes_none(client: Client) -> None:
+async def test_a_request_for_another_document_supersedes_none(client: Client) -> None:
     (one, at), (other, there) = slow(client, "one"), slow(client, "other")
     found = await asyncio.wait_for(asyncio.gather(one.ask(at), other.ask(there)), PATIENCE)
     assert all(found)

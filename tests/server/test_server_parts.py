@@ -54,13 +54,13 @@ def place(text: str) -> Place:
         ("(|" + ")" * 40, "(", ")" * 40, ")" * 16, False, False),
     ],
 )
-def test_what_surrounds_a_cursor(text: str, before: str, after: str, closers: str, at_end: bool, in_word: bool) -> None:
+def test_the_place_of_a_cursor(text: str, before: str, after: str, closers: str, at_end: bool, in_word: bool) -> None:
     here = place(text)
     assert (here.before, here.after, here.closers(Language.load("python"))) == (before, after, closers)
     assert (here.is_at_line_end, here.is_inside_a_word) == (at_end, in_word)
 
 
-def test_when_it_is_quiet() -> None:
+def test_places_without_automatic_suggestions() -> None:
     settings = ServerSettings(inside_strings=False)
     code, word = place("x = |"), place("na|me")
     assert quiet(code, None, False, settings) is None
@@ -104,7 +104,7 @@ def test_which_languages_are_answered(settings: dict[str, Any], language: str, a
         ({"trigger": "manual"}, "go", False, False),
     ],
 )
-def test_what_a_model_has_not_learnt_is_completed_when_somebody_asks(
+def test_unlearnt_languages_are_completed_on_explicit_requests(
     settings: dict[str, Any], language: str, automatic: bool, remembered: bool
 ) -> None:
     made, learnt = replace(ServerSettings(), **settings), frozenset({"python"})
@@ -116,7 +116,7 @@ def test_what_a_model_has_not_learnt_is_completed_when_somebody_asks(
     assert reason.message == "only when asked: the model has not learnt go (setting languages)"
 
 
-def test_where_one_line_is_wanted() -> None:
+def test_places_for_a_single_line() -> None:
     middle, end = place("f(|)"), place("if a:|\n")
     for multiline, expected in [("auto", (True, False)), ("never", (True, True)), ("always", (False, False))]:
         settings = ServerSettings(multiline=multiline)
@@ -142,14 +142,14 @@ def test_parts_in_their_order() -> None:
         ("a, (b", "a, (b"),
     ],
 )
-def test_without_a_grammar_a_text_ends_before_what_it_has_not_opened(text: str, kept: str) -> None:
+def test_without_a_grammar_a_text_ends_before_a_foreign_closer(text: str, kept: str) -> None:
     assert before_unopened(text, Language.load("python").spelling.brackets) == kept
 
 
 # --- what a second reading found -----------------------------------------------------------------------------------
 
 
-def test_quiet_answers_say_nothing_about_the_models_speed() -> None:
+def test_cached_answers_do_not_count_for_the_models_speed() -> None:
     usage = Usage()
     for _ in range(20):
         usage.count_answer(Costs(total_ms=600, prefill_ms=100, decode_ms=500), from_model=True)
@@ -159,7 +159,7 @@ def test_quiet_answers_say_nothing_about_the_models_speed() -> None:
 
 
 @pytest.mark.parametrize("values", [None, 3, [], {"pylsp": {"plugins": {}}}, {"enabledd": True}])
-def test_settings_of_others_are_none_of_ours(values: object) -> None:
+def test_settings_of_other_servers_are_ignored(values: object) -> None:
     assert own_fields(values) is None
 
 
@@ -203,7 +203,7 @@ def test_line_feeds_become_the_documents_own_breaks() -> None:
     assert Split("", "", newline="\r\n").restore("a\nb\rc") == "a\r\nb\rc"
 
 
-def test_lines_left_out_are_counted_but_for_the_cursors_own() -> None:
+def test_covered_lines_do_not_include_the_cursors() -> None:
     left, right = '{"a": [1,\n 2],\n "b": [', " 1 2 :: ]\n}"
     opened = Contexts().open("file:///a.json", Language.load("json"), Split(left, right))
     assert opened.guarantee == "partial"
@@ -211,7 +211,7 @@ def test_lines_left_out_are_counted_but_for_the_cursors_own() -> None:
     assert [opened.line_in_document(line) for line in range(4)] == [0, 1, 2, 3]
 
 
-def test_what_the_command_line_named_is_not_the_editors_to_change() -> None:
+def test_the_command_line_decides_the_model() -> None:
     values = {"model": "other", "device": "cuda", "pythonVersion": "3.12", "trigger": "manual"}
     named = ServerSettings(model="mine", device="cpu", python_version="3.11").with_client(values)[0]
     assert (named.model, named.device, named.python_version, named.trigger) == ("mine", "cpu", "3.11", "manual")
@@ -227,7 +227,7 @@ def test_a_range_that_ends_before_it_begins_is_read_the_other_way() -> None:
 # --- counts ------------------------------------------------------------------------------------------------------
 
 
-def test_offers_are_counted_once_however_often_they_are_sent() -> None:
+def test_suggestions_are_counted_once() -> None:
     usage = Usage()
     for _ in range(3):
         usage.count_sent([suggestion("0123456789", identity="1")])
@@ -241,7 +241,7 @@ def test_offers_are_counted_once_however_often_they_are_sent() -> None:
     json.dumps(told)
 
 
-def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
+def test_the_typed_part_of_a_suggestion_is_not_accepted() -> None:
     usage = Usage()
     usage.count_sent([suggestion("0123456789", identity="1")])
     usage.count_sent([suggestion("456789", identity="1")])
@@ -250,7 +250,7 @@ def test_what_was_typed_of_an_offer_is_not_accepted() -> None:
     assert (told["shown"], told["acceptedCharacters"], told["savedKeystrokes"]) == (1, 6, 5)
 
 
-def test_offers_of_long_ago_are_forgotten() -> None:
+def test_old_suggestions_are_forgotten() -> None:
     usage = Usage()
     for number in range(MOST_SENT + 10):
         usage.count_sent([suggestion("a", identity=str(number))])
@@ -260,7 +260,7 @@ def test_offers_of_long_ago_are_forgotten() -> None:
     assert usage.accepted == 1
 
 
-def test_latencies_of_nothing_are_nothing() -> None:
+def test_latencies_without_requests_are_zero() -> None:
     assert Usage().as_json()["latency"] == {"p50Ms": 0.0, "p95Ms": 0.0, "serverP95Ms": 0.0}
     assert percentile([7.0], 95) == 7.0
     assert percentile([float(value) for value in range(101)], 95) == pytest.approx(95)
@@ -331,7 +331,7 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
         ("assert f(a) == (b|)  # c\n", 0),
     ],
 )
-def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked: str, covered: int) -> None:
+def test_closers_before_a_required_rest_are_left_to_the_middle(marked: str, covered: int) -> None:
     left, right = marked.split("|")
     opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right))
     assert (opened.covered, opened.guarantee) == (covered, "exact")
@@ -350,7 +350,7 @@ def test_closers_of_what_has_to_go_on_behind_them_are_left_to_the_middle(marked:
         ("with (\n    open(pat|)\n    )\n", "h"),
     ],
 )
-def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: str, middle: str) -> None:
+def test_a_missing_block_gets_a_placeholder(marked: str, middle: str) -> None:
     left, right = marked.split("|")
     contexts, python = Contexts(), Language.load("python")
     split = Split(left, right)
@@ -381,13 +381,13 @@ def test_what_has_to_follow_a_line_and_is_not_there_yet_is_stood_in_for(marked: 
         "match x|\n",  # its block is the middle's business
     ],
 )
-def test_nothing_stands_in_where_nothing_is_missing(marked: str) -> None:
+def test_no_placeholder_where_nothing_is_missing(marked: str) -> None:
     left, right = marked.split("|")
     opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right), stands_in=True)
     assert (opened.guarantee, opened.right) == ("exact", right)
 
 
-def test_lines_below_a_stand_in_are_those_of_the_document() -> None:
+def test_lines_below_a_placeholder_are_the_documents() -> None:
     contexts, python = Contexts(), Language.load("python")
     opened = contexts.open("file:///a.py", python, Split("try:\n    a", "\n\nx = 1\n"), stands_in=True)
     assert list(opened.stood_in) == [2]
@@ -420,7 +420,7 @@ def test_brackets_without_a_partner_are_counted(text: str, expected: tuple[int, 
     assert unmatched(text, Language.load("python").spelling.brackets) == expected
 
 
-def test_what_is_left_of_the_costs_is_the_servers() -> None:
+def test_the_rest_of_the_costs_is_the_servers() -> None:
     costs = Costs(total_ms=100, debounce_ms=1, queue_ms=2, open_ms=3, prefill_ms=40, decode_ms=50, engine_ms=1)
     assert costs.server_ms == pytest.approx(3)
     assert Costs(total_ms=1, decode_ms=5).server_ms == 0
@@ -537,7 +537,7 @@ def test_unknown_fields_are_named_and_the_extensions_own_are_not() -> None:
         assert ServerSettings().with_client(nonsense)[1]
 
 
-def test_what_needs_another_loading() -> None:
+def test_settings_that_need_another_loading() -> None:
     settings = ServerSettings()
     assert settings.loads_like(settings.having("alternatives", 1))
     for name in ("model", "device", "python_version"):
@@ -561,7 +561,7 @@ def test_items_always_have_a_range_and_the_documents_line_breaks() -> None:
     assert second.command.arguments == [{"id": "1", "guarantee": "exact"}]
 
 
-def test_items_begin_with_what_is_selected() -> None:
+def test_items_begin_with_the_selected_text() -> None:
     selected = types.SelectedCompletionInfo(types.Range(types.Position(3, 8), types.Position(3, 10)), "path")
     split = Split("os.path", ")\n")
     answer = answered(split.left, split.right, suggestion(".join(a))", covered=1), suggestion(".sep"))
@@ -586,7 +586,7 @@ def kinds(snippets: bool = False, as_is: bool = False) -> FallbackKinds:
     )
 
 
-def test_how_the_list_takes_texts_of_several_lines() -> None:
+def test_texts_of_several_lines_in_the_list() -> None:
     text, before = "if a:\n        b = '${x}\\\\'\n    c", "    "
     plain, snippets, as_is = kinds(), kinds(snippets=True), kinds(as_is=True)
     assert (plain.takes_lines, snippets.takes_lines, as_is.takes_lines) == (False, True, True)

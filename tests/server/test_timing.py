@@ -117,7 +117,7 @@ async def test_cancelled_requests_are_answered_at_once(wire: Wire) -> None:
 
 
 async def test_the_worker_stops_when_a_request_is_cancelled(wire: Wire) -> None:
-    """What is asked next does not wait for the work that nobody wants."""
+    """The next request does not wait for cancelled work."""
     slow = Slow(wire, "stopped")
     small = "file:///project/small.py"
     await slow.open()
@@ -152,7 +152,7 @@ async def test_a_cancellation_in_the_same_packet(wire: Wire) -> None:
     assert answer["error"]["code"] == REQUEST_CANCELLED
 
 
-async def test_cancelling_what_is_done_or_was_never_asked(wire: Wire) -> None:
+async def test_cancelling_finished_and_unknown_requests(wire: Wire) -> None:
     slow = Slow(wire, "done")
     await slow.open()
     await wire.send(slow.request("done", invoked=False))
@@ -211,7 +211,7 @@ async def test_a_request_that_arrives_byte_by_byte(wire: Wire) -> None:
     assert "result" in await wire.answer("bytes", PATIENCE)
 
 
-async def test_a_document_that_is_closed_meanwhile(wire: Wire) -> None:
+async def test_a_document_closed_during_its_request(wire: Wire) -> None:
     slow = Slow(wire, "closed")
     await slow.open()
     await wire.send(slow.request("closed"), Wire.note("textDocument/didClose", {"textDocument": {"uri": slow.uri}}))
@@ -229,7 +229,7 @@ async def test_explaining_does_not_stop_a_completion(wire: Wire) -> None:
         assert parses(slow.applied(item))
 
 
-async def test_nothing_went_wrong_behind_the_scenes(tcp: tuple[Server, Wire]) -> None:
+async def test_no_request_failed(tcp: tuple[Server, Wire]) -> None:
     server, wire = tcp
     assert (await statistics(wire))["failed"] == 0
     assert "Traceback" not in server.errors.decode()

@@ -1,4 +1,4 @@
-"""Going on with what the model is writing while somebody types that very text."""
+"""Typing along with a suggestion while the model writes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXT = "call(first)"
 
 
 class Model:
-    """What the model has written so far, and writes once it is let go; for which cursors it was asked."""
+    """Model with a part written so far and a rest for its release, and the cursors of its requests."""
 
     def __init__(self) -> None:
         self.gate, self.text, self.written = Blocked(), TEXT, ""
@@ -69,7 +69,7 @@ async def client(model: Model, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def first_asked(client: Connected, model: Model, written: str) -> None:
-    """Somebody has asked, and something is written."""
+    """A request waits, and the model has written a part."""
     model.written = written
     client.ask("first", invoked=False)
     await client.until(lambda: model.asked)
@@ -78,7 +78,7 @@ async def first_asked(client: Connected, model: Model, written: str) -> None:
 
 
 def type_on(client: Connected, text: str, version: int = 2, cancelling: bool = True) -> None:
-    """As VS Code does: the change, the older request cancelled, the newer one."""
+    """Send what VS Code sends: the change, the cancellation of the older request, the newer request."""
     client.change(version, f"x = {text}\n")
     if cancelling:
         client.cancel("first")
@@ -91,7 +91,7 @@ async def until_followed(client: Connected, number: str = "first") -> None:
 
 
 @pytest.mark.asyncio
-async def test_what_came_before_its_end_was_heard_is_remembered(client: Connected, model: Model) -> None:
+async def test_an_answer_that_arrives_with_its_cancellation_is_cached(client: Connected, model: Model) -> None:
     await first_asked(client, model, "")
     job = client.server.requests.running[URI].job
     model.gate.gate.set()
@@ -102,7 +102,7 @@ async def test_what_came_before_its_end_was_heard_is_remembered(client: Connecte
 
 
 @pytest.mark.asyncio
-async def test_what_comes_of_what_is_left_is_remembered(client: Connected, model: Model) -> None:
+async def test_the_answer_of_unclaimed_work_is_cached(client: Connected, model: Model) -> None:
     await first_asked(client, model, "call")
     client.cancel("first")
     await client.until(lambda: URI in client.server.requests.unclaimed)
@@ -116,7 +116,7 @@ async def test_what_comes_of_what_is_left_is_remembered(client: Connected, model
 @pytest.mark.asyncio
 @pytest.mark.parametrize("cancelling", [True, False])
 @pytest.mark.parametrize("written", ["", "c", "call(fi"])
-async def test_what_is_typed_as_it_is_written_is_asked_once(
+async def test_typing_along_asks_the_model_once(
     client: Connected, model: Model, written: str, cancelling: bool
 ) -> None:
     await first_asked(client, model, written)
@@ -135,7 +135,7 @@ async def test_what_is_typed_as_it_is_written_is_asked_once(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("cancelling", [True, False])
-async def test_who_wants_one_line_waits_for_no_further_ones(client: Connected, model: Model, cancelling: bool) -> None:
+async def test_a_request_for_one_line_does_not_wait_for_more(client: Connected, model: Model, cancelling: bool) -> None:
     """In a word one line is wanted, before it was several."""
     await first_asked(client, model, "call(fi")
     type_on(client, "c", cancelling=cancelling)
@@ -148,7 +148,7 @@ async def test_who_wants_one_line_waits_for_no_further_ones(client: Connected, m
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("cancelling", [True, False])
-async def test_what_is_typed_otherwise_stops_it(client: Connected, model: Model, cancelling: bool) -> None:
+async def test_typing_something_else_stops_the_work(client: Connected, model: Model, cancelling: bool) -> None:
     await first_asked(client, model, "call(fi")
     model.text = "cost"
     type_on(client, "co", cancelling=cancelling)
@@ -160,7 +160,7 @@ async def test_what_is_typed_otherwise_stops_it(client: Connected, model: Model,
 
 
 @pytest.mark.asyncio
-async def test_what_turns_out_to_be_something_else_is_stopped(
+async def test_work_that_writes_something_else_is_stopped(
     client: Connected, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs: list[Costs] = []
@@ -179,7 +179,7 @@ async def test_what_turns_out_to_be_something_else_is_stopped(
 
 
 @pytest.mark.asyncio
-async def test_what_came_to_something_else_is_asked_again(client: Connected, model: Model) -> None:
+async def test_a_different_answer_leads_to_a_new_request(client: Connected, model: Model) -> None:
     """The text is known only once it is whole: before, nothing of it was told."""
     await first_asked(client, model, "")
     type_on(client, "co")
@@ -190,7 +190,7 @@ async def test_what_came_to_something_else_is_asked_again(client: Connected, mod
 
 
 @pytest.mark.asyncio
-async def test_what_nobody_follows_ends(client: Connected, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unclaimed_work_ends_soon(client: Connected, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type_through, "KEPT_SECONDS", 0.05)
     await first_asked(client, model, "call")
     client.cancel("first")
@@ -202,7 +202,7 @@ async def test_what_nobody_follows_ends(client: Connected, model: Model, monkeyp
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("end", ["close", "off", "else"])
-async def test_what_is_left_ends_with_what_it_was_for(client: Connected, model: Model, end: str) -> None:
+async def test_unclaimed_work_ends_with_its_document(client: Connected, model: Model, end: str) -> None:
     await first_asked(client, model, "call")
     client.cancel("first")
     await client.until(lambda: URI in client.server.requests.unclaimed)
@@ -224,7 +224,7 @@ async def test_what_is_left_ends_with_what_it_was_for(client: Connected, model: 
 
 
 @pytest.mark.asyncio
-async def test_who_asks_by_hand_follows_nothing_and_is_not_followed(client: Connected, model: Model) -> None:
+async def test_explicit_requests_do_not_follow_and_are_not_followed(client: Connected, model: Model) -> None:
     await first_asked(client, model, "call")
     client.ask("asked", invoked=True)
     await client.until(lambda: len(model.asked) == 2)
@@ -244,7 +244,7 @@ async def test_who_asks_by_hand_follows_nothing_and_is_not_followed(client: Conn
         ("x = f", "+ 1\n", "f"),  # what stands there is no closer, which the memory of suggestions finds out
     ],
 )
-def test_what_was_typed_since(left: str, right: str, expected: str | None) -> None:
+def test_text_typed_between_two_requests(left: str, right: str, expected: str | None) -> None:
     before = request(URI)
     after = replace(before, split=Split(left, right))
     assert typed_since(before, after) == expected

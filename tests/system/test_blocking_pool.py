@@ -48,7 +48,7 @@ def left(pool: BlockingPool, key: str, disk: Disk) -> None:
         pool.run(key, disk.read)
 
 
-def test_what_is_done_already_is_not_begun_again(disk: Disk) -> None:
+def test_work_under_way_is_not_begun_again(disk: Disk) -> None:
     pool = BlockingPool()
     for _ in range(20):
         left(pool, "a", disk)
@@ -59,7 +59,7 @@ def test_what_is_done_already_is_not_begun_again(disk: Disk) -> None:
     assert pool.run("a", lambda: "anew") == "anew"
 
 
-def test_there_are_no_more_threads_than_a_few_and_who_finds_none_waits_for_one(disk: Disk) -> None:
+def test_callers_wait_for_one_of_few_threads(disk: Disk) -> None:
     pool = BlockingPool(most=2)
     for number in range(20):
         left(pool, str(number), disk)
@@ -74,7 +74,7 @@ def test_there_are_no_more_threads_than_a_few_and_who_finds_none_waits_for_one(d
     assert found == ["done"]
 
 
-def test_what_goes_wrong_is_told_to_who_waits_and_tried_again() -> None:
+def test_errors_reach_the_caller_and_the_next_call_tries_again() -> None:
     def fail() -> str:
         raise LanguageError("no such language")
 
@@ -85,7 +85,7 @@ def test_what_goes_wrong_is_told_to_who_waits_and_tried_again() -> None:
     assert pool.run("a", lambda: "found") == "found"
 
 
-def test_what_comes_as_soon_as_it_is_waited_for_no_longer_is_had() -> None:
+def test_a_result_at_the_end_of_a_wait_is_returned() -> None:
     class Late(Future[int]):
         """Done between the end of a wait and the look whether it is."""
 
@@ -102,9 +102,7 @@ def test_what_comes_as_soon_as_it_is_waited_for_no_longer_is_had() -> None:
         wait_for(fails)
 
 
-def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
-    monkeypatch: pytest.MonkeyPatch, disk: Disk
-) -> None:
+def test_requests_on_a_hanging_disk_cost_one_thread(monkeypatch: pytest.MonkeyPatch, disk: Disk) -> None:
     """Each of them is overtaken by the next, and so leaves the worker; the disk is not left."""
 
     def language(self: Request) -> Language:
@@ -129,6 +127,6 @@ def test_requests_in_a_project_on_a_disk_that_hangs_cost_one_thread(
     worker.close()
 
 
-def test_the_process_has_as_few_of_them_for_all_its_clients() -> None:
+def test_all_clients_share_one_pool() -> None:
     assert vars(stage)["BLOCKING_POOL"] is blocking_pool.BLOCKING_POOL
     assert blocking_pool.BLOCKING_POOL._most == blocking_pool.MOST_THREADS

@@ -1,4 +1,4 @@
-"""Threads that open texts in the background, and that load the model: stuck ones keep nobody from anything."""
+"""Stuck threads that open texts in the background, or load the model, hold up no other work."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str
     return [(one.uri, one.in_background) for _ in range(count + 1) for one in worker.look_after()]
 
 
-def test_closing_a_thread_stops_what_it_is_at_and_what_waits_for_it() -> None:
+def test_closing_a_thread_stops_its_work_and_its_queue() -> None:
     thread, blocked, stops = WatchedThread("closed"), Blocked(), [Stop(), Stop()]
     for stop in stops:
         thread.submit(stop, blocked)
@@ -81,7 +81,7 @@ def test_closing_a_thread_stops_what_it_is_at_and_what_waits_for_it() -> None:
 # --- texts that are finished in the background ----------------------------------------------------------------------
 
 
-def test_a_thread_that_is_stuck_at_a_text_is_given_up_and_another_one_continued_cuts(stuck: Stuck) -> None:
+def test_a_thread_stuck_at_a_text_is_replaced_by_another(stuck: Stuck) -> None:
     watched = CompletionWorker(SETTINGS)
     finisher = Finisher(stuck, 10**9, watched.unfinished)
     blocked = begun(stuck, finisher, "\none\n")
@@ -99,7 +99,7 @@ def test_a_thread_that_is_stuck_at_a_text_is_given_up_and_another_one_continued_
     watched.close()
 
 
-def test_the_text_is_not_begun_again_and_the_document_once_it_has_changed(stuck: Stuck) -> None:
+def test_a_stuck_text_is_opened_again_only_after_a_change(stuck: Stuck) -> None:
     watched = CompletionWorker(SETTINGS)
     finisher = Finisher(stuck, 10**9, watched.unfinished)
     begun(stuck, finisher, "\none\n")
@@ -118,8 +118,8 @@ def test_the_text_is_not_begun_again_and_the_document_once_it_has_changed(stuck:
     watched.close()
 
 
-def test_what_waits_behind_a_stuck_thread_for_the_same_document_is_opened(stuck: Stuck) -> None:
-    """Nobody wants any more what the thread is stuck at; the document as it is now is not to suffer for it."""
+def test_a_newer_text_behind_a_stuck_one_is_opened(stuck: Stuck) -> None:
+    """The text at which the thread hangs is outdated; the current one must not suffer for it."""
     watched = CompletionWorker(SETTINGS)
     finisher = Finisher(stuck, 10**9, watched.unfinished)
     begun(stuck, finisher, "\none\n")
@@ -142,7 +142,7 @@ def test_a_stuck_thread_is_given_up_though_its_document_was_closed(stuck: Stuck)
     assert watched.unfinished.documents == []
 
 
-def test_only_so_many_texts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_stuck_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background_open, "MOST_GIVEN_UP", 2)
     unfinished = Unfinished()
     keys = [(PYTHON, number, number) for number in range(3)]
@@ -196,7 +196,7 @@ def status_of(server: FimLanguageServer) -> dict[str, Any]:
 async def test_the_status_says_which_documents_are_read_in_part(
     server: FimLanguageServer, stuck: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request comes back, what it has begun in the background does not, and is looked after though nobody asks."""
+    """A request is answered; its work in the background hangs, and is watched without further requests."""
     give_model(server.worker)
     finisher = Finisher(stuck, 10**9, server.worker.unfinished)
 
@@ -225,7 +225,7 @@ async def test_the_status_says_which_documents_are_read_in_part(
 
 
 class Disk:
-    """What models are loaded from: the first of them does not come before it is let."""
+    """Disk with models, of which the first one waits for its release."""
 
     def __init__(self) -> None:
         self.gate, self.began = threading.Event(), 0
@@ -253,9 +253,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 @pytest.mark.asyncio
-async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
-    server: FimLanguageServer, disk: Disk
-) -> None:
+async def test_an_overdue_loading_is_reported_and_can_be_repeated(server: FimLanguageServer, disk: Disk) -> None:
     first = asyncio.ensure_future(load(server))
     await eventually(lambda: server.model.overdue)
     status = status_of(server)
@@ -276,7 +274,7 @@ async def test_a_model_that_does_not_come_is_told_of_and_can_be_loaded_again(
 
 
 @pytest.mark.asyncio
-async def test_a_model_that_comes_late_is_taken(server: FimLanguageServer, disk: Disk) -> None:
+async def test_an_overdue_model_is_used_when_it_comes(server: FimLanguageServer, disk: Disk) -> None:
     loading = asyncio.ensure_future(load(server))
     await eventually(lambda: server.model.overdue)
     disk.gate.set()
@@ -286,7 +284,7 @@ async def test_a_model_that_comes_late_is_taken(server: FimLanguageServer, disk:
 
 
 @pytest.mark.asyncio
-async def test_a_server_that_ends_waits_for_no_model(server: FimLanguageServer, disk: Disk) -> None:
+async def test_a_closing_server_does_not_wait_for_a_model(server: FimLanguageServer, disk: Disk) -> None:
     loading = asyncio.ensure_future(load(server))
     server.tasks.add(loading)
     await eventually(lambda: disk.began)
@@ -298,7 +296,7 @@ async def test_a_server_that_ends_waits_for_no_model(server: FimLanguageServer, 
     assert "cannot be loaded" not in said_by(server)
 
 
-def test_another_client_gets_the_model_that_is_loaded_again(disk: Disk) -> None:
+def test_waiting_clients_get_the_model_of_a_repeated_loading(disk: Disk) -> None:
     models = SharedModels()
     gone, waits, comes = (CompletionWorker(SETTINGS, models) for _ in range(3))
     gone.load()
@@ -316,7 +314,7 @@ def test_another_client_gets_the_model_that_is_loaded_again(disk: Disk) -> None:
         one.close()
 
 
-def test_other_settings_wait_for_no_model(disk: Disk) -> None:
+def test_other_settings_do_not_wait_for_an_overdue_model(disk: Disk) -> None:
     watched = CompletionWorker(SETTINGS)
     first = watched.load()
     until(lambda: disk.began)
@@ -342,7 +340,7 @@ def warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_first_pass_that_does_not_end_is_given_up(
+async def test_an_endless_first_pass_is_given_up(
     server: FimLanguageServer, warm_up: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck, good = model_on(Gated()), model_on(Gated())
@@ -363,9 +361,7 @@ async def test_a_first_pass_that_does_not_end_is_given_up(
     assert server.worker.model is good
 
 
-def test_a_client_whose_first_pass_does_not_end_keeps_no_other_from_the_model(
-    warm_up: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_first_pass_of_one_client_frees_the_others(warm_up: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that had it before, and whose threads would wait for their turn for ever."""
     monkeypatch.setattr("fim_server.models.load.load_model", lambda *key: model_on(Gated()))
     models = SharedModels()

@@ -1,4 +1,4 @@
-"""What belongs to one thread is refused to every other, in every run of the server."""
+"""Objects of one thread refuse every other thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USES: dict[str, Callable[[AnswerCache, Contexts], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_only_the_first_thread_may(use: str) -> None:
+def test_only_the_first_thread_may_use_an_object(use: str) -> None:
     memory, contexts = AnswerCache(), Contexts()
     with ThreadPoolExecutor(1) as owner, ThreadPoolExecutor(1) as another:
         for _ in range(2):

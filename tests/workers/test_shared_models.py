@@ -1,4 +1,4 @@
-"""What the clients of one port share, their models, and where a port may be."""
+"""Models shared by the clients of a port, and allowed addresses of a port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKEN = "correct-horse-battery-staple"
 
 
 class Model:
-    """What stands for a loaded model."""
+    """Stand-in for a loaded model."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -27,7 +27,7 @@ def loaded_as(monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
     monkeypatch.setattr("fim_server.models.load.load_model", load)
 
 
-def test_a_model_is_loaded_once_for_all_who_want_it_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_requests_load_a_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[tuple[object, ...]] = []
     gate = threading.Event()
 
@@ -55,7 +55,7 @@ def test_a_model_is_loaded_once_for_all_who_want_it_at_a_time(monkeypatch: pytes
     assert len(loads) == 3
 
 
-def test_a_model_that_failed_to_load_is_tried_again_and_one_that_nobody_has_is_gone(
+def test_a_failed_load_is_repeated_and_an_unused_model_is_freed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers: list[Any] = [ValueError("not now"), Model("first"), Model("second")]
@@ -78,7 +78,7 @@ def test_a_model_that_failed_to_load_is_tried_again_and_one_that_nobody_has_is_g
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
-def test_addresses_of_the_machine_itself_are_listened_on(host: str) -> None:
+def test_loopback_addresses_are_allowed(host: str) -> None:
     try:
         assert Endpoint(host, 8765).addresses()
     except socket.gaierror:
@@ -86,7 +86,7 @@ def test_addresses_of_the_machine_itself_are_listened_on(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "2001:db8::1"])
-def test_other_addresses_are_refused_unless_they_were_named_for_that(host: str) -> None:
+def test_other_addresses_need_a_public_endpoint(host: str) -> None:
     with pytest.raises(OSError, match="not a loopback address"):
         Endpoint(host, 8765).addresses()
     assert Endpoint(host, 8765, TOKEN, is_public=True).addresses() == [host]

@@ -95,7 +95,7 @@ def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str
 # --- the watchdog ---------------------------------------------------------------------------------------------------
 
 
-def test_a_thread_that_does_not_answer_is_replaced(work: dict[str, Any]) -> None:
+def test_a_stuck_thread_is_replaced(work: dict[str, Any]) -> None:
     worker = CompletionWorker(SETTINGS)
     give_model(worker)
     stuck = work["stuck"] = Blocked()
@@ -118,7 +118,7 @@ def test_a_thread_that_does_not_answer_is_replaced(work: dict[str, Any]) -> None
     worker.close()
 
 
-def test_a_thread_that_is_slow_and_answers_is_left_alone(work: dict[str, Any]) -> None:
+def test_a_slow_thread_with_signs_of_life_is_kept(work: dict[str, Any]) -> None:
     worker = CompletionWorker(SETTINGS)
     give_model(worker)
     job, begun = None, threading.Event()
@@ -143,7 +143,7 @@ def test_a_thread_that_is_slow_and_answers_is_left_alone(work: dict[str, Any]) -
     worker.close()
 
 
-def test_a_model_whose_pass_does_not_end_is_given_up_and_nobody_waits_for_it(work: dict[str, Any]) -> None:
+def test_a_model_with_an_endless_pass_is_given_up(work: dict[str, Any]) -> None:
     worker = CompletionWorker(SETTINGS)
     backend = give_model(worker)
     model = worker.model
@@ -166,7 +166,7 @@ def test_a_model_whose_pass_does_not_end_is_given_up_and_nobody_waits_for_it(wor
     worker.close()
 
 
-def test_a_pass_that_does_not_end_is_given_up_though_its_client_has_gone(work: dict[str, Any]) -> None:
+def test_an_endless_pass_of_a_closed_client_is_given_up(work: dict[str, Any]) -> None:
     """Others share the model, and would wait for it for ever: each of their threads shows that it is alive."""
     models = SharedModels()
     gone, other = CompletionWorker(SETTINGS, models), CompletionWorker(SETTINGS, models)
@@ -192,7 +192,7 @@ def test_a_pass_that_does_not_end_is_given_up_though_its_client_has_gone(work: d
 
 
 @pytest.mark.asyncio
-async def test_a_server_whose_client_has_gone_looks_after_its_threads(
+async def test_a_closed_server_watches_its_threads(
     server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def load(ls: object) -> None:
@@ -217,7 +217,7 @@ async def test_a_server_whose_client_has_gone_looks_after_its_threads(
 
 
 @pytest.mark.asyncio
-async def test_a_server_without_work_ends_with_its_client(server: FimLanguageServer) -> None:
+async def test_the_watch_of_an_idle_server_ends_with_its_client(server: FimLanguageServer) -> None:
     server.supervisor.begin()
     watch = server.supervisor.task
     assert watch is not None
@@ -226,10 +226,10 @@ async def test_a_server_without_work_ends_with_its_client(server: FimLanguageSer
         await watch
 
 
-def test_a_model_that_is_loaded_again_while_a_pass_of_it_does_not_end_is_another(
+def test_a_reload_during_an_endless_pass_loads_another_model(
     work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread that loads waits for a turn at what it was given; nobody looks after that one."""
+    """The loading thread waits for a turn of its model."""
     models = SharedModels()
     worker = CompletionWorker(SETTINGS, models)
     backend = give_model(worker)
@@ -256,8 +256,8 @@ def test_a_model_that_is_loaded_again_while_a_pass_of_it_does_not_end_is_another
     worker.close()
 
 
-def test_a_model_that_is_long_in_coming_keeps_no_other_from_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network or a disk that does not answer; somebody chooses another model then."""
+def test_a_slow_loading_does_not_block_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network or disk does not answer, and the user chooses another model."""
     gate, slow, swift = threading.Event(), model_on(Gated()), model_on(Gated())
 
     def get(self: SharedModels, settings: ServerSettings, *rest: object) -> FimModel:
@@ -278,7 +278,7 @@ def test_a_model_that_is_long_in_coming_keeps_no_other_from_being_loaded(monkeyp
     assert worker.model is swift
 
 
-def test_a_closed_worker_loads_nothing_and_still_says_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_worker_starts_no_loading_but_finishes_those_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
     monkeypatch.setattr(SharedModels, "get", lambda self, *rest: gate.wait(PATIENCE) and model_on(Gated()))
     monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
@@ -298,7 +298,7 @@ def test_a_closed_worker_loads_nothing_and_still_says_what_it_has(monkeypatch: p
         worker.load()
 
 
-def test_nobody_need_wait_for_a_loading(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loading_may_be_awaited_no_more(caplog: pytest.LogCaptureFixture) -> None:
     worker = CompletionWorker(SETTINGS)
     loading: Future[Loaded] = Future()
     worker._loading = loading
@@ -311,7 +311,7 @@ def test_nobody_need_wait_for_a_loading(caplog: pytest.LogCaptureFixture) -> Non
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("is_open", [False, True])
-async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_back(
+async def test_the_thread_of_a_closed_document_is_watched_until_it_returns(
     server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_open: bool
 ) -> None:
     """It may hold the model, for which all others would wait for ever."""
@@ -343,7 +343,7 @@ async def test_a_thread_whose_document_was_left_is_looked_after_until_it_comes_b
     backend.gate.set()
 
 
-def test_what_waits_for_a_thread_is_stopped_with_it(work: dict[str, Any]) -> None:
+def test_closing_a_thread_stops_its_queued_questions(work: dict[str, Any]) -> None:
     worker = CompletionWorker(SETTINGS)
     give_model(worker)
     blocked = work["a"] = Blocked()
@@ -356,9 +356,7 @@ def test_what_waits_for_a_thread_is_stopped_with_it(work: dict[str, Any]) -> Non
 
 
 @pytest.mark.asyncio
-async def test_the_document_is_not_asked_about_until_it_changes(
-    server: FimLanguageServer, work: dict[str, Any]
-) -> None:
+async def test_the_document_of_a_stuck_thread_is_suspended(server: FimLanguageServer, work: dict[str, Any]) -> None:
     stuck = work["file:///a%20b.py"] = Blocked()
     job = server.worker.submit(request("file:///a%20b.py"))
     assert stuck.begun.wait(PATIENCE)
@@ -375,7 +373,7 @@ async def test_the_document_is_not_asked_about_until_it_changes(
 
 
 @pytest.mark.asyncio
-async def test_no_question_is_asked_about_a_document_that_is_set_aside(
+async def test_a_suspended_document_is_not_explained(
     server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would cost a thread, and three of them the process."""
@@ -396,7 +394,7 @@ def asked(uri: str) -> IncomingRequest:
 
 
 @pytest.mark.asyncio
-async def test_a_request_in_its_pause_asks_nothing_once_its_document_is_closed(server: FimLanguageServer) -> None:
+async def test_closing_a_document_ends_the_debounce_of_its_request(server: FimLanguageServer) -> None:
     server.settings = server.settings.having("debounce_ms", 60_000.0)
     answering = asyncio.ensure_future(answer(server, asked("a")))
     await asyncio.sleep(0)
@@ -407,7 +405,7 @@ async def test_a_request_in_its_pause_asks_nothing_once_its_document_is_closed(s
 
 
 @pytest.mark.asyncio
-async def test_a_document_that_is_opened_again_gets_no_answer_for_what_it_was(
+async def test_closing_a_document_drops_its_finished_answer(
     server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its version is 1 again."""
@@ -461,7 +459,7 @@ async def test_a_process_with_too_many_stuck_threads_ends(server: FimLanguageSer
 # --- the memory budget ----------------------------------------------------------------------------------------------
 
 
-def test_steps_are_taken_one_after_another_while_they_are_not_enough() -> None:
+def test_memory_steps_follow_one_another() -> None:
     budget = MemoryBudget()
     assert budget.next_step(None, 1) is None
     assert budget.next_step(1, None) is None
@@ -526,7 +524,7 @@ async def test_sessions_may_hold_a_part_of_the_budget(
     assert 0 < worker.session_memory.held < both
 
 
-def test_what_a_thread_has_done_uses_no_session_any_more() -> None:
+def test_finished_work_releases_its_session() -> None:
     worker = CompletionWorker(SETTINGS)
     worker.session_memory.most = 1
     python = Language.load("python")
@@ -543,7 +541,7 @@ def test_what_a_thread_has_done_uses_no_session_any_more() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
+async def test_a_server_over_its_budget_drops_memory_step_by_step(
     server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.settings = server.settings.having("memory_mb", 600)
@@ -593,7 +591,7 @@ async def test_a_server_over_its_budget_drops_what_it_has_step_by_step(
 
 
 @pytest.mark.skipif(process.resident_bytes() is None, reason="the system does not tell")
-def test_a_large_sessions_memory_goes_back_when_its_document_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_a_document_releases_its_large_session(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = CompletionWorker(SETTINGS)
     give_model(worker)
     worker.make_contexts = lambda: Contexts(Budget(seconds=PATIENCE, memory=1 << 30))

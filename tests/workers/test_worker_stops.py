@@ -1,4 +1,4 @@
-"""A request that nobody waits for leaves the worker whatever it does; a slow one keeps no other document waiting."""
+"""A cancelled request leaves the worker at any point; a slow one holds up no other document."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def begun(worker: CompletionWorker, uri: str) -> None:
     time.sleep(0.05)
 
 
-def test_another_document_does_not_wait_and_the_slow_one_still_finishes(
+def test_a_slow_document_holds_up_no_other_and_finishes(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
@@ -90,7 +90,7 @@ def test_another_document_does_not_wait_and_the_slow_one_still_finishes(
     assert slow.future.result(PATIENCE) is not None
 
 
-def test_the_engine_at_one_document_keeps_no_other_waiting(worker: CompletionWorker) -> None:
+def test_a_busy_engine_holds_up_no_other_document(worker: CompletionWorker) -> None:
     slow = worker.submit(request("slow", "x = [", LONG))
     begun(worker, "slow")
     assert worker.submit(request("other", "x = ", "\n")).future.result(PATIENCE) is not None
@@ -112,7 +112,7 @@ def test_a_cancelled_request_ends(worker: CompletionWorker) -> None:
     assert slow.future.result(PATIENCE) is None
 
 
-def test_what_was_cancelled_before_the_model_was_loaded_ends() -> None:
+def test_a_request_cancelled_during_loading_ends() -> None:
     worker = CompletionWorker(SETTINGS)
     worker._loading = Future()
     waiting = worker.submit(request("a", "x = ", "\n"))
@@ -121,7 +121,7 @@ def test_what_was_cancelled_before_the_model_was_loaded_ends() -> None:
     worker.close()
 
 
-def test_a_language_that_is_long_in_coming_keeps_its_request_alive_and_not_its_thread(
+def test_a_request_for_a_slowly_loaded_language_can_be_cancelled(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that does not answer, or a table of many tokens: it takes long, and the thread still answers."""
@@ -147,9 +147,7 @@ def test_a_language_that_is_long_in_coming_keeps_its_request_alive_and_not_its_t
     gate.set()
 
 
-def test_no_more_documents_than_a_few_are_at_work_and_kept(
-    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_threads_is_bounded(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "MOST_AT_WORK", 2)
     monkeypatch.setattr(workers, "MOST_THREADS", 3)
     jobs = []
@@ -176,9 +174,7 @@ def at_work(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, count: in
     return work | read
 
 
-def test_reading_ahead_takes_nobodys_place_that_waits(
-    worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prefetch_stops_no_request(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     work = at_work(worker, monkeypatch, 3)
     jobs = []
     for uri in ("0", "1", "2"):
@@ -195,8 +191,8 @@ def test_reading_ahead_takes_nobodys_place_that_waits(
         one.gate.set()
 
 
-def test_what_nobody_waits_for_makes_room_first(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though somebody has waited for longer."""
+def test_work_without_a_request_is_stopped_first(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the request has waited for longer."""
     work = at_work(worker, monkeypatch, 3)
     jobs = {}
     for uri in ("0", "1", "ahead", "2"):
@@ -211,7 +207,7 @@ def test_what_nobody_waits_for_makes_room_first(worker: CompletionWorker, monkey
         one.gate.set()
 
 
-def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(worker: CompletionWorker) -> None:
+def test_work_that_ends_during_the_count_is_not_counted(worker: CompletionWorker) -> None:
     worker.submit(request("a", "x = ", "\n")).future.result(PATIENCE)
     at_work = Step(Stop(), True, 0.0)
 
@@ -226,7 +222,7 @@ def test_a_document_whose_work_ends_while_others_are_counted_is_not_at_work(work
     assert worker.submit(request("b", "x = ", "\n")).future.result(PATIENCE) is not None
 
 
-def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_a_text_too_slowly_is_reported(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ENGINE_SECONDS", 0.05)
     work = worker.submit(request("slow", "x = [", LONG)).future.result(PATIENCE)
     assert work is not None
@@ -238,7 +234,7 @@ def test_what_takes_too_long_is_left_and_says_so(worker: CompletionWorker, monke
     assert after.answer.reason is None
 
 
-def test_a_question_that_takes_too_long_says_so(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_explanation_is_reported(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     worker._loading = None
     monkeypatch.setattr(limits, "ENGINE_SECONDS", 0.05)
     asked, _ = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
@@ -249,7 +245,7 @@ def test_a_question_that_takes_too_long_says_so(worker: CompletionWorker, monkey
     assert told.result(PATIENCE) == "exact"
 
 
-def test_a_question_that_nobody_waits_for_ends(worker: CompletionWorker) -> None:
+def test_a_cancelled_explanation_ends(worker: CompletionWorker) -> None:
     worker._loading = None
     asked, cancelled = worker.explain(request("slow", "x = [", LONG), lambda explained: explained)
     begun(worker, "slow")
@@ -258,7 +254,7 @@ def test_a_question_that_nobody_waits_for_ends(worker: CompletionWorker) -> None
         asked.result(PATIENCE)
 
 
-def test_reading_ahead_leaves_a_file_for_what_is_asked(worker: CompletionWorker) -> None:
+def test_a_request_stops_a_prefetch(worker: CompletionWorker) -> None:
     worker.prefetch_prompt(request("slow", "x = [", LONG))
     begun(worker, "slow")
     assert worker.submit(request("slow", "x = ", "\n")).future.result(PATIENCE) is not None
@@ -298,9 +294,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("left", "right"), LINES)
-def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(
-    left: str, right: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_told_to_end_the_line_stops_there(left: str, right: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "flag_of", lambda *about: NO_FLAG)  # else it writes another text
     worker = ready(load_model(None, "cpu"))
     asked = replace(
@@ -320,7 +314,7 @@ def test_a_model_that_is_to_end_with_its_line_writes_that_line_and_no_more(
     worker.close()
 
 
-def test_a_prompt_is_left_where_nothing_is_offered() -> None:
+def test_a_declined_place_stops_the_prompts_reading() -> None:
     worker = ready(load_model(None, "cpu"))
     found = worker.submit(request("a", "x = 1  # a comment that is long enough " * 3, "\n")).future.result(PATIENCE)
     assert found is not None

@@ -29,7 +29,7 @@ class Pieces:
 
 
 async def answered(handle: Callable[[FimLanguageServer], Any], cancelled: bool = False) -> list[list[dict[str, Any]]]:
-    """What is sent, piece by piece, for a request that a handler answers."""
+    """Return the pieces sent for a request that a handler answers."""
     server = create_server(ServerSettings())
     pieces = Pieces()
 
@@ -55,7 +55,7 @@ def names(pieces: list[list[dict[str, Any]]]) -> list[list[str]]:
     return [[one.get("method") or ("error" if "error" in one else "answer") for one in piece] for piece in pieces]
 
 
-def test_what_goes_with_an_answer_is_written_before_it_and_at_once() -> None:
+def test_messages_with_an_answer_are_written_in_one_piece() -> None:
     def handle(ls: FimLanguageServer) -> int:
         ls.once_answered(lambda: ls.protocol.notify("after"))
         ls.with_answer(lambda: ls.protocol.notify("first"))
@@ -68,7 +68,7 @@ def test_what_goes_with_an_answer_is_written_before_it_and_at_once() -> None:
     assert pieces[0][-1]["result"] == 7
 
 
-def test_what_fails_beside_an_answer_does_not_keep_it() -> None:
+def test_a_failure_beside_an_answer_does_not_stop_it() -> None:
     def handle(ls: FimLanguageServer) -> int:
         ls.with_answer(lambda: 1 / 0)
         ls.with_answer(lambda: ls.protocol.notify("second"))
@@ -82,7 +82,7 @@ def test_what_fails_beside_an_answer_does_not_keep_it() -> None:
     assert names(pieces) == [[log, "second", "answer"], [log], ["after"]]
 
 
-def test_of_a_cancelled_request_nothing_is_told() -> None:
+def test_a_cancelled_request_sends_no_messages() -> None:
     def handle(ls: FimLanguageServer) -> int:
         ls.with_answer(lambda: ls.protocol.notify("first"))
         ls.once_answered(lambda: ls.protocol.notify("after"))
@@ -93,7 +93,7 @@ def test_of_a_cancelled_request_nothing_is_told() -> None:
     assert names(pieces) == [["error"], ["after"]]
 
 
-def test_without_a_request_all_is_done_at_once() -> None:
+def test_without_a_request_messages_are_sent_at_once() -> None:
     server, pieces = create_server(ServerSettings()), Pieces()
     server.protocol.set_writer(pieces)
 

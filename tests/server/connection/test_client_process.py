@@ -42,7 +42,7 @@ def initialization(number: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     "arguments", [["--stdio"], ["--stdio", f"--clientProcessId={os.getpid()}"], ["--clientProcessId", f"{os.getpid()}"]]
 )
-async def test_what_clients_add_to_the_command_is_taken(arguments: list[str]) -> None:
+async def test_arguments_that_clients_add_are_accepted(arguments: list[str]) -> None:
     async with wired(*arguments) as (_, wire):
         assert "capabilities" in (await wire.ask("initialize", "initialize", initialization(None)))["result"]
 
@@ -95,7 +95,7 @@ async def test_a_listening_client_that_vanishes_leaves_no_warning(tmp_path: Path
 
 @pytest.mark.skipif(os.name == "nt", reason="sockets")
 @pytest.mark.parametrize("name", ["a\u202eb\x1b[31m", "a" * 5000], ids=["hidden characters", "5,000 characters"])
-def test_the_name_of_a_socket_is_told_in_a_short_line(name: str) -> None:
+def test_an_error_names_the_socket_in_a_short_line(name: str) -> None:
     ended = subprocess.run([*SERVE, "--pipe", name], capture_output=True, timeout=PATIENCE, check=False)
     said = ended.stderr.decode()
     assert ended.returncode == 2
@@ -144,7 +144,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("number", [None, 0, -1, -os.getpid(), os.getpid(), UNUSED, 1 << 40], ids=range(7))
-def test_numbers_of_no_process_of_an_editors_end_nothing(number: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_without_an_editors_process_end_nothing(number: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_process, "GRACE_SECONDS", 0.0)
     watched, before = Watched(), threading.active_count()
     watched.processes.watch(number)

@@ -41,7 +41,7 @@ CAPABILITIES: dict[str, Any] = {"textDocument": {"inlineCompletion": {}}}
 
 
 async def has_ended(wire: Wire, seconds: float = 20) -> bool:
-    """Whether the server closes the connection, whatever it says before."""
+    """Return whether the server closes the connection, after any messages."""
     try:
         async with asyncio.timeout(seconds):
             while await wire.reader.read(65536):
@@ -65,7 +65,7 @@ async def first_error(wire: Wire) -> dict[str, Any]:
 # --- several clients -----------------------------------------------------------------------------------------------
 
 
-async def test_what_one_client_does_reaches_no_other() -> None:
+async def test_clients_are_separate() -> None:
     """A second connection neither gets the answers of the first nor takes its place, and one that ends leaves it."""
     async with listening() as (server, port):
         first = await connect(port)
@@ -217,7 +217,7 @@ async def test_a_header_without_an_end_is_refused(way: str) -> None:
 
 
 @pytest.mark.parametrize("length", [b"-5", b"0x10", b"", "\u0663".encode()])
-async def test_lengths_that_are_none_are_refused(length: bytes) -> None:
+async def test_invalid_lengths_are_refused(length: bytes) -> None:
     async with either("tcp") as (server, wire):
         await wire.ask("initialize", "initialize", initialization())
         wire.writer.write(b"Content-Length: " + length + b"\r\n\r\n{}")
@@ -249,7 +249,7 @@ async def test_a_second_initialize_is_an_error_and_changes_nothing(way: str) -> 
         assert len(answered["result"]["items"]) > 0
 
 
-async def test_what_comes_before_initialize_is_an_error_of_the_protocols_own() -> None:
+async def test_requests_before_initialize_are_refused() -> None:
     async with either("stdio") as (_, wire):
         await wire.open("file:///project/early.py", "x = \n")
         answer = await wire.ask("early", INLINE, Wire.completion("file:///project/early.py", 0, 4))
@@ -293,7 +293,7 @@ async def let_in(port: int, token: str | None = None) -> tuple[Wire, dict[str, A
     return wire, await wire.ask("initialize", "initialize", initialization(**options))
 
 
-async def test_one_client_too_many_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_client_too_many_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fim_server.server.connection.listening.MOST_CLIENTS", 1)
     monkeypatch.setattr("fim_server.server.connection.listening.PLACE_SECONDS", 0.05)
     async with listening_here(None) as port:
@@ -323,7 +323,7 @@ async def test_a_client_waits_for_the_place_of_one_that_goes(monkeypatch: pytest
         assert "result" in await third.answer("initialize")
 
 
-async def test_no_more_than_so_many_wait_for_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_queue_for_places_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fim_server.server.connection.listening.MOST_CLIENTS", 1)
     monkeypatch.setattr("fim_server.server.connection.listening.MOST_WAITING", 0)
     monkeypatch.setattr("fim_server.server.connection.listening.PLACE_SECONDS", 3600.0)
@@ -453,7 +453,7 @@ async def test_a_stranger_makes_no_server(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(made) == 1
 
 
-async def test_what_follows_the_token_at_once_is_answered() -> None:
+async def test_requests_right_after_the_token_are_answered() -> None:
     async with listening_here(TOKEN) as port:
         wire = await connect(port)
         first = Wire.request("initialize", "initialize", initialization(token=TOKEN))
@@ -512,7 +512,7 @@ async def test_a_model_is_warmed_up_once_for_all_clients(monkeypatch: pytest.Mon
         worker.close()
 
 
-async def test_a_large_message_keeps_no_other_client_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_message_holds_up_no_other_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a thread of its own, a message of 12 MB in small objects delays other clients by 18 s."""
     may_go_on, structure = threading.Event(), DocumentProtocol.structure_message
 
@@ -547,7 +547,7 @@ async def test_a_message_of_too_many_objects_is_passed_over(monkeypatch: pytest.
         assert "result" in await wire.ask("after", "workspace/executeCommand", STATISTICS)
 
 
-async def test_a_large_request_in_no_form_of_the_protocols_is_answered() -> None:
+async def test_a_large_invalid_request_is_answered() -> None:
     async with listening_here(None) as port:
         wire, _ = await let_in(port)
         refused = await wire.ask("large", INLINE, {"textDocument": {"uri": "x" * LARGE_BYTES}})

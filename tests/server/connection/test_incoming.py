@@ -127,7 +127,7 @@ async def test_a_change_is_applied_in_whatever_form(connected: Connected, name: 
     "changes",
     [None, [], [{}], [{"text": None}], [{"text": 5}], "abc", {"text": "y"}, [[]], [{"range": 5, "text": "y"}]],
 )
-async def test_what_is_no_change_changes_nothing(connected: Connected, changes: Any) -> None:
+async def test_invalid_changes_change_nothing(connected: Connected, changes: Any) -> None:
     connected.receive(Wire.note(CHANGE, {"textDocument": {"uri": URI, "version": 2}, "contentChanges": changes}))
     assert text_of(connected) == "x = \n"
     assert "result" in await run(connected, "lives", "statistics", None)

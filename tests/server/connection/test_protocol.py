@@ -1,4 +1,4 @@
-"""What the page docs/protocol.md says besides the completions: status, settings, commands, the fallback list."""
+"""Protocol of docs/protocol.md besides completions: status, settings, commands, the suggestion list."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def client() -> AsyncIterator[Client]:
 # --- capabilities and status -------------------------------------------------------------------------------------
 
 
-async def test_what_is_advertised(client: Client) -> None:
+async def test_advertised_capabilities(client: Client) -> None:
     offered = client.initialized_with.capabilities
     assert offered.inline_completion_provider
     assert offered.completion_provider is None
@@ -77,7 +77,7 @@ async def test_what_is_advertised(client: Client) -> None:
     assert information.version
 
 
-async def test_loading_is_told_as_status_and_as_progress(client: Client) -> None:
+async def test_loading_is_shown_as_status_and_as_progress(client: Client) -> None:
     await client.is_ready()
     loading = [status for status in client.statuses if status["state"] == "loading"]
     shares = [status["progress"] for status in loading if "progress" in status]
@@ -210,7 +210,7 @@ async def test_switching_off_and_on(client: Client) -> None:
     await client.use()
 
 
-async def test_statistics_count_what_is_offered_and_accepted(client: Client) -> None:
+async def test_statistics_count_shown_and_accepted_suggestions(client: Client) -> None:
     before = await client.run("statistics")
     editor = Editor(client, "counted.py", TEXT)
     found = await editor.ask(HERE)
@@ -406,7 +406,7 @@ async def test_json_is_explained_though_it_is_off(client: Client) -> None:
 
 @dataclass
 class Kind:
-    """How a client of the suggestion list takes texts of several lines."""
+    """Capability of a client of the suggestion list for texts of several lines."""
 
     snippets: bool = False
     as_is: bool = False

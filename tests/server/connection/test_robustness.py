@@ -1,4 +1,4 @@
-"""What no well-behaved client sends, clients that disappear, many documents, and what the logs keep to themselves."""
+"""Invalid messages, clients that disappear, many documents, and logs without code."""
 
 from __future__ import annotations
 
@@ -154,10 +154,10 @@ async def test_garbage_leaves_the_server_alive(wire: tuple[Server, Wire], messag
     ],
     ids=lambda value: ascii(value)[:40],
 )
-async def test_what_is_no_message_is_answered(
+async def test_invalid_messages_are_answered(
     wire: tuple[Server, Wire], message: bytes, code: int, number: int | str | None
 ) -> None:
-    """As JSON-RPC 2.0 has it: who has sent it need not wait."""
+    """JSON-RPC 2.0 asks for an error, so that the sender need not wait."""
     _, connection = wire
     connection.answers.pop(number, None)
     await connection.send(message)
@@ -201,7 +201,7 @@ async def test_a_version_that_goes_backwards_and_ranges_outside_the_text(wire: t
     ],
     ids=lambda uri: ascii(uri[:30]),
 )
-async def test_documents_of_no_usual_name_are_only_that(wire: tuple[Server, Wire], uri: str) -> None:
+async def test_unusual_names_of_documents_are_harmless(wire: tuple[Server, Wire], uri: str) -> None:
     """Nothing is read from where a name points to: the text is what the editor sent."""
     _, connection = wire
     await connection.open(uri, "def f(a):\n    return \n")
@@ -225,7 +225,7 @@ async def test_a_number_of_a_request_may_be_used_again(wire: tuple[Server, Wire]
         await lives(connection, "the same")
 
 
-async def test_logs_keep_the_users_code_to_themselves(wire: tuple[Server, Wire]) -> None:
+async def test_logs_hold_no_code(wire: tuple[Server, Wire]) -> None:
     """Runs last: everything above is in the log by now, which is at its most talkative."""
     server, connection = wire
     uri = f"file:///project/{SECRET[:5]}.py"
@@ -292,13 +292,13 @@ async def test_two_hundred_documents(client: Client) -> None:
     assert await editors[0].ask(0) == []
 
 
-async def test_documents_over_the_limit_are_declined_and_said_once(client: Client) -> None:
+async def test_documents_over_the_limit_are_declined(client: Client) -> None:
     await client.use(maxFileCharacters=1000)
     editor = Editor(client, "large.py", "a = 1\n" * 200)
     for _ in range(3):
         assert await editor.ask(0) == []
-    (said,) = [line for line in client.logged if "large.py" in line]
-    assert "more than 1,000 characters" in said
+    logged = [line for line in client.logged if "large.py" in line]
+    assert ["no suggestion (the document has more than 1,000 characters" in line for line in logged] == 3 * [True]
     assert "maxFileCharacters" in client.last["reason"]
     editor.change(0, 600, "")
     await editor.ask(600)

@@ -26,12 +26,12 @@ def messages(draw: random.Random) -> bytes:
 
 
 async def read(source: Any, calls: list[tuple[str, int]]) -> list[bytes]:
-    """What some calls give."""
+    """Return the results of some calls."""
     return [await (source.readline() if name == "line" else source.readexactly(count)) for name, count in calls]
 
 
 def plainly(data: bytes, calls: list[tuple[str, int]]) -> list[bytes]:
-    """The same from memory."""
+    """Return the results of the calls on bytes in memory."""
     source = io.BytesIO(data)
     return [source.readline(MOST_HEADER_BYTES) if name == "line" else source.read(count) for name, count in calls]
 
@@ -43,7 +43,7 @@ def calls_for(draw: random.Random) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_comes_in_pieces_of_a_pipe_is_read_as_from_memory(seed: int) -> None:
+def test_pieces_of_a_pipe_are_joined(seed: int) -> None:
     draw = random.Random(seed)
     data, calls = messages(draw), calls_for(draw)
     end, start = os.pipe()
@@ -66,7 +66,7 @@ def test_what_comes_in_pieces_of_a_pipe_is_read_as_from_memory(seed: int) -> Non
     assert found == plainly(data, calls)
 
 
-def test_a_file_that_no_event_loop_watches_is_read_all_the_same(tmp_path: Path) -> None:
+def test_a_file_that_the_event_loop_cannot_watch_is_read(tmp_path: Path) -> None:
     draw = random.Random(1)
     data, calls = messages(draw), calls_for(draw)
     (tmp_path / "input").write_bytes(data)
@@ -77,7 +77,7 @@ def test_a_file_that_no_event_loop_watches_is_read_all_the_same(tmp_path: Path) 
     assert found == plainly(data, calls)
 
 
-def test_where_nothing_comes_the_loop_continued_cuts() -> None:
+def test_an_idle_input_does_not_block_the_event_loop() -> None:
     end, start = os.pipe()
 
     async def both() -> bytes:

@@ -1,4 +1,4 @@
-"""What the program reaches of the machine and of others, as Python's own audit hooks see it: nothing but its cache."""
+"""Files and addresses that the program uses, seen by Python's audit hooks: only its cache."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def audited(tmp_path: Path) -> dict[str, str]:
 
 
 def reached(folder: Path) -> list[str]:
-    """What was reached for outside the cache folder."""
+    """Return the events outside the cache folder."""
     events = (folder / "audited").read_text(encoding="utf-8").splitlines()
     return [event for event in events if str(folder / "cache") not in event]
 
@@ -82,7 +82,7 @@ def test_commands_reach_nothing_and_write_nothing_but_the_cache(
     assert hole.read_text(encoding="utf-8") == "def f(x):\n    return \n"
 
 
-def test_torch_reaches_nobody(tmp_path: Path, audited: dict[str, str]) -> None:
+def test_torch_opens_no_connection(tmp_path: Path, audited: dict[str, str]) -> None:
     """Its libraries ask the linker where others are, and make temporary files of their own."""
     hole = tmp_path / "hole.py"
     hole.write_text("def f(x):\n    return \n", encoding="utf-8")

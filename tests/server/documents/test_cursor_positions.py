@@ -215,7 +215,7 @@ async def test_the_language_of_a_file_without_a_known_language_is_its_suffixs(cl
         ("import os\r\nos.ge|\r\n", "getcwd()"),
     ],
 )
-async def test_what_is_selected_in_the_list_is_what_items_begin_with(client: Client, text: str, selected: str) -> None:
+async def test_items_begin_with_the_selected_entry(client: Client, text: str, selected: str) -> None:
     cursor = text.index("|")
     editor = Editor(client, named("selected"), text.replace("|", ""))
     start = cursor - (4 if text[:cursor].endswith("prin") else 2)

@@ -28,7 +28,7 @@ def test_the_servers_texts_are_the_editors() -> None:
     assert counts["messages kept"] < 20, "what became of a message is kept after it was answered"
 
 
-def test_an_editor_that_counts_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_count_of_the_editor_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     position = Document.position
 
     def planted(document: Document, offset: int) -> dict[str, Any]:

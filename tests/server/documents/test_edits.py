@@ -72,7 +72,7 @@ def sources() -> list[tuple[str, str]]:
 
 
 def fits_python(text: str) -> bool:
-    """Whether Python takes a text. The definitions before 3.12 do not look into f-strings; Python does."""
+    """Return whether Python accepts a text. Definitions before 3.12 do not look into f-strings; Python does."""
     return parses(text) or (sys.version_info < (3, 12) and parses(F_PREFIX.sub(r"\1\2", text)))
 
 
@@ -205,7 +205,7 @@ class Replay:
 
 
 def doubled(text: str, cursor: int, middle: str) -> bool:
-    """Whether a middle closes what the rest of the line closes once more: looked for in simple lines only."""
+    """Return whether a middle closes a bracket that the rest of the line closes again; simple lines only."""
     start = text.rfind("\n", 0, cursor) + 1
     stop = text.find("\n", cursor)
     line = text[start : len(text) if stop < 0 else stop]

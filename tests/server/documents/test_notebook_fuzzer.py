@@ -27,7 +27,7 @@ def test_the_servers_cells_are_the_editors() -> None:
     assert counts["move"] > 0
 
 
-def test_an_editor_that_counts_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_count_of_the_editor_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     position = Cell.position
 
     def planted(cell: Cell, offset: int) -> dict[str, Any]:

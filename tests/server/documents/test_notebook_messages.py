@@ -82,7 +82,7 @@ async def test_cells_with_and_without_versions_are_opened_and_changed(connected:
         None,
     ],
 )
-async def test_what_is_no_change_changes_nothing(connected: Connected, cells: Any) -> None:
+async def test_invalid_changes_change_nothing(connected: Connected, cells: Any) -> None:
     send(connected, "didOpen", opening())
     params = change()
     params["change"]["cells"] = cells
@@ -101,7 +101,7 @@ async def test_what_is_no_change_changes_nothing(connected: Connected, cells: An
         {**opening(), "cellTextDocuments": [{"uri": CELLS[0], "languageId": "python", "version": 1, "text": None}]},
     ],
 )
-async def test_what_opens_no_notebook_leaves_a_living_server(connected: Connected, params: Any) -> None:
+async def test_invalid_notebooks_leave_the_server_alive(connected: Connected, params: Any) -> None:
     send(connected, "didOpen", params)
     assert texts_of(connected) == []
     send(connected, "didOpen", opening())

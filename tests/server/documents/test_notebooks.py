@@ -127,7 +127,7 @@ async def test_cells_of_other_languages_get_nothing_and_break_nothing(wire: Wire
 
 
 @pytest.mark.parametrize("cell", ["!ls", "%cd", "x = !l", "le?", "%timeit -n ", "?le"])
-async def test_inside_of_a_command_nothing_is_offered(wire: Wire, cell: str) -> None:
+async def test_no_suggestions_inside_commands(wire: Wire, cell: str) -> None:
     editor = await opened(wire, "y = 1", cell)
     for invoked in (True, False):
         assert await editor.ask_at(1, len(cell), invoked) == []
@@ -150,7 +150,7 @@ async def test_a_broken_cell_elsewhere_leaves_the_guarantee_for_the_cursors(wire
     await editor.close()
 
 
-async def test_a_broken_line_of_the_cursors_cell_is_told_in_its_terms(wire: Wire) -> None:
+async def test_a_broken_line_is_reported_by_the_cells_lines(wire: Wire) -> None:
     editor = await opened(wire, "ok = 1\nok = 2\nok = 3", "def (:\nx = 1\nprint(len")
     items = await editor.ask(1, "print(len")
     assert items
@@ -183,7 +183,7 @@ async def test_covered_lines_move_with_what_is_typed(wire: Wire) -> None:
     await editor.close()
 
 
-async def test_a_stand_in_is_told_by_the_cells_line(wire: Wire) -> None:
+async def test_a_placeholder_is_reported_by_the_cells_line(wire: Wire) -> None:
     editor = await opened(wire, "x = 1\n" * 30, "try:\n    pri\n\ny = 2")
     told = (await editor.explain(1, len("try:\n    pri")))["result"]
     assert told["standIn"]["line"] == 1
@@ -221,7 +221,7 @@ async def test_a_cell_that_becomes_markdown_leaves_the_program(wire: Wire) -> No
     await editor.close()
 
 
-async def test_what_was_executed_changes_nothing(wire: Wire) -> None:
+async def test_executing_a_cell_changes_nothing(wire: Wire) -> None:
     editor = await opened(wire, "x = 1", "print(len")
     before = await editor.ask(1, "print(len")
     summary = {**editor.cells[0].in_notebook, "executionSummary": {"executionOrder": 3, "success": True}}
@@ -247,7 +247,7 @@ async def test_odd_changes_of_notebooks_leave_a_living_server(wire: Wire) -> Non
     assert editor.last["reason"] == "the document is not open"
 
 
-async def test_cells_that_are_told_of_one_by_one_are_a_notebook(strict: Wire) -> None:
+async def test_cells_opened_one_by_one_are_a_notebook(strict: Wire) -> None:
     editor = NotebookEditor(strict, "/fim-server-notebooks/single.ipynb")
     editor.cells = [editor.cell(text) for text in ("x = rows_of_tab", "%time\nrows_of_table = 1")]
     for cell in editor.cells:
@@ -266,7 +266,7 @@ async def test_in_a_single_cell_any_name_may_be_bound(strict: Wire) -> None:
     await strict.send(Wire.note("textDocument/didClose", {"textDocument": {"uri": uri}}))
 
 
-async def test_all_cells_in_one_text_are_a_notebook_and_its_json_is_none(wire: Wire) -> None:
+async def test_all_cells_in_one_text_are_a_notebook_but_json_is_not(wire: Wire) -> None:
     uri = "file:///fim-server-notebooks/lab.ipynb"
     await wire.open(uri, "%matplotlib inline\nfiles = !ls\nprint(len")
     answer = await wire.ask("lab", "textDocument/inlineCompletion", Wire.completion(uri, 2, 9))
@@ -327,7 +327,7 @@ async def test_the_suggestion_list_gets_cells_too() -> None:
         assert (await wire.ask("foreign", "textDocument/completion", place))["result"]["items"] == []
 
 
-async def test_the_notebooks_folder_says_which_version_counts(wire: Wire, tmp_path: Path) -> None:
+async def test_the_notebooks_folder_decides_the_version(wire: Wire, tmp_path: Path) -> None:
     project = '[project]\nname = "a"\nversion = "1"\nrequires-python = "==3.9.*"\n'
     (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
     settings = {"settings": {"fim-server": {**SETTINGS, "pythonVersion": None}}}
@@ -352,7 +352,7 @@ async def test_a_notebook_that_is_too_large_is_declined_as_a_file_is(wire: Wire)
     await editor.close()
 
 
-async def test_what_other_cells_say_is_recalled() -> None:
+async def test_text_of_other_cells_is_recalled() -> None:
     """The project's memory gets the notebook as one document, without the cursor's line."""
     async with notebook_server(projectMemory=True, askModel=False) as wire:
         line = "figure.savefig(folder / 'overview_of_rows.png', dpi=300)"

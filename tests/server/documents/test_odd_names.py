@@ -84,7 +84,7 @@ async def test_documents_of_odd_names_are_completed() -> None:
 
 
 @pytest.mark.parametrize("field", ["model", "tokenizer", "apiKeyEnv", "adapter", "device"])
-async def test_settings_with_odd_names_are_told_of_in_a_short_line(field: str) -> None:
+async def test_settings_with_odd_names_are_reported_in_a_short_line(field: str) -> None:
     async with wired() as (server, wire):
         await wire.initialize(model="embedded")
         await wire.is_ready()

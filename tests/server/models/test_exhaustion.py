@@ -49,7 +49,7 @@ async def initialize(wire: Wire) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("what", ["memory", "words", "threads"])
-async def test_a_server_that_lacks_something_says_so_and_ends(what: str) -> None:
+async def test_a_lack_of_memory_or_threads_is_reported_and_ends_the_server(what: str) -> None:
     async with started(*LACKING, what) as (server, wire):
         assert await server.ended(PATIENCE) == EXHAUSTED
         assert SAID in server.errors.decode()
@@ -62,7 +62,7 @@ async def test_a_server_that_lacks_something_says_so_and_ends(what: str) -> None
 
 
 @pytest.mark.asyncio
-async def test_what_a_library_says_of_memory_is_heeded() -> None:
+async def test_memory_errors_of_libraries_count() -> None:
     async with started(*LACKING, "library") as (server, _):
         assert await server.ended(PATIENCE) == EXHAUSTED
 
@@ -114,7 +114,7 @@ async def test_signals_end_a_server_that_loads(number: signal.Signals, status: i
 
 
 @pytest.mark.asyncio
-async def test_a_ports_server_goes_on(unused_tcp_port: int) -> None:
+async def test_a_server_of_a_port_continues(unused_tcp_port: int) -> None:
     """One client may name a model that is too large; others have theirs."""
     command = [*LACKING, "memory", "--tcp", f"{unused_tcp_port}"]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
@@ -149,5 +149,5 @@ def caused_by(cause: BaseException) -> ModelError:
         (None, False),
     ],
 )
-def test_what_says_that_memory_is_lacking(error: BaseException | None, is_one: bool) -> None:
+def test_errors_that_report_a_lack_of_memory(error: BaseException | None, is_one: bool) -> None:
     assert is_exhaustion(error) == is_one

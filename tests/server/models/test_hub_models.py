@@ -51,7 +51,7 @@ def downloading(client: Client) -> dict[str, Any] | None:
 
 
 @pytest.mark.asyncio
-async def test_a_download_is_told_of_until_the_model_serves(small_hub: Hub) -> None:
+async def test_a_download_is_reported_until_the_model_is_ready(small_hub: Hub) -> None:
     async with server(hub.NAME) as client:
         await client.until(lambda: downloading(client))
         told = downloading(client)
@@ -72,7 +72,7 @@ async def test_a_download_is_told_of_until_the_model_serves(small_hub: Hub) -> N
 
 
 @pytest.mark.asyncio
-async def test_a_download_is_cancelled_and_not_begun_again_by_typing(small_hub: Hub) -> None:
+async def test_a_cancelled_download_is_not_restarted_by_typing(small_hub: Hub) -> None:
     async with server(hub.NAME) as client:
         await client.until(lambda: downloading(client))
         answer = await client.run("getModel", {"cancel": True})
@@ -90,7 +90,7 @@ async def test_a_download_is_cancelled_and_not_begun_again_by_typing(small_hub: 
 
 
 @pytest.mark.asyncio
-async def test_a_name_that_the_hub_does_not_know_is_said_in_one_line(small_hub: Hub) -> None:
+async def test_an_unknown_name_is_reported_in_one_line(small_hub: Hub) -> None:
     async with server("nobody/nothing") as client:
         await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
         message = "nobody/nothing: no such model, neither a folder here nor on the hub"
@@ -98,14 +98,14 @@ async def test_a_name_that_the_hub_does_not_know_is_said_in_one_line(small_hub: 
         assert all("fetching" not in status for status in client.statuses)
 
 
-def test_a_download_ends_when_what_watches_it_is_set(small_hub: Hub) -> None:
+def test_a_stop_ends_a_download(small_hub: Hub) -> None:
     small_hub.goes_on.set()
     command = [sys.executable, str(Path(hub.__file__).with_name("hub_downloads.py")), hub.NAME, *small_hub.names]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
 
 
-def test_a_hub_that_never_ends_its_answer_is_left_when_the_thread_is_stopped() -> None:
+def test_a_stop_ends_an_endless_answer_of_the_hub() -> None:
     ended = threading.Event()
     with Stop(0.2), pytest.raises(StoppedError):
         heeding(ended.wait)
@@ -115,7 +115,7 @@ def test_a_hub_that_never_ends_its_answer_is_left_when_the_thread_is_stopped() -
         heeding(lambda: 1 // 0)
 
 
-def test_of_a_model_that_an_endpoint_runs_the_tokens_alone_are_fetched(small_hub: Hub, tmp_path: Path) -> None:
+def test_for_an_endpoints_model_only_the_tokenizer_is_fetched(small_hub: Hub, tmp_path: Path) -> None:
     small_hub.goes_on.set()
     file = tmp_path / "names.py"
     file.write_text(TEXT)

@@ -105,7 +105,7 @@ async def test_the_model_in_use_and_what_is_not_installed_stay(machine: Path) ->
         assert (await client.run("removeModel", {"name": "smollm2"}))["done"]
 
 
-def test_a_model_that_is_let_go_a_moment_later_is_not_in_use(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_released_a_moment_later_is_not_in_use(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models, held = SharedModels(), [["smollm2"], ["smollm2"], ["smollm2"], []]
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(models, "names", lambda: held.pop(0))
@@ -131,7 +131,7 @@ def test_a_model_that_another_client_has_is_in_use(machine: Path, monkeypatch: p
 
 
 @pytest.mark.asyncio
-async def test_the_loop_goes_on_while_the_disk_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_disk_does_not_block_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
 
     def look() -> str:

@@ -52,7 +52,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FimLanguageServer,
     server.worker.close()
 
 
-def test_reading_stops_where_the_process_has_too_much(server: tuple[FimLanguageServer, list[Any]]) -> None:
+def test_reading_stops_above_the_memory_budget(server: tuple[FimLanguageServer, list[Any]]) -> None:
     ls, said = server
     ls.project = project = Reading(["x is left out"])  # type: ignore[assignment]
     indexing.look_at_reading(ls, 900 * MEGABYTE, 1000 * MEGABYTE)
@@ -63,7 +63,7 @@ def test_reading_stops_where_the_process_has_too_much(server: tuple[FimLanguageS
     assert any("memoryMb" in str(message) and "1,001 MB" in str(message) for _, message in said)
 
 
-def test_the_status_tells_of_memory_that_grows(server: tuple[FimLanguageServer, list[Any]]) -> None:
+def test_the_status_shows_growing_memory(server: tuple[FimLanguageServer, list[Any]]) -> None:
     ls, said = server
     ls.project = Reading([])  # type: ignore[assignment]
     for resident in (500, 510, 520, 600, 610, 700):
@@ -71,7 +71,7 @@ def test_the_status_tells_of_memory_that_grows(server: tuple[FimLanguageServer, 
     assert sum(method == STATUS for method, _ in said) == 3
 
 
-def test_the_server_is_looked_after_while_files_are_read(
+def test_the_supervisor_runs_while_files_are_read(
     server: tuple[FimLanguageServer, list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ls, _ = server

@@ -28,7 +28,7 @@ def local() -> FimModel:
 
 
 async def offered(client: Client, name: str) -> int:
-    """How many of some holes get items; each item fits."""
+    """Count the holes that get items, and check that each item fits."""
     found = 0
     for index, cut in enumerate(itertools.islice(cuts(random.Random(1), 5_000, 2), 3)):
         editor = Editor(client, f"{name}-{index}.py", cut.left + cut.right)
@@ -63,7 +63,7 @@ async def test_items_come_from_an_endpoint(local: FimModel, kind: str, mode: str
             assert await offered(client, "after") == before
 
 
-async def test_an_endpoint_that_comes_later_is_waited_for(local: FimModel) -> None:
+async def test_an_endpoint_that_starts_later_is_used(local: FimModel) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     async with serving(None, "--model", f"http://127.0.0.1:{port}", "--tokenizer", locate("embedded")) as client:
@@ -76,14 +76,14 @@ async def test_an_endpoint_that_comes_later_is_waited_for(local: FimModel) -> No
         assert len([message for message in client.messages if "ConnectError" in message.message]) == 1
 
 
-async def test_an_endpoint_that_is_not_there_is_told_of(local: FimModel) -> None:
+async def test_a_missing_endpoint_is_reported(local: FimModel) -> None:
     async with serving(None, "--model", "http://127.0.0.1:9") as client:
         await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
         assert "http://127.0.0.1:9: ConnectError" in client.statuses[-1]["message"]
         assert await Editor(client, "a.py", "a = \n").ask(4) == []
 
 
-async def test_an_endpoint_that_answers_and_is_not_ready_is_asked_more_and_more_rarely(
+async def test_an_unready_endpoint_is_tried_more_and_more_rarely(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waited: list[float] = []

@@ -1,4 +1,4 @@
-"""What an endpoint is given to read: as much as it reads in time, and ahead where a cursor rests alone."""
+"""Prompts for endpoints: as long as the endpoint reads in time, with prefetch only at resting cursors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_ahead(prompts: Prompts, both: bool, looks: int | None = None) -> int:
     return prompts.read_ahead(REQUEST, SPLIT, prompts.options(REQUEST, 0, None), cancelled, False, both)
 
 
-def test_passes_say_nothing_of_how_fast_an_endpoint_reads(endpoint: tuple[Endpoint, FimModel]) -> None:
+def test_passes_do_not_measure_an_endpoints_speed(endpoint: tuple[Endpoint, FimModel]) -> None:
     _, model = endpoint
     pace = measure(model)
     before = pace.tokens_per_second
@@ -91,7 +91,7 @@ def test_a_prompt_is_read_where_a_cursor_rests_and_that_is_one_request(endpoint:
     assert len(asked.asked) == 1
 
 
-def test_who_is_asked_meanwhile_reads_nothing_more(endpoint: tuple[Endpoint, FimModel]) -> None:
+def test_a_request_ends_a_prefetch_of_an_endpoint(endpoint: tuple[Endpoint, FimModel]) -> None:
     asked, model = endpoint
     prompts = Prompts(model, paced())
     assert read_ahead(prompts, both=False, looks=0) == 0
@@ -107,7 +107,7 @@ def test_who_is_asked_meanwhile_reads_nothing_more(endpoint: tuple[Endpoint, Fim
     patience()  # what was looked at then is not looked at now
 
 
-def test_an_endpoint_that_fails_meanwhile_is_told_of_when_somebody_asks(endpoint: tuple[Endpoint, FimModel]) -> None:
+def test_a_failed_prefetch_is_reported_at_the_next_request(endpoint: tuple[Endpoint, FimModel]) -> None:
     asked, model = endpoint
     asked.faults = ["400"]
     prompts = Prompts(model, paced())

@@ -72,7 +72,7 @@ async def test_a_failure_is_answered_and_logged_and_the_server_goes_on(cache: Pa
 
 
 @pytest.mark.parametrize("by", ["progress", "command"])
-async def test_it_can_be_cancelled_and_completions_go_on_meanwhile(cache: Path, by: str) -> None:
+async def test_fetching_can_be_cancelled_and_completions_continue(cache: Path, by: str) -> None:
     marks = [cache / "models" / name for name in ("begun", "ended")]
     for mark in marks:
         mark.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ async def test_the_better_model_serves_once_it_is_there(cache: Path) -> None:
         assert "offer" not in client.statuses[-1]
 
 
-async def test_who_asks_for_it_by_name_is_told_how_to_get_it(tmp_path: Path) -> None:
+async def test_a_missing_named_model_says_how_to_get_it(tmp_path: Path) -> None:
     async with server(tmp_path, "fails", "--model", "smollm2") as client:
         await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
         await client.until(lambda: "offer" in client.statuses[-1])

@@ -54,7 +54,7 @@ def one_token(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("part", [b": alive\n\n", b"d"], ids=["signs of life", "a byte at a time"])
-async def test_an_endpoint_whose_texts_never_come_is_an_error_and_asked_again(part: bytes) -> None:
+async def test_an_endpoint_without_answers_is_an_error_and_tried_again(part: bytes) -> None:
     slow = Slow(part, one_token)
     with answering("openai", slow) as address:
         async with serving(None, "--model", address) as client:
