@@ -8,7 +8,6 @@ from functools import lru_cache
 from fim_server.language_support.protocol import UndefinedNameError
 from fim_server.language_support.python import model
 from fim_server.language_support.python.lexemes import NOWHERE
-from fim_server.language_support.python.lines import Recorder
 from fim_server.language_support.python.model import Model
 from fim_server.language_support.python.tracking import Beyond, Tracker, Visible, as_bytes
 
@@ -89,25 +88,21 @@ def beyond(left: str, right: str) -> Beyond:
     The rest of the cursor's statement is read twice: after the text left of it, and by itself, since a middle may end
     the brackets that are open.
     """
-    start = left.rfind("\n") + 1
-    above = above_of(left[:start])
-    at = above.starts[-1] if above.lines[-1].is_open else start
     found: dict[str, set[int | None]] = {}
     takes_all = False
     done: set[int] = set()
     texts = right.split("\n")
-    for begun in (left[at:], ""):
-        recorder = Recorder()
-        recorder.feed(begun)
-        recorder.is_margin = recorder.is_margin and bool(begun)
-        count = 0
-        while count < len(texts) and not recorder.is_complete:
-            recorder.read_line(texts[count] + "\n")
+    alone = Tracker()
+    alone.is_margin = False
+    for begun in (at_end(left), alone):
+        tracker, count = begun.copy(), 0
+        while count < len(texts) and not (count and tracker.is_margin):
+            tracker.feed(as_bytes(texts[count] + "\n"))
             count += 1
-        line = recorder.line(count, is_open=True)
-        takes_all |= line.takes_all
-        for name in line.parts[0].bound | line.parts[0].globals:
-            found.setdefault(name, set()).add(None)
+        takes_all |= tracker.takes_all
+        for before, after in zip(begun.scopes, tracker.scopes, strict=False):
+            for name in after.names - before.names:
+                found.setdefault(name, set()).add(None)
         if count in done:
             continue
         done.add(count)
