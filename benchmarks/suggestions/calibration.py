@@ -1,4 +1,4 @@
-"""Fit the confidence of suggestions (`fim_server/suggest/ranking/display.py`).
+"""Fit the confidence of suggestions (`fim_server/suggest/ranking/constants.toml`).
 
     python -m benchmarks.suggestions.calibration FOLDER... --cursors 1500
 
@@ -42,7 +42,7 @@ STEPS, BINS = 50, 10
 Example = tuple[float, bool, bool]
 """The logarithm of the odds, whether a name is unknown, whether it is right."""
 
-TEXTS, FIRST = "", "FIRST_"
+TEXTS, FIRST = "", "first_"
 """Kinds of examples, which the names of the weights begin with."""
 
 
@@ -129,7 +129,7 @@ def report(what: str, found: Sequence[Example]) -> str:
     likely = 1 / (1 + np.exp(-inputs @ weights))
     lines = [
         f"{len(found)} examples, {answers.mean():.3f} right",
-        ", ".join(f"{what}{name}" for name in ("INTERCEPT", "PER_LOG_ODDS", "PER_UNKNOWN_NAME"))
+        ", ".join(f"{what}{name}" for name in ("intercept", "per_log_odds", "per_unknown_name"))
         + " = "
         + ", ".join(f"{weight:.2f}" for weight in weights),
     ]

@@ -56,4 +56,4 @@ def test_the_fit_finds_what_made_the_answers() -> None:
         [(float(one), bool(two), bool(three)) for one, two, three in zip(odds, unknown, answers, strict=True)],
     )
     assert told.startswith("20000 examples")
-    assert "FIRST_INTERCEPT, FIRST_PER_LOG_ODDS, FIRST_PER_UNKNOWN_NAME = 0." in told
+    assert "first_intercept, first_per_log_odds, first_per_unknown_name = 0." in told
