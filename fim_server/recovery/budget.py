@@ -68,6 +68,11 @@ class Budget:
     small: int = 20_000
 
 
+def open_within(language: Language, left: str, right: str, budget: Budget | None = None) -> Session | Recovered | None:
+    """Open two contexts within a budget, as `Budgeted.open` does."""
+    return Budgeted(Sessions(), budget).open(language, left, right)
+
+
 @dataclass(frozen=True)
 class _Part:
     """Kept part of a text. Its session is remembered elsewhere, as long as there is memory for it."""

@@ -17,7 +17,7 @@ import pytest
 
 from fim_server import Language, Session, Stop, StoppedError
 from fim_server.recovery import budget as budgets
-from fim_server.recovery.budget import Budget, Budgeted
+from fim_server.recovery.budget import Budget, Budgeted, open_within
 from fim_server.recovery.documents import Document
 from fim_server.recovery.near import above, closing_candidates
 from fim_server.recovery.recovery import IgnoredLines, Recovered, covered
@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_opened_in_part(name: str) -> None:
     of, text, good, bad = TEXTS[name]
     language = Language.load(of)
     left, right = text.split(CURSOR)
-    found = Budgeted(Sessions(), LITTLE).open(language, left, right)
+    found = open_within(language, left, right, LITTLE)
     assert isinstance(found, Recovered)
     whole = check(left, right, found, language)
     assert found.check(good).complete
@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_opened_in_part(name: str) -> None:
 
 def test_what_is_broken_nearby_is_left_out_as_well() -> None:
     left, right = f"x = |\ndef (:\nz = 1\n{3 * CODE}".split(CURSOR)
-    found = Budgeted(Sessions(), LITTLE).open(python(), left, right)
+    found = open_within(python(), left, right, LITTLE)
     assert isinstance(found, Recovered)
     whole = check(left, right, found, python())
     assert whole is not None
@@ -147,7 +147,7 @@ def test_random_cuts_of_files_say_what_holds_of_them(monkeypatch: pytest.MonkeyP
         left, right = cut.left, cut.right
         # Opening needs somewhat more than is held in the end.
         memory = int(python().open(left, right).held * rng.uniform(0.4, 1.6))
-        found = Budgeted(Sessions(), Budget(PATIENT, memory)).open(python(), left, right)
+        found = open_within(python(), left, right, Budget(PATIENT, memory))
         if found is None:
             seen["nothing"] += 1
         elif isinstance(found, Session):
@@ -166,14 +166,14 @@ def test_random_cuts_of_files_say_what_holds_of_them(monkeypatch: pytest.MonkeyP
 
 
 def test_no_time_at_all_gives_nothing_and_what_fits_is_whole() -> None:
-    assert Budgeted(Sessions(), Budget(seconds=0.0, small=0)).open(python(), "x = ", "\n") is None
-    assert isinstance(Budgeted(Sessions(), Budget(seconds=0.0)).open(python(), "x = ", "\n"), Session)
+    assert open_within(python(), "x = ", "\n", Budget(seconds=0.0, small=0)) is None
+    assert isinstance(open_within(python(), "x = ", "\n", Budget(seconds=0.0)), Session)
     small = Budgeted(Sessions(), Budget(seconds=0.0)).open(python(), "x = ", "\n", whole=False)
     assert isinstance(small, Session), "what another thread opens is opened all the same where it is small"
-    found = Budgeted(Sessions(), Budget(PATIENT)).open(python(), "x = ", "\n")
+    found = open_within(python(), "x = ", "\n", Budget(PATIENT))
     assert isinstance(found, Session)
     assert found.guarantee == "exact"
-    broken = Budgeted(Sessions(), Budget(PATIENT)).open(python(), "x = )", "\n")
+    broken = open_within(python(), "x = )", "\n", Budget(PATIENT))
     assert isinstance(broken, Session)
     assert broken.guarantee == "none"
 
@@ -256,7 +256,7 @@ def test_what_is_stopped_from_outside_says_so() -> None:
     stop = Stop()
     stop.set()
     with stop, pytest.raises(StoppedError):
-        Budgeted(Sessions(), LITTLE).open(python(), left, right)
+        open_within(python(), left, right, LITTLE)
 
 
 def test_a_part_that_nobody_keeps_takes_no_memory() -> None:
