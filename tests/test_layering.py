@@ -23,6 +23,7 @@ ENGINE = ROOT / "rust_core"
 LAYERS = (
     "errors",  # the lowest: the native module raises what it defines
     "_core",
+    "constants",
     "language",
     "system",
     "tokens",

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from benchmarks.suggestions import believing
 from benchmarks.suggestions.recipes import command_line, drawn_of, end_with, remembered
-from fim_server.decoding.bias.name_bias import LOOKED_AT, text_of
+from fim_server.decoding.bias.name_bias import text_of
+from fim_server.decoding.constants import DECODING
 from fim_server.language import Language
 from fim_server.models.load import load_model
 from fim_server.suggest.request import Request
@@ -91,13 +92,13 @@ def steps_of_line(
                 }
                 logits = arithmetic.mixed(row, given)
             mixed = arithmetic.shares(logits)
-            looked_at = dict(arithmetic.top(mixed, LOOKED_AT))
+            looked_at = dict(arithmetic.top(mixed, DECODING.rated_tokens))
             looked_at |= {token: float(mixed[token]) for token in right if token not in looked_at}
             kinds = kinds_of(middle, healing, [text_of(model.vocabulary, token) for token in looked_at])
             # Weights change what is looked at alone.
             counted = zip(looked_at.items(), kinds, range(len(looked_at)), strict=True)
             candidates = tuple(
-                Candidate(tuple(mine) if number < LOOKED_AT else (), share, token in right)
+                Candidate(tuple(mine) if number < DECODING.rated_tokens else (), share, token in right)
                 for (token, share), mine, number in counted
             )
             yield ALONE if one is None else one.kind, not middle, candidates

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, log, log10
 from operator import mul
+from pathlib import Path
+
+from fim_server.constants import read_constants
 
 USUAL_CHARACTERS = 30_000
 """Characters of a project of the usual size."""
@@ -70,6 +73,4 @@ def log_odds(probability: float, bound: float) -> float:
     return log(kept / (1 - kept))
 
 
-FITTED = Belief(bias=0.93, size=0.52, heaviest=0.56, certainty=-0.51, probability=0.33)
-"""Fitted to 700 lines of the tuning packages with four projects each (21,408 tokens) by
-`benchmarks/suggestions/believing.py`."""
+FITTED = read_constants(Belief, Path(__file__).with_name("belief.toml"))

@@ -6,15 +6,12 @@ lines of its entry.
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
-T = TypeVar("T")
+from fim_server.constants import read_constants
 
 FOLDER = Path(__file__).parent
-KEYS = frozenset({"value", "unit", "purpose", "fitted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +85,6 @@ class RankingConstants:
     repeated_below_confidence: float
     near_lines: int
     repeated_words: int
-
-
-def read_constants(kind: type[T], path: Path) -> T:
-    """Return the constants of a stage. Raises ValueError for a missing or unknown entry, key or type."""
-    entries: dict[str, dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))
-    wanted = {field.name: field.type for field in fields(kind)}  # type: ignore[arg-type]
-    if entries.keys() != wanted.keys():
-        raise ValueError(f"{path}: entries {sorted(entries.keys() ^ wanted.keys())} are missing or unknown")
-    for name, entry in entries.items():
-        if entry.keys() != KEYS:
-            raise ValueError(f"{path}: keys {sorted(entry.keys() ^ KEYS)} of {name} are missing or unknown")
-        if type(entry["value"]).__name__ != wanted[name]:
-            raise ValueError(f"{path}: the value of {name} is not of type {wanted[name]}")
-    return kind(**{name: entry["value"] for name, entry in entries.items()})
 
 
 CONTEXT = read_constants(ContextConstants, FOLDER / "context" / "constants.toml")

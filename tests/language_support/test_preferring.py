@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fim_server.decoding.bias.name_bias import LOOKED_AT, text_of, with_name_bias
+from fim_server.decoding.bias.name_bias import text_of, with_name_bias
+from fim_server.decoding.constants import DECODING
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import complete_session
@@ -375,7 +376,7 @@ def written(model: FimModel, python: Language, split: Split, options: DecodeOpti
 def test_the_likeliest_are_changed_and_no_other(model: FimModel) -> None:
     arithmetic, vocabulary = model.backend.arithmetic, model.vocabulary
     logits = np.random.default_rng(3).normal(size=model.size).astype(np.float32)
-    likeliest = [token for token, _ in arithmetic.top(arithmetic.shares(logits), LOOKED_AT)]
+    likeliest = [token for token, _ in arithmetic.top(arithmetic.shares(logits), DECODING.rated_tokens)]
 
     def preference(middle: str, healing: str, texts: Sequence[str | None]) -> list[float]:
         assert (middle, healing) == ("größ", "")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.constants import DECODING
+
 if TYPE_CHECKING:
     from fim_server.decoding.protocols import NameBias
     from fim_server.models.backend import Arithmetic, Logits
     from fim_server.tokens.vocabulary import Vocabulary
-
-LOOKED_AT, LEAST_SHARE = 32, 1e-4
-"""Most tokens to rate, and their least probability as a share of the likeliest one's. Fitted weights of two tokens
-differ by a factor of 200 at most, so that a less likely token is never chosen. A red flag
-(`suggest/ranking/regenerate`) may make the likeliest a thousand times less likely."""
 
 
 def with_name_bias(
@@ -40,8 +37,8 @@ def with_name_bias(
         asked = arithmetic.only(logits, vocabulary.towards(healing, len(logits)))
         if arithmetic.is_spent(asked):
             return logits
-    likeliest = arithmetic.top(arithmetic.shares(asked), LOOKED_AT)
-    tokens = [token for token, share in likeliest if share > LEAST_SHARE * likeliest[0][1]]
+    likeliest = arithmetic.top(arithmetic.shares(asked), DECODING.rated_tokens)
+    tokens = [token for token, share in likeliest if share > DECODING.rated_share * likeliest[0][1]]
     texts = [text_of(vocabulary, token) for token in tokens]
     changes = bias(middle.decode(errors="ignore"), healing.decode(errors="ignore"), texts)
     wanted = {token: change for token, change in zip(tokens, changes, strict=True) if change}

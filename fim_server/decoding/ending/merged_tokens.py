@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from fim_server.decoding.constants import DECODING
 from fim_server.decoding.ending.rest_of_line import is_on_first_line
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from fim_server.decoding.loop.rules import Rules
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
-
-LEAST = 0.01
-"""Least probability of a token to split."""
 
 BREAKS = (b"\n", b"\r\n")
 
@@ -72,7 +70,7 @@ class MergedTokens:
         found: dict[int, float] = {}
         ending: dict[int, float] = {}
         replaced: list[int] = []
-        for token, probability in arithmetic.likely(logits, LEAST):
+        for token, probability in arithmetic.likely(logits, DECODING.merged_share):
             first, ends = self._first_part(run, token, len(logits))
             if first is not None:
                 replaced.append(token)

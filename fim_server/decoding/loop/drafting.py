@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.constants import DECODING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fim_server.decoding.protocols import Drafts
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
-
-MOST_DRAFTED = 6
-"""Most tokens of a draft. One more takes a twelfth of the time of its own pass (docs/results/drafts.md), but few far
-tokens are right."""
 
 
 class Drafting:
@@ -59,7 +57,7 @@ class Drafting:
         if single_line:
             proposed = proposed.partition("\n")[0]
         tokens = self._model.vocabulary.encode(proposed.encode()) if proposed else []
-        return [token for token in tokens[: min(most, MOST_DRAFTED)] if token < self._model.size]
+        return [token for token in tokens[: min(most, DECODING.draft_tokens)] if token < self._model.size]
 
     def note(self, tokens: Sequence[int], rows: Sequence[Logits]) -> None:
         """Take tokens that were read ahead, and the logits after each."""

@@ -226,7 +226,8 @@ def test_nothing_is_drafted_where_nothing_can_be_taken_back(
 
 
 def test_a_draft_ends_with_its_line_and_its_budget(language: Language) -> None:
-    from fim_server.decoding.loop.drafting import MOST_DRAFTED, Drafting
+    from fim_server.decoding.constants import DECODING
+    from fim_server.decoding.loop.drafting import Drafting
 
     model = load_model("embedded", "cpu", "torch")
     drafting = Drafting(model, lambda middle: "values, key=len)\nprint(values)\n" * 3)
@@ -235,7 +236,7 @@ def test_a_draft_ends_with_its_line_and_its_budget(language: Language) -> None:
     def proposed(most: int, single_line: bool) -> bytes:
         return b"".join(text(token) for token in drafting.propose(b"sorted(", most, single_line))
 
-    assert len(drafting.propose(b"", 99, False)) == MOST_DRAFTED
+    assert len(drafting.propose(b"", 99, False)) == DECODING.draft_tokens
     assert b"values, key=len)".startswith(proposed(99, True))
     assert drafting.propose(b"", 2, False) == drafting.propose(b"", 99, False)[:2]
     assert drafting.propose(b"", 0, False) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.constants import TRIMMING
 from fim_server.decoding.ending.trimming.indentation import LOOKED_AT, blanks_of, width_of
 from fim_server.decoding.ending.trimming.loops import is_telling
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 WORD = re.compile(r"\w")
 WORDS = re.compile(r"\w+")
-
-LEAST_TELLING = 3
-"""Letters and digits of a line below that no text repeats by chance: a short line such as `try:` may come twice."""
 
 SIGN = re.compile(r"[^\w\s,;]")
 """Sign that separates nothing."""
@@ -72,7 +70,7 @@ def without_line_below(
     following = [line.rstrip() for line in below if line.strip()]
     first = before + lines[0] + rest * (len(lines) == 1)
     telling = next((line for line in following if WORD.search(line)), "")
-    begins_so = lines[0].strip() and is_telling(telling, LEAST_TELLING) and said(first) == said(telling)
+    begins_so = lines[0].strip() and is_telling(telling, TRIMMING.below_characters) and said(first) == said(telling)
     if begins_so and width_of(first) >= width_of(telling):
         same = max(1, common([before + lines[0], *lines[1:]], following))
         if same > 1 or len(lines) == 1 or not (is_mark(first) and marks(lines[0])):
@@ -121,7 +119,7 @@ def common(some: Sequence[str], following: Sequence[str], start: int = 0) -> int
 
 def says_much(lines: Sequence[str]) -> bool:
     """Return whether lines are too specific to repeat by chance; a short one then has a sign within."""
-    return any(is_telling(line, LEAST_TELLING) or has_inner_sign(line) for line in lines)
+    return any(is_telling(line, TRIMMING.below_characters) or has_inner_sign(line) for line in lines)
 
 
 def has_inner_sign(line: str) -> bool:
@@ -149,7 +147,7 @@ def is_among(line: str, near: Sequence[str]) -> bool:
 def begins(line: str, following: Sequence[str]) -> bool:
     """Return whether a line is the beginning of the line below the cursor, up to the end of a word."""
     below = following[0] if following else ""
-    if not is_telling(line, LEAST_TELLING) or not below.startswith(line):
+    if not is_telling(line, TRIMMING.below_characters) or not below.startswith(line):
         return False
     return WORD.match(below[len(line) :]) is None or WORD.match(line[-1]) is None
 

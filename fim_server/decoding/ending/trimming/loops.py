@@ -1,8 +1,6 @@
 """Loops: phrases and groups of lines that a suggestion repeats.
 
-Each repetition makes the next one likelier to a model, so its probabilities say nothing against a loop. The counts were
-fitted on 18,000 stretches of twelve lines of Python, Go and Rust. 0.2 % of them repeat a phrase so often, most of them
-in tables of bytes.
+Each repetition makes the next one likelier to a model, so its probabilities say nothing against a loop.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from itertools import islice
 from operator import eq
 from typing import TYPE_CHECKING
 
+from fim_server.decoding.constants import TRIMMING
 from fim_server.language.texts import is_word
 
 if TYPE_CHECKING:
@@ -33,31 +32,14 @@ MOST_PERIOD = 64
 MOST_LEXEMES = 512
 """Most lexemes of a text that are searched."""
 
-OF_WORD, OF_WORDS, OF_PROSE, OF_NESTED = 4, 3, 2, 4
-"""Repetitions that make a phrase a loop. In this order: one word, such as an attribute; one word and an operator, or
-several words; four words and more; the beginning of a call, which nests. In a list, each phrase counts with the comma
-behind it."""
-
 MOST_JOINING = 3
 """Lexemes of a word with what joins it to the one before."""
-
-LEAST_PROSE = 4
-"""Least words of a phrase of prose, which no text says twice in a row."""
 
 MOST_LINES = 12
 """Most lines of a group that is compared as a whole."""
 
-LEAST_TELLING = 4
-"""Least letters and digits of a line that no code has twice in a row."""
-
-OF_LINE, LEAST_WORDS = 3, 3
-"""Repetitions, with other lines between, that make a line a loop, and the least words of such a line."""
-
-OF_COUNTED, OF_COUNTED_PHRASE = 5, 6
-"""Repetitions in a row, with different numbers, that make a line or a phrase a loop."""
-
-OF_ENUMERATED, MOST_ENUMERATED = 6, 12
-"""Phrases in a row that only count on, the last of which may have just begun, and most lexemes of one."""
+MOST_ENUMERATED = 12
+"""Most lexemes of a phrase that only counts on."""
 
 LONGEST_NUMBER = 9
 """Digits of a number that is counted on."""
@@ -70,12 +52,6 @@ SEPARATORS = frozenset(",;\n")
 
 REPEATED_PART = re.compile(r"([^\W\d]{3,40}?)\1{2,}")
 """Part of a name that comes three times in a row."""
-
-LEAST_LETTERS = 2
-"""Least letters of such a part."""
-
-LEAST_PLAIN_PART = 4
-"""Least letters of such a part without underscores."""
 
 EQUAL = re.compile(b"\x01+")
 """Words in a row that are equal to others."""
@@ -112,7 +88,7 @@ def start_of_loop(text: str, before: str, spelling: Spelling) -> int | None:
 def is_part(text: str) -> bool:
     """Return whether a part of a name is too long to come three times in a row."""
     letters = sum(character != "_" for character in text)
-    return letters >= (LEAST_LETTERS if letters < len(text) else LEAST_PLAIN_PART)
+    return letters >= (TRIMMING.part_letters if letters < len(text) else TRIMMING.plain_part_letters)
 
 
 def repeated_phrases(text: str, spelling: Spelling, begins_line: bool) -> Iterator[int]:
@@ -162,7 +138,7 @@ def repeated(
 
 def enumerated(pieces: Sequence[Lexeme]) -> Iterator[int]:
     """Yield offsets at which phrases that only count on begin again: `b, c, d` or `row 2, row 3, row 4`."""
-    for period in range(2, min(MOST_ENUMERATED, len(pieces) // (OF_ENUMERATED - 1)) + 1):
+    for period in range(2, min(MOST_ENUMERATED, len(pieces) // (TRIMMING.enumerated_times - 1)) + 1):
         at = run = 0
         while at + period < len(pieces):
             if pieces[at].text == pieces[at + period].text or is_next(pieces[at].text, pieces[at + period].text):
@@ -170,7 +146,7 @@ def enumerated(pieces: Sequence[Lexeme]) -> Iterator[int]:
             else:
                 run = 0
             at += 1
-            if run == (OF_ENUMERATED - 2) * period + 1:
+            if run == (TRIMMING.enumerated_times - 2) * period + 1:
                 first = pieces[at - run : at - run + period]
                 second = pieces[at - run + period : at - run + 2 * period]
                 if any(piece.is_name for piece in first) and any(
@@ -219,23 +195,24 @@ def is_loop(phrase: Sequence[Lexeme], length: int, spelling: Spelling) -> bool:
     times, rest = divmod(length, len(phrase))
     names = [piece.is_name for piece in phrase]
     if any(names[:rest]) and (2 * rest >= len(phrase) or not any(names[rest:])):
-        times += times >= OF_PROSE  # the last one lacks signs alone, or less than half
+        times += times >= TRIMMING.prose_times  # the last one lacks signs alone, or less than half
     texts = [piece.text for piece in phrase]
     count = sum(is_word(one[0]) for one in texts)
-    if not any(names) or times < OF_PROSE:
+    if not any(names) or times < TRIMMING.prose_times:
         return False
     closed_by = dict(spelling.brackets)
     opened = [at for at, text in enumerate(texts) if text in closed_by]
     if any(closed_by[texts[at]] not in texts for at in opened):
         is_call = len(opened) == 1 and follows(phrase, opened[0]) and spelling.operators.isdisjoint(texts)
-        return times >= (OF_NESTED if is_call and count < LEAST_PROSE and COMMA not in texts else OF_WORDS)
+        nests = is_call and count < TRIMMING.prose_words and COMMA not in texts
+        return times >= (TRIMMING.nested_times if nests else TRIMMING.words_times)
     if COMMA in texts:
-        return length >= OF_WORDS * len(phrase)
-    if count >= LEAST_PROSE and "\n" not in texts:
-        return times >= OF_PROSE
+        return length >= TRIMMING.words_times * len(phrase)
+    if count >= TRIMMING.prose_words and "\n" not in texts:
+        return times >= TRIMMING.prose_times
     if count == 1 and 1 < len(texts) <= MOST_JOINING and spelling.operators.isdisjoint(texts):
-        return times >= OF_WORD
-    return times >= OF_WORDS
+        return times >= TRIMMING.word_times
+    return times >= TRIMMING.words_times
 
 
 def follows(phrase: Sequence[Lexeme], at: int) -> bool:
@@ -245,7 +222,7 @@ def follows(phrase: Sequence[Lexeme], at: int) -> bool:
 
 def is_counted(phrase: Sequence[Lexeme], length: int) -> bool:
     """Return whether a phrase that repeats over ``length`` lexemes, each time with other numbers, is a loop."""
-    return length >= OF_COUNTED_PHRASE * len(phrase) and sum(piece.is_name for piece in phrase) > 1
+    return length >= TRIMMING.counted_phrase_times * len(phrase) and sum(piece.is_name for piece in phrase) > 1
 
 
 def repeated_lines(text: str, before: str) -> Iterator[int]:
@@ -270,18 +247,21 @@ def repeated_lines(text: str, before: str) -> Iterator[int]:
                 return
     times, seen = Counter(lines), set[str]()
     for at, line in enumerate(lines):
-        if times[line] >= OF_LINE and line in seen and len(WORD.findall(line)) >= LEAST_WORDS:
+        if times[line] >= TRIMMING.line_times and line in seen and len(WORD.findall(line)) >= TRIMMING.line_words:
             yield starts[places[at]]
             return
         seen.add(line)
     counted = [DIGITS.sub("0", line) for line in lines]
-    for at in range(len(counted) - OF_COUNTED + 1):
-        if len(set(counted[at : at + OF_COUNTED])) == 1 and len(NAMES.findall(counted[at])) >= LEAST_WORDS:
+    for at in range(len(counted) - TRIMMING.counted_line_times + 1):
+        if (
+            len(set(counted[at : at + TRIMMING.counted_line_times])) == 1
+            and len(NAMES.findall(counted[at])) >= TRIMMING.line_words
+        ):
             yield starts[places[at + 1]]
             return
 
 
-def is_telling(line: str, least: int = LEAST_TELLING) -> bool:
+def is_telling(line: str, least: int = TRIMMING.line_characters) -> bool:
     """Return whether a line is too specific to be written twice in a row: it has a name or a value."""
     return sum(character.isalnum() for character in line) >= least
 
