@@ -36,7 +36,7 @@ SOON_SECONDS = 0.02
 """Delay of a change of state, so that no answer waits for it."""
 
 
-def tell_status(ls: FimLanguageServer) -> None:
+def send_status(ls: FimLanguageServer) -> None:
     """Send the current status."""
     model = ls.worker.model
     state = ls.sent.state = state_of(ls)
@@ -64,12 +64,12 @@ def tell_status(ls: FimLanguageServer) -> None:
     ls.protocol.notify(STATUS, escaped_values(status, MOST_SHOWN, URIS))
 
 
-def tell_state_soon(ls: FimLanguageServer) -> None:
+def send_state_soon(ls: FimLanguageServer) -> None:
     """Send the status after a moment, if the state is then new."""
 
     def tell() -> None:
         if state_of(ls) != ls.sent.state:
-            tell_status(ls)
+            send_status(ls)
 
     asyncio.get_running_loop().call_later(SOON_SECONDS, tell)
 
@@ -169,23 +169,23 @@ def better_json(entry: Entry, state: State) -> dict[str, Any]:
     }
 
 
-def tell_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str) -> None:
+def report_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str) -> None:
     """Report and log that a request gets no suggestion; ``arrived``: its time by ``time.perf_counter``."""
     costs = Costs(total_ms=1000 * (time.perf_counter() - arrived))
-    tell_last(ls, last_json(uri, costs, None, "none", reason))
+    report_last(ls, last_json(uri, costs, None, "none", reason))
 
 
-def tell_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
+def report_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
     """Report and log an answer; ``origin``: `model`, `memory`, `prefetch` or `cache`."""
-    tell_last(ls, last_json(uri, costs, answer, origin, answer.reason))
+    report_last(ls, last_json(uri, costs, answer, origin, answer.reason))
 
 
-def tell_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
+def report_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
     """Send the status with an answer, and log it once it is sent."""
 
     def tell() -> None:
         ls.sent.last = last
-        tell_status(ls)
+        send_status(ls)
 
     ls.with_answer(tell)
     ls.once_answered(lambda: ls.log(types.MessageType.Log, log_line(last)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from lsprotocol import types
 
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.models.indexing import look_at_reading
+from fim_server.server.models.indexing import check_reading
 from fim_server.server.models.loading import load
-from fim_server.server.status import tell_status
+from fim_server.server.status import send_status
 from fim_server.system.watched_threads import SILENT_LOOKS
 from fim_server.workers.budget import MEGABYTE, Step
 from fim_server.workers.supervisor import LOOK_SECONDS, Reports
@@ -31,7 +31,7 @@ class ServerReports(Reports):
 
     def looked(self, resident: int | None, allowed: int | None) -> None:
         """Check the memory while files of the project are read."""
-        look_at_reading(self._ls, resident, allowed)
+        check_reading(self._ls, resident, allowed)
 
     def replaced(self, thread: Replaced) -> None:
         """Log a replaced thread, and send no more requests for its document until it changes or is closed."""
@@ -71,18 +71,18 @@ class ServerReports(Reports):
             ls.log(
                 types.MessageType.Warning, f"{at}: {ls.model.overdue}; to stop waiting, reload or choose another model"
             )
-        tell_status(ls)
+        send_status(ls)
 
     def changed(self) -> None:
         """Send the status."""
-        tell_status(self._ls)
+        send_status(self._ls)
 
     def ending(self, stuck: int) -> None:
         """Report the end of the server."""
         ls = self._ls
         ls.model.failure = f"{stuck} workers do not respond and cannot be stopped: the server exits; restart it"
         ls.log(types.MessageType.Error, ls.model.failure)
-        tell_status(ls)
+        send_status(ls)
 
     def failed(self, error: Exception) -> None:
         """Log an error of the supervisor."""

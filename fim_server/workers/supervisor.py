@@ -107,7 +107,7 @@ class Supervisor:
     def look(self) -> bool:
         """Replace stuck threads and drop memory over the budget; return whether there was any."""
         worker, reports = self._worker, self.reports
-        replaced = worker.look_after()
+        replaced = worker.replace_stuck()
         for thread in replaced:
             reports.replaced(thread)
         if worker.given_up > MOST_GIVEN_UP:

@@ -176,7 +176,7 @@ class CompletionWorker:
         loading.add_done_callback(pass_on)
         return found
 
-    def leave_loading(self, reason: str) -> None:
+    def stop_loading(self, reason: str) -> None:
         """Stop the current loading: everything that waits for the model, now and later, gets a ModelError.
 
         The thread ends by itself, for a download looks at its stop.
@@ -311,7 +311,7 @@ class CompletionWorker:
         """Queue a prefetch, until ``stopped`` is set."""
         self._prefetch = Prefetch(thread, thread.submit(stopped, lambda: read(stopped)), read)
 
-    def rest(self) -> None:
+    def stop_prefetch(self) -> None:
         """Stop the prefetch."""
         self._prefetch_stop.set()
 
@@ -328,7 +328,7 @@ class CompletionWorker:
         )
         return future, cancelled
 
-    def look_after(self) -> list[Replaced]:
+    def replace_stuck(self) -> list[Replaced]:
         """Give up the threads that show no sign of life, and return them; call this at regular times.
 
         A given-up thread gets no more work, no other thread uses what it holds, and its document gets a new thread. If
@@ -336,7 +336,7 @@ class CompletionWorker:
         needs these looks too: its threads may hold the model of other clients.
         """
         replaced = []
-        self._look_after_loads()
+        self._check_loads()
         model = self.model
         self._closed = [thread for thread in self._closed if thread.is_busy]
         for thread in (*self._threads.values(), *self._closed):
@@ -363,14 +363,14 @@ class CompletionWorker:
         return replaced
 
     def close(self) -> None:
-        """Stop all work and load nothing more; call :meth:`look_after` as long as :attr:`is_at_work`."""
+        """Stop all work and load nothing more; call :meth:`replace_stuck` as long as :attr:`is_at_work`."""
         self._prefetch_stop.set()
         self.forget_sessions()
         self.is_closed = True
         for load in self._loads:
             load.thread.close()
 
-    def _look_after_loads(self) -> None:
+    def _check_loads(self) -> None:
         """Look for signs of life of the loadings.
 
         A disk that does not answer only makes the wanted model overdue. A pass that does not end is given up, with the

@@ -18,7 +18,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.logs import FORMAT, Escaping
 from fim_server.server.models.loading import fail
 from fim_server.server.state import ModelState, RequestState, SentStatus
-from fim_server.server.status import model_json, tell_status
+from fim_server.server.status import model_json, send_status
 from fim_server.text.document import LINE_BREAK, Document, PositionEncoding, Split
 from fim_server.text.hidden import HIDDEN
 from support.editors.answers import answered, suggestion
@@ -106,7 +106,7 @@ def test_a_hostile_name_of_a_model_is_shown_escaped_and_shortened() -> None:
         project=SimpleNamespace(size=0),
         protocol=SimpleNamespace(notify=lambda method, status: told.append(status)),
     )
-    tell_status(server)
+    send_status(server)
     (status,) = told
     assert status["last"].pop("uri") == "file:///a\u202e.py"  # the client's own name
     shown = json.dumps(status, ensure_ascii=False)

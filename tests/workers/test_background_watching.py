@@ -17,7 +17,7 @@ from fim_server.server.app import create_server
 from fim_server.server.handlers.documents import on_changed, on_closed
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.loading import load, reload
-from fim_server.server.status import STATUS, tell_status
+from fim_server.server.status import STATUS, send_status
 from fim_server.suggest.context import background_open
 from fim_server.suggest.context.background_open import Finisher, Unfinished
 from fim_server.suggest.job import Loaded, Work
@@ -64,7 +64,7 @@ def begun(sessions: Stuck, finisher: Finisher, right: str, uri: str = URI) -> Bl
 
 def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
     """Look so often, and once before, from when on silence is counted."""
-    return [(one.uri, one.in_background) for _ in range(count + 1) for one in worker.look_after()]
+    return [(one.uri, one.in_background) for _ in range(count + 1) for one in worker.replace_stuck()]
 
 
 def test_closing_a_thread_stops_its_work_and_its_queue() -> None:
@@ -186,7 +186,7 @@ def said_by(server: FimLanguageServer) -> str:
 
 
 def status_of(server: FimLanguageServer) -> dict[str, Any]:
-    tell_status(server)
+    send_status(server)
     said: list[Any] = server.said_here  # type: ignore[attr-defined]
     status: dict[str, Any] = next(one[1] for one in reversed(said) if one[0] == STATUS)
     return status
@@ -321,7 +321,7 @@ def test_other_settings_do_not_wait_for_an_overdue_model(disk: Disk) -> None:
     watched.reload(ServerSettings(model="other"))
     assert watched.load().result(PATIENCE) is disk.models[0]
     for _ in range(worker.LOADING_LOOKS + 1):
-        watched.look_after()
+        watched.replace_stuck()
     assert isinstance(first.exception(0), ModelError)  # nobody wants it any more
     until(lambda: not watched.is_at_work)
     watched.close()
@@ -381,7 +381,7 @@ def test_an_endless_first_pass_of_one_client_frees_the_others(warm_up: None, mon
     looks(comes)
     assert isinstance(loading.exception(0), ModelError)
     assert isinstance(waiting.exception(PATIENCE), RuntimeError | StoppedError)
-    has.look_after()
+    has.replace_stuck()
     assert has.was_lost
     assert has.given_up == 1
     backend.gate.set()

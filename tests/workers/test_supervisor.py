@@ -28,7 +28,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.answer import answer
 from fim_server.server.requests.request import IncomingRequest
 from fim_server.server.requests.work import run
-from fim_server.server.status import STATUS, tell_status
+from fim_server.server.status import STATUS, send_status
 from fim_server.suggest.context.sessions import Contexts
 from fim_server.suggest.job import Loaded, Work
 from fim_server.suggest.pipeline import Completer
@@ -78,7 +78,7 @@ def said_by(server: FimLanguageServer) -> list[Any]:
 
 
 def status_of(server: FimLanguageServer) -> dict[str, Any]:
-    tell_status(server)
+    send_status(server)
     status: dict[str, Any] = next(one[1] for one in reversed(said_by(server)) if one[0] == STATUS)
     return status
 
@@ -88,7 +88,7 @@ def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str
     found = []
     for _ in range(count + 1):
         time.sleep(0.02)  # in which a thread that waits for the model says so several times
-        found += [(one.uri, one.model) for one in worker.look_after()]
+        found += [(one.uri, one.model) for one in worker.replace_stuck()]
     return found
 
 
@@ -102,7 +102,7 @@ def test_a_stuck_thread_is_replaced(work: dict[str, Any]) -> None:
     job = worker.submit(request("stuck"))
     assert stuck.begun.wait(PATIENCE)
     assert looks(worker, SILENT_LOOKS - 1) == []
-    assert [(one.uri, one.model) for one in worker.look_after()] == [("stuck", False)]
+    assert [(one.uri, one.model) for one in worker.replace_stuck()] == [("stuck", False)]
     with pytest.raises(StoppedError):
         job.future.result(0)
     assert job.cancelled.is_set()
@@ -136,7 +136,7 @@ def test_a_slow_thread_with_signs_of_life_is_kept(work: dict[str, Any]) -> None:
         before = step.stop.looks
         while step.stop.looks == before and not job.future.done():
             pass
-        assert worker.look_after() == []
+        assert worker.replace_stuck() == []
     assert not job.future.done()
     job.cancelled.set()
     assert job.future.result(PATIENCE) is None

@@ -75,14 +75,21 @@ class TextOpened(Protocol):
         """Notebook of the cell at this moment."""
 
 
+def changes_of(
+    params: Any,
+) -> tuple[types.NotebookDocumentCellChanges | None, types.NotebookDocumentCellChangeStructure | None]:
+    """Return the changes of cells in a message, and those of their order; None without."""
+    changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
+    return changes, None if changes is None else changes.structure
+
+
 def respell(spellings: Spellings, params: Any) -> None:
     """Give a message's cells and notebook the spellings by which they were opened."""
-    is_opening = isinstance(params, types.DidOpenNotebookDocumentParams)
-    if is_opening:
+    opened: list[Any]
+    if isinstance(params, types.DidOpenNotebookDocumentParams):
         opened, cells = [params.notebook_document, *params.cell_text_documents], list(params.notebook_document.cells)
     else:
-        changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
-        structure = None if changes is None else changes.structure
+        changes, structure = changes_of(params)
         opened = [] if structure is None else list(structure.did_open or ())
         cells = [] if changes is None else [*(changes.data or ()), *((structure and structure.array.cells) or ())]
         named: list[Any] = [] if changes is None else [text.document for text in changes.text_content or ()]
@@ -100,8 +107,7 @@ def closed_by(params: Any) -> list[str]:
     """Return the notebook and the cells that a message closes."""
     if isinstance(params, types.DidCloseNotebookDocumentParams):
         return [params.notebook_document.uri, *(document.uri for document in params.cell_text_documents)]
-    changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
-    structure = None if changes is None else changes.structure
+    structure = changes_of(params)[1]
     return [] if structure is None else [document.uri for document in structure.did_close or ()]
 
 

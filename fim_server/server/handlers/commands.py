@@ -21,7 +21,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
-from fim_server.server.status import tell_status
+from fim_server.server.status import send_status
 from fim_server.suggest.request import LANGUAGES, Request
 from fim_server.text.hidden import on_one_line
 
@@ -89,9 +89,9 @@ def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:
     ls.settings = ls.settings.having("enabled", enabled)
     ls.worker.use(ls.settings)
     if not enabled:
-        ls.worker.rest()
+        ls.worker.stop_prefetch()
         ls.requests.stop_all()
-    tell_status(ls)
+    send_status(ls)
     return enabled
 
 

@@ -9,7 +9,7 @@ from lsprotocol import types
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.indexing import read_project
 from fim_server.server.models.loading import reload
-from fim_server.server.status import tell_status
+from fim_server.server.status import send_status
 from fim_server.suggest.settings import SECTION, own_fields
 
 SETTINGS_SECONDS = 5.0
@@ -45,7 +45,7 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
     if not ls.settings.loads_like(before):
         await reload(ls)
     else:
-        tell_status(ls)
+        send_status(ls)
 
 
 def take_settings(ls: FimLanguageServer, values: object) -> None:

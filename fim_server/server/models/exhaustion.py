@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lsprotocol import types
 
 from fim_server.errors import EXHAUSTED, is_exhaustion
-from fim_server.server.status import tell_status
+from fim_server.server.status import send_status
 
 if TYPE_CHECKING:
     from fim_server.server.language_server import FimLanguageServer
@@ -40,7 +40,7 @@ class Exhaustion:
         with suppress(Exception):  # the message to the editor may need more memory than there is
             self._server.model.failure = SAID
             self._server.log(types.MessageType.Error, SAID)
-            tell_status(self._server)
+            send_status(self._server)
         self._leave(EXHAUSTED)
         return True
 

@@ -21,7 +21,7 @@ from fim_server.models.store.catalogue import DEFAULT_NAME, Entry
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.models.loading import amount_in_words, begin_progress, reload
 from fim_server.server.state import Fetching
-from fim_server.server.status import tell_status
+from fim_server.server.status import send_status
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -64,7 +64,7 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
         return Outcome(problem=f"{ls.model.fetching.name} is being fetched already").as_json(entry.name)
     ls.model.fetching = Fetching(entry.name)
     ls.model.cancelled.clear()
-    tell_status(ls)
+    send_status(ls)
     ls.log(types.MessageType.Info, f"getting {entry.name}")
     token = await begin_progress(ls, f"{SERVER_NAME}: getting {entry.title}", "getting", cancellable=True)
     try:
@@ -73,7 +73,7 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
         ls.model.fetching = None
         if token is not None:
             ls.work_done_progress.end(token, types.WorkDoneProgressEnd())
-        tell_status(ls)
+        send_status(ls)
     if outcome.cancelled:
         ls.log(types.MessageType.Info, f"getting {entry.name}: cancelled; what has been downloaded is kept")
     elif outcome.problem is not None:
@@ -93,7 +93,7 @@ def stop_getting(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
     """
     if ls.model.fetching is None and ls.model.downloading is not None:
         name = ls.model.downloading.name
-        ls.worker.leave_loading(f"{name}: the download was cancelled")
+        ls.worker.stop_loading(f"{name}: the download was cancelled")
         return Outcome(cancelled=True).as_json(name)
     if ls.model.fetching is None:
         return Outcome(problem="nothing is being fetched").as_json(entry.name)
@@ -115,7 +115,7 @@ async def run(ls: FimLanguageServer, entry: Entry, token: str | None) -> Outcome
 
     def report(message: str, share: float) -> None:
         ls.model.fetching = Fetching(entry.name, message, share)
-        tell_status(ls)
+        send_status(ls)
         if token is not None:
             value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share), cancellable=True)
             ls.work_done_progress.report(token, value)

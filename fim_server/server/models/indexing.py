@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from fim_server.language import Language
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.status import tell_status
+from fim_server.server.status import send_status
 from fim_server.workers.budget import MEGABYTE
 
 REPORTED_BYTES = 64 * MEGABYTE
@@ -28,7 +28,7 @@ def read_project(ls: FimLanguageServer) -> None:
         ls.supervisor.begin()
 
 
-def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | None) -> None:
+def check_reading(ls: FimLanguageServer, resident: int | None, allowed: int | None) -> None:
     """Log the files that the project's memory leaves out, report growth, and stop reading at the limit.
 
     ``resident`` and ``allowed``: bytes of the process's memory, and its limit.
@@ -46,4 +46,4 @@ def look_at_reading(ls: FimLanguageServer, resident: int | None, allowed: int | 
         )
     if abs(resident - ls.index.reported_bytes) >= REPORTED_BYTES:
         ls.index.reported_bytes = resident
-        tell_status(ls)
+        send_status(ls)

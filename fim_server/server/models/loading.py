@@ -15,7 +15,7 @@ from fim_server.models.store.state import State, to_be_got
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.models.indexing import read_project
 from fim_server.server.state import Fetching
-from fim_server.server.status import MOST_OF_NAME, better_in_words, tell_status
+from fim_server.server.status import MOST_OF_NAME, better_in_words, send_status
 from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.system.process import resident_bytes
 from fim_server.text.hidden import on_one_line
@@ -78,7 +78,7 @@ async def load(ls: FimLanguageServer, tries: int = 0) -> None:
         message = on_one_line(message)
         state.downloading = downloading
         state.progress = (message, share)
-        tell_status(ls)
+        send_status(ls)
         if progress is not None:
             value = types.WorkDoneProgressReport(message=message, percentage=round(100 * share))
             ls.work_done_progress.report(progress, value)
@@ -91,7 +91,7 @@ async def load(ls: FimLanguageServer, tries: int = 0) -> None:
             return
         future = ls.worker.load(report, arrive)
         ls.supervisor.begin()
-        tell_status(ls)
+        send_status(ls)
         model = await unless(newer, asyncio.wrap_future(future))
     except (AwayError, SilentError) as error:
         if is_wanted():
@@ -121,7 +121,7 @@ async def load(ls: FimLanguageServer, tries: int = 0) -> None:
             await look_for_better(ls)
         if progress is not None:
             ls.work_done_progress.end(progress, types.WorkDoneProgressEnd())
-        tell_status(ls)
+        send_status(ls)
 
 
 async def load_once_there(ls: FimLanguageServer, newer: asyncio.Event, tries: int) -> None:

@@ -17,7 +17,7 @@ from fim_server.server.requests.request import IncomingRequest, build_request
 from fim_server.server.requests.type_through import follow, leader_of
 from fim_server.server.requests.work import recall, run
 from fim_server.server.state import UnderWay
-from fim_server.server.status import tell_answered, tell_declined
+from fim_server.server.status import report_answered, report_declined
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Costs, Work
 from fim_server.suggest.ranking.display import display, log_suppressed
@@ -80,7 +80,7 @@ async def find_answer(
         if running is not None:
             running.job.cancelled.set()
     if isinstance(request, str):
-        tell_declined(ls, incoming.uri, incoming.arrived, request)
+        report_declined(ls, incoming.uri, incoming.arrived, request)
         return None
     ls.cursors.note(incoming.uri, request.offset)
     cached = look_up(ls, request)
@@ -154,7 +154,7 @@ def conclude(
         ls.answers.saw(found.suggestions[0], request.split.left)
         ls.usage.count_sent(found.suggestions)
     origin = "memory" if is_recalled else "model" if from_model else "prefetch" if found.prefetched else "cache"
-    tell_answered(ls, incoming.uri, work.costs, found, origin)
+    report_answered(ls, incoming.uri, work.costs, found, origin)
 
     def go_on() -> None:
         if incoming.is_current(ls) and is_recalled:

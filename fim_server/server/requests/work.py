@@ -18,7 +18,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import is_prefetched
 from fim_server.server.requests.type_through import leave
 from fim_server.server.state import UnderWay
-from fim_server.server.status import tell_state_soon
+from fim_server.server.status import send_state_soon
 from fim_server.suggest.job import Costs, Work
 from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
@@ -68,7 +68,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
     running = ls.requests.running[request.uri] = UnderWay(request, job)
     started = time.perf_counter()
     ls.requests.waiting += 1
-    tell_state_soon(ls)
+    send_state_soon(ls)
     waiting = asyncio.wrap_future(job.future)
     waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may be awaited no more
     try:
@@ -95,7 +95,7 @@ async def run(ls: FimLanguageServer, request: Request, recalls: bool = False) ->
         ls.requests.waiting -= 1
         forget_running(ls, request.uri, running)
         if not ls.requests.waiting:
-            tell_state_soon(ls)
+            send_state_soon(ls)
     return Work(request.answered((), reason, lasting=False))
 
 

@@ -55,10 +55,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FimLanguageServer,
 def test_reading_stops_above_the_memory_budget(server: tuple[FimLanguageServer, list[Any]]) -> None:
     ls, said = server
     ls.project = project = Reading(["x is left out"])  # type: ignore[assignment]
-    indexing.look_at_reading(ls, 900 * MEGABYTE, 1000 * MEGABYTE)
+    indexing.check_reading(ls, 900 * MEGABYTE, 1000 * MEGABYTE)
     reads = [project.is_reading]
     assert (types.MessageType.Warning, "reading the project: x is left out") in said
-    indexing.look_at_reading(ls, 1001 * MEGABYTE, 1000 * MEGABYTE)
+    indexing.check_reading(ls, 1001 * MEGABYTE, 1000 * MEGABYTE)
     assert [*reads, project.is_reading] == [True, False]
     assert any("memoryMb" in str(message) and "1,001 MB" in str(message) for _, message in said)
 
@@ -67,7 +67,7 @@ def test_the_status_shows_growing_memory(server: tuple[FimLanguageServer, list[A
     ls, said = server
     ls.project = Reading([])  # type: ignore[assignment]
     for resident in (500, 510, 520, 600, 610, 700):
-        indexing.look_at_reading(ls, resident * MEGABYTE, None)
+        indexing.check_reading(ls, resident * MEGABYTE, None)
     assert sum(method == STATUS for method, _ in said) == 3
 
 

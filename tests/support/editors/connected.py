@@ -60,7 +60,7 @@ class Connected:
             pass
 
         monkeypatch.setattr("fim_server.server.handlers.initialize.load", load)
-        monkeypatch.setattr("fim_server.server.requests.answer.tell_answered", lambda *arguments: None)
+        monkeypatch.setattr("fim_server.server.requests.answer.report_answered", lambda *arguments: None)
         told = {"processId": None, "rootUri": None, "capabilities": {}, **parameters}
         self.send(Wire.request("initialize", "initialize", told))
         await self.answer("initialize")
