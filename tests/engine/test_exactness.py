@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.engine.exactness import Totals, documented, finished, main, run, summary
+from fim_server.datasets.judging.running import finished
+from support.engine.exactness import Totals, documented, main, run, summary
 from support.engine.judge import Judge, Running, unavailable
 from support.engine.windows import KINDS, LIBRARY, Drawer, Folder
 

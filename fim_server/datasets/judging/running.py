@@ -7,12 +7,12 @@ import os
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fim_server.datasets.judging.cutting import KINDS, PER_WINDOW, Files, Looks, cases, text_of
 from fim_server.datasets.judging.differences import Differences
@@ -196,7 +196,7 @@ def run(
     """
     totals = Totals()
     done = set()
-    for record in _finished(out):
+    for record in finished(out) if out else ():
         totals.add(record)
         done.add(record["index"])
     firsts = [first for first in range(0, cuts, PER_WINDOW) if first not in done]
@@ -223,9 +223,9 @@ def _results(plan: Plan, firsts: Sequence[int], jobs: int) -> Iterator[list[dict
             yield from pool.map(_group, firsts)
 
 
-def _finished(path: Path | None) -> list[dict[str, Any]]:
-    """The records of an earlier run; a line that was cut off is dropped from the file."""
-    if path is None or not path.exists():
+def finished(path: Path) -> list[dict[str, Any]]:
+    """Return the records of an earlier run, and drop an incomplete last line from their file."""
+    if not path.exists():
         return []
     records, whole = [], 0
     with path.open("rb") as file:
@@ -238,23 +238,42 @@ def _finished(path: Path | None) -> list[dict[str, Any]]:
     return records
 
 
-def report(totals: Totals, command: str, versions: str) -> str:
-    """A run's result in Markdown."""
-    counts = totals.counts
-    excused = {name: number for name, number in sorted(counts.items()) if name.startswith("documented")}
-    apart = {**excused, **{name: counts[name] for name in ("the judge gave up", "over the search's limit")}}
-    lines = [f"    {command}", "", versions, "", f"**{totals.cases} cases, {len(totals.failures)} failures.**", ""]
-    lines += ["| check | failures |", "|---|---:|", *(f"| {check} | {totals.checks[check]} |" for check in CHECKS)]
-    lines += [
-        "",
-        "| counted apart | texts |",
-        "|---|---:|",
-        *(f"| {name} | {number} |" for name, number in apart.items()),
-    ]
+class Summed(Protocol):
+    """Sums of a run's records."""
+
+    cases: int
+    counts: Counter[str]
+    checks: Counter[str]
+    failures: list[dict[str, Any]]
+
+
+def tables(totals: Summed, apart: Sequence[str], rows: Mapping[str, Mapping[str, Counter[str]]]) -> list[str]:
+    """Return the tables of a run's result in Markdown, as lines.
+
+    Args:
+        totals: The sums.
+        apart: Counts that stand apart, besides those of documented differences.
+        rows: Sums by kind of cut, project and so on, under the title of their table.
+    """
+    counts, checks = totals.counts, totals.checks
+    listed = {name: number for name, number in sorted(counts.items()) if name.startswith("documented")}
+    listed |= {name: counts[name] for name in apart}
+    lines = [f"**{totals.cases} cases, {len(totals.failures)} failures.**", "", "| check | failures |", "|---|---:|"]
+    lines += [f"| {check} | {checks[check]} |" for check in (*CHECKS, *(name for name in checks if name not in CHECKS))]
+    lines += ["", "| counted apart | texts |", "|---|---:|"]
+    lines += [f"| {name} | {number} |" for name, number in listed.items()]
     lines += ["", "| what was done | number |", "|---|---:|"]
-    lines += [f"| {name} | {number} |" for name, number in sorted(counts.items()) if name not in apart]
-    for title, table in (("cut", totals.kinds), ("project", totals.projects)):
+    lines += [f"| {name} | {number} |" for name, number in sorted(counts.items()) if name not in listed]
+    for title, table in rows.items():
         lines += ["", f"| {title} | cases | characters | failing cases |", "|---|---:|---:|---:|"]
         for name, row in sorted(table.items()):
             lines.append(f"| {name} | {row['cases']} | {row['characters']} | {row['failing']} |")
+    return lines
+
+
+def report(totals: Totals, command: str, versions: str) -> str:
+    """Return a run's result in Markdown."""
+    apart = ("the judge gave up", "over the search's limit")
+    lines = [f"    {command}", "", versions, ""]
+    lines += tables(totals, apart, {"cut": totals.kinds, "project": totals.projects})
     return "\n".join(lines) + "\n"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import platform
 import random
 import re
@@ -26,26 +25,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
 from fim_server import Language, Session
-from fim_server.errors import SearchLimitError
+from fim_server.datasets.judging.examining import OVER, Examination, completion, put
+from fim_server.datasets.judging.running import finished, tables
 from support.engine.corpus import MUTATIONS, Cut, Reproduction, Source, mutated, shrunk
 from support.engine.judge import Judge, Unavailable
 from support.engine.windows import F_STRING, KINDS, PER_FILE, Case, Drawer, Folder, counted, fingerprint, folders
 
 MUTANTS = 5
 EXTENSIONS = 4
-MOST_PREFIXES = 12  # complete ones that are judged
-INCOMPLETE_PREFIXES = 2
 SHORTEST_STEP = 10  # characters between two shortest completions
 MOST_SHORTEST = 4
 SEARCHES = 3  # refused prefixes for which a completing text is looked for
-TAILS = 14  # texts tried for each
-LARGE = 6_000  # characters of a text from which on a third as many texts are tried
 SMALLEST_SHOWN = 3  # failures of each check that are shrunk for the summary
 
 PIECES = (
@@ -105,52 +100,99 @@ OWN_MUTATIONS = ("token", "blank", "character")
 NAMED = re.compile(r"\\N\{[^{}\r\n]*\}")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """Question to the oracle: the engine's verdict, or a consequence of it, about the left, a text and the right."""
-
-    check: str
-    text: str
-    engine: bool
-    added: str = ""  # the end of the text that is not the engine's question but an answer to it
-
-
-@dataclass
-class Result:
-    counts: Counter[str] = field(default_factory=Counter)
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-
 # ---------------------------------------------------------------- one case
 
 
-def examined(language: Language, judge: Judge, case: Case, rng: random.Random) -> Result:
-    """All checks of a case: first what the engine says, then what CPython says of it."""
-    result = Result()
-    started = time.perf_counter()
-    try:
-        _ask_engine(language, case, rng, result)
-    except BaseException as error:  # a panic of the engine is no Exception
-        if type(error).__name__ != "PanicException":
-            raise
-        _fail(result, case, "crash", case.middle, note=str(error))
-    asked = time.perf_counter()
-    texts = [case.left + claim.text + case.right for claim in result.claims]
-    for claim, text, truth in zip(result.claims, texts, judge.verdicts(texts), strict=True):
-        if truth is None:
-            result.counts["CPython gave up"] += 1
-        elif truth != claim.engine:
-            name = documented(judge, text, claim.engine)
-            if name is not None:
-                result.counts[f"documented: {name}"] += 1
-            else:
-                _fail(result, case, claim.check, claim.text, added=claim.added, engine=claim.engine, oracle=truth)
-    result.counts["texts judged"] += len(texts)
-    result.seconds["engine"] += asked - started
-    result.seconds["oracle"] += time.perf_counter() - asked
-    return result
+class PythonExamination(Examination[Case]):
+    """Examination of cuts in Python files, with CPython as the judge."""
+
+    gave_up = "CPython gave up"
+    most_prefixes, incomplete_prefixes = 12, 2
+    most_tails = 14
+    large = 6_000
+
+    def __init__(self, language: Language, judge: Judge) -> None:
+        super().__init__(language)
+        self.judge = judge
+
+    def verdicts(self, texts: Sequence[str], claimed: Sequence[bool]) -> Iterator[tuple[bool | None, dict[str, Any]]]:
+        for truth in self.judge.verdicts(texts):
+            yield truth, {"oracle": truth}
+
+    def difference(self, text: str, engine: bool, facts: dict[str, Any]) -> str | None:
+        return documented(self.judge, text, engine)
+
+    def searches(
+        self, rng: random.Random, session: Session, refused: Sequence[tuple[str, int]], viable: str
+    ) -> list[tuple[str, int]]:
+        found = rng.sample(refused, min(len(refused), SEARCHES - 1))
+        return found + _refused_character(rng, session, viable)
+
+    def shortest_places(self, rng: random.Random, viable: int, few: int) -> list[int]:
+        places = [*range(rng.randrange(SHORTEST_STEP), viable + 1, SHORTEST_STEP)] or [rng.randint(0, viable)]
+        return rng.sample(places, min(len(places), max(1, MOST_SHORTEST // few)))
+
+    def extensions(self, rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
+        for _ in range(EXTENSIONS):
+            match rng.randrange(4):
+                case 0:
+                    added = case.right[: rng.randint(1, 12)] or rng.choice(PIECES)
+                case 1:
+                    added = self.some_token(rng, case)
+                case _:
+                    added = rng.choice(PIECES)
+            yield "extensions", case.middle + added
+
+    def some_token(self, rng: random.Random, case: Case) -> str:
+        if not case.tokens:
+            return rng.choice(PIECES)
+        start, end = rng.choice(case.tokens)
+        return rng.choice(("", "", " ")) + case.text[start:end][:40]
+
+    def mutants(self, rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
+        kinds = [*MUTATIONS, *OWN_MUTATIONS]
+        chosen = rng.sample(kinds, MUTANTS)
+        if F_STRING.search(case.text):
+            chosen[: 3 if case.kind == "field" else 1] = ["f-string"] * (3 if case.kind == "field" else 1)
+        cut = Cut(Source(case.window.path, case.text, case.tokens), case.start, case.end)
+        for kind in chosen:
+            yield f"mutants: {kind}", mutated(rng, cut, kind) if kind in MUTATIONS else self._mutated(rng, case, kind)
+
+    def _mutated(self, rng: random.Random, case: Case, kind: str) -> str:
+        middle = case.middle
+        match kind:
+            case "token":
+                return self.mutated_tokens(rng, case)
+            case "blank":
+                places = [at for at, character in enumerate(middle) if character.isspace()]
+                return put(rng, middle, places, rng.choice(BLANKS))
+            case "f-string":
+                prefixes = [found.span() for found in F_STRING.finditer(middle)]
+                if prefixes and rng.random() < 0.3:
+                    start, end = rng.choice(prefixes)
+                    return middle[:start] + rng.choice(PREFIXES) + middle[end:]
+                places = [at for at, character in enumerate(middle) if character in "{}:!='\"\\"]
+                return put(rng, middle, places, rng.choice(IN_F_STRINGS))
+            case _:
+                return put(rng, middle, [*range(len(middle))], rng.choice(CHARACTERS))
+
+    def tails(self, rng: random.Random, session: Session, text: str, at: int, middle: str) -> list[str]:
+        unused: Counter[str] = Counter()
+        found = [text[at + 1 :], "", middle[at + 1 :], middle[at:], middle[at + 2 :]]
+        before = completion(session, text[:at], unused)
+        if before is not None:
+            found += [before, before[1:]]
+        if rng.random() < 0.5:
+            earlier = completion(session, text[: max(0, at - rng.randint(1, 4))], unused)
+            found += [earlier, earlier[1:]] if earlier is not None else []
+        else:
+            near = text[:at] + rng.choice(("x", " ", "\n", ")", "0", ":", "(", "'", "}"))
+            if session.check(near).viable:
+                after = completion(session, near, unused)
+                found += [after, near[at:] + after] if after is not None else []
+        found += rng.sample(CLOSERS, 5)
+        found.append(middle[rng.randint(0, len(middle)) :])
+        return [tail for tail in dict.fromkeys(found) if OVER not in tail]
 
 
 def documented(judge: Judge, text: str, engine: bool) -> str | None:
@@ -168,183 +210,6 @@ def documented(judge: Judge, text: str, engine: bool) -> str | None:
     return None
 
 
-def _fail(result: Result, case: Case, check: str, text: str, **facts: Any) -> None:
-    added = facts.get("added", "")
-    middle = text[: len(text) - len(added)]
-    result.failures.append({"check": check, "left": case.left, "middle": middle, "right": case.right, **facts})
-
-
-def _ask_engine(language: Language, case: Case, rng: random.Random, result: Result) -> None:
-    middle = case.middle
-    session = language.open(case.left, case.right)
-    if session.guarantee != "exact":
-        _fail(result, case, "refused middle", middle, note=f"guarantee {session.guarantee}")
-        return
-    few = 3 if len(case.window.text) > LARGE else 1
-    viable = _walk(session, case, rng, result, few)
-    result.counts["characters"] += len(middle)
-    if viable == len(middle) and str(session.check(middle)) != "Verdict(viable=True, complete=True, rejected_at=None)":
-        _fail(result, case, "inconsistent", middle, note=f"{session.check(middle)} of a complete middle")
-
-    refused = []
-    for name, text in (*_extensions(rng, case), *_mutants(rng, case)):
-        result.counts[name] += 1
-        verdict = session.check(text)
-        state = session.start()
-        advanced = state.advance(text)
-        whole = advanced == len(text.encode("utf-8", "replace"))
-        if verdict.viable != whole or verdict.complete != (whole and state.is_complete()):
-            _fail(result, case, "inconsistent", text, note=f"{verdict}, but advancing takes {advanced} bytes")
-        result.claims.append(Claim("complete", text, verdict.complete))
-        if verdict.rejected_at is not None and verdict.rejected_at < len(text):
-            refused.append((text, verdict.rejected_at))
-    searches = rng.sample(refused, min(len(refused), SEARCHES - 1))
-    searches += _refused_character(rng, session, middle[:viable])
-    for text, at in searches[: max(1, SEARCHES // few)]:
-        result.counts["refused prefixes searched"] += 1
-        tails = _tails(rng, session, text, at, middle)
-        result.claims += [Claim("refused prefix", text[: at + 1] + tail, False, tail) for tail in tails[: TAILS // few]]
-    if searches:
-        text, at = searches[0]
-        _shortest(session, case, text[:at], result)
-
-
-def _walk(session: Session, case: Case, rng: random.Random, result: Result, few: int) -> int:
-    """The true middle, character by character; returns how many are viable."""
-    middle = case.middle
-    state = session.start()
-    complete = [state.is_complete()]
-    for at, character in enumerate(middle):
-        if state.advance(character) != len(character.encode()):
-            _fail(result, case, "refused middle", middle, note=f"refused at {at}")
-            break
-        complete.append(state.is_complete())
-    viable = len(complete) - 1
-    if viable == len(middle) and not complete.pop():
-        _fail(result, case, "refused middle", middle, note="viable, but not complete")
-    whole = [at for at in range(viable) if complete[at]]
-    part = [at for at in range(viable) if not complete[at]]
-    chosen = rng.sample(whole, min(len(whole), MOST_PREFIXES // few))
-    chosen += rng.sample(part, min(len(part), INCOMPLETE_PREFIXES))
-    result.claims += [Claim("complete", middle[:at], complete[at]) for at in chosen]
-    result.counts["prefixes"] += len(chosen)
-
-    places = [*range(rng.randrange(SHORTEST_STEP), viable + 1, SHORTEST_STEP)] or [rng.randint(0, viable)]
-    for at in rng.sample(places, min(len(places), max(1, MOST_SHORTEST // few))):
-        _shortest(session, case, middle[:at], result)
-    return viable
-
-
-def _shortest(session: Session, case: Case, prefix: str, result: Result) -> None:
-    found = _completion(session, prefix, result.counts)
-    if found is None:
-        _fail(result, case, "shortest completion", prefix, note="there is none")
-    elif found != _OVER:
-        result.counts["shortest completions"] += 1
-        if not session.check(prefix + found).complete:
-            _fail(result, case, "shortest completion", prefix + found, added=found, note="the engine does not take it")
-        result.claims.append(Claim("shortest completion", prefix + found, True, found))
-
-
-_OVER = "\0 over the limit"
-
-
-def _completion(session: Session, prefix: str, counts: Counter[str]) -> str | None:
-    """The shortest completion after a viable prefix; `_OVER` where the search passes its limit."""
-    state = session.start()
-    state.advance(prefix)
-    try:
-        return state.shortest_completion()
-    except SearchLimitError:
-        counts["over the search's limit"] += 1
-        return _OVER
-
-
-# ---------------------------------------------------------------- other texts than the middle
-
-
-def _extensions(rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
-    for _ in range(EXTENSIONS):
-        match rng.randrange(4):
-            case 0:
-                added = case.right[: rng.randint(1, 12)] or rng.choice(PIECES)
-            case 1:
-                added = _some_token(rng, case)
-            case _:
-                added = rng.choice(PIECES)
-        yield "extensions", case.middle + added
-
-
-def _some_token(rng: random.Random, case: Case) -> str:
-    if not case.tokens:
-        return rng.choice(PIECES)
-    start, end = rng.choice(case.tokens)
-    return rng.choice(("", "", " ")) + case.window.text[start:end][:40]
-
-
-def _mutants(rng: random.Random, case: Case) -> Iterator[tuple[str, str]]:
-    kinds = [*MUTATIONS, *OWN_MUTATIONS]
-    chosen = rng.sample(kinds, MUTANTS)
-    if F_STRING.search(case.window.text):
-        chosen[: 3 if case.kind == "field" else 1] = ["f-string"] * (3 if case.kind == "field" else 1)
-    cut = Cut(Source(case.window.path, case.window.text, case.tokens), case.start, case.end)
-    for kind in chosen:
-        if kind in MUTATIONS:
-            yield f"mutants: {kind}", mutated(rng, cut, kind)
-        else:
-            yield f"mutants: {kind}", _mutated(rng, case, kind)
-
-
-def _mutated(rng: random.Random, case: Case, kind: str) -> str:
-    middle = case.middle
-    match kind:
-        case "token":
-            return _mutated_tokens(rng, case)
-        case "blank":
-            places = [at for at, character in enumerate(middle) if character.isspace()]
-            return _put(rng, middle, places, rng.choice(BLANKS))
-        case "f-string":
-            prefixes = [found.span() for found in F_STRING.finditer(middle)]
-            if prefixes and rng.random() < 0.3:
-                start, end = rng.choice(prefixes)
-                return middle[:start] + rng.choice(PREFIXES) + middle[end:]
-            places = [at for at, character in enumerate(middle) if character in "{}:!='\"\\"]
-            return _put(rng, middle, places, rng.choice(IN_F_STRINGS))
-        case _:
-            return _put(rng, middle, [*range(len(middle))], rng.choice(CHARACTERS))
-
-
-def _put(rng: random.Random, middle: str, places: list[int], piece: str) -> str:
-    """One of the places' characters deleted or replaced, or a piece put in somewhere."""
-    choice = rng.randrange(3) if places else 2
-    at = rng.choice(places) if places and choice < 2 else rng.randint(0, len(middle))
-    return middle[:at] + ("" if choice == 0 else piece) + middle[at + (choice < 2) :]
-
-
-def _mutated_tokens(rng: random.Random, case: Case) -> str:
-    """A token deleted, doubled, swapped with another one, or one of the window's put in or in its place."""
-    middle = case.middle
-    spans = [(a - case.start, b - case.start) for a, b in case.tokens if a >= case.start and b <= case.end]
-    if not spans:
-        return _put(rng, middle, [], _some_token(rng, case))
-    start, end = rng.choice(spans)
-    match rng.randrange(5):
-        case 0:
-            return middle[:start] + middle[end:]
-        case 1:
-            return middle[:end] + rng.choice(("", " ")) + middle[start:end] + middle[end:]
-        case 2:
-            return middle[:start] + _some_token(rng, case) + middle[end:]
-        case 3:
-            return middle[:start] + _some_token(rng, case) + " " + middle[start:]
-        case _:
-            other = rng.choice(spans)
-            (a, b), (c, d) = sorted([(start, end), other])
-            if b > c:
-                return middle[:start] + middle[end:]
-            return middle[:a] + middle[c:d] + middle[b:c] + middle[a:b] + middle[d:]
-
-
 def _refused_character(rng: random.Random, session: Session, viable: str) -> list[tuple[str, int]]:
     """A character that is refused at some viable place."""
     at = rng.randint(0, len(viable))
@@ -354,26 +219,6 @@ def _refused_character(rng: random.Random, session: Session, viable: str) -> lis
         if state.fork().advance(character) < len(character.encode()):
             return [(viable[:at] + character, at)]
     return []
-
-
-def _tails(rng: random.Random, session: Session, text: str, at: int, middle: str) -> list[str]:
-    """Texts that may well complete the refused `text[:at + 1]`, the likeliest ones first."""
-    unused: Counter[str] = Counter()
-    found = [text[at + 1 :], "", middle[at + 1 :], middle[at:], middle[at + 2 :]]
-    before = _completion(session, text[:at], unused)
-    if before is not None:
-        found += [before, before[1:]]
-    if rng.random() < 0.5:
-        earlier = _completion(session, text[: max(0, at - rng.randint(1, 4))], unused)
-        found += [earlier, earlier[1:]] if earlier is not None else []
-    else:
-        near = text[:at] + rng.choice(("x", " ", "\n", ")", "0", ":", "(", "'", "}"))
-        if session.check(near).viable:
-            after = _completion(session, near, unused)
-            found += [after, near[at:] + after] if after is not None else []
-    found += rng.sample(CLOSERS, 5)
-    found.append(middle[rng.randint(0, len(middle)) :])
-    return [tail for tail in dict.fromkeys(found) if _OVER not in tail]
 
 
 # ---------------------------------------------------------------- smaller failures
@@ -412,11 +257,11 @@ def _still(language: Language, judge: Judge, check: str, case: Reproduction, add
             if session.guarantee == "exact" and not verdict.viable and judge.verdict(left + middle + added + right):
                 return {"engine": False, "oracle": True}
         case "shortest completion" if verdict.viable:
-            found = _completion(session, middle, Counter())
+            found = completion(session, middle, Counter())
             if found is None:
                 return {"engine": True, "oracle": None, "added": ""}
             text = left + middle + found + right
-            if found != _OVER and judge.verdict(text) is False and documented(judge, text, True) is None:
+            if found != OVER and judge.verdict(text) is False and documented(judge, text, True) is None:
                 return {"engine": True, "oracle": False, "added": found}
     return None
 
@@ -437,6 +282,7 @@ class Run:
         self._deadline = deadline
         self.language = Language.load("python")
         self.judge = Judge()
+        self._examination = PythonExamination(self.language, self.judge)
         self.drawer = Drawer(seed, sources, self.judge, kinds)
 
     def group(self, indices: Sequence[int]) -> Share:
@@ -453,7 +299,7 @@ class Run:
             if case is None:
                 records.append({"index": index, "seed": self._seed, "kind": "none", "counts": {}, "failures": []})
                 continue
-            result = examined(self.language, self.judge, case, random.Random(f"{self._seed}/{index}/checks"))
+            result = self._examination.examine(case, random.Random(f"{self._seed}/{index}/checks"))
             for part, spent in result.seconds.items():
                 seconds[part] += spent
             records.append({
@@ -511,30 +357,12 @@ class Totals:
             self.failures.append({"case": record["index"], "kind": record["kind"], **failure})
 
 
-CHECKS = ("refused middle", "complete", "refused prefix", "shortest completion", "inconsistent", "crash")
-
-
 def summary(totals: Totals, command: str, versions: str, shown: Sequence[dict[str, Any]]) -> str:
-    """The run's result in Markdown."""
-    counts = totals.counts
+    """Return the run's result in Markdown."""
     worked = totals.seconds["engine"] + totals.seconds["oracle"] + totals.seconds["drawing"]
+    apart = ("CPython gave up", "over the search's limit", "no window found")
     lines = ["# Exactness", "", f"    {command}", "", versions, ""]
-    lines += [f"**{totals.cases} cases, {len(totals.failures)} failures.**", "", "| check | failures |", "|---|---:|"]
-    lines += [f"| {check} | {totals.checks[check]} |" for check in CHECKS]
-    lines += [f"| {check} | {number} |" for check, number in totals.checks.items() if check not in CHECKS]
-    excused = {name: number for name, number in sorted(counts.items()) if name.startswith("documented")}
-    lines += ["", "| counted apart | texts |", "|---|---:|"]
-    lines += [f"| {name} | {number} |" for name, number in excused.items()]
-    lines += [
-        f"| {name} | {counts[name]} |" for name in ("CPython gave up", "over the search's limit", "no window found")
-    ]
-    lines += ["", "| what was done | number |", "|---|---:|"]
-    apart = {*excused, "CPython gave up", "over the search's limit", "no window found"}
-    lines += [f"| {name} | {number} |" for name, number in sorted(counts.items()) if name not in apart]
-    for title, table in (("cut", totals.kinds), ("source", totals.sources)):
-        lines += ["", f"| {title} | cases | characters | failing cases |", "|---|---:|---:|---:|"]
-        for name, row in sorted(table.items()):
-            lines.append(f"| {name} | {row['cases']} | {row['characters']} | {row['failing']} |")
+    lines += tables(totals, apart, {"cut": totals.kinds, "source": totals.sources})
     files = ", ".join(f"{number} {state}" for state, number in sorted(counted(totals.files).items()))
     shares = ", ".join(
         f"{totals.seconds[part] / worked:.0%} {part}" for part in ("engine", "oracle", "drawing") if worked
@@ -562,22 +390,6 @@ def _chosen(failures: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any
         if taken[failure["check"]] <= most:
             found.append(failure)
     return found
-
-
-def finished(path: Path) -> list[dict[str, Any]]:
-    """The records of an earlier run; a line that was cut off is dropped from the file."""
-    if not path.exists():
-        return []
-    records = []
-    whole = 0
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            records.append(json.loads(line))
-            whole += len(line)
-    os.truncate(path, whole)
-    return records
 
 
 def run(

@@ -74,6 +74,10 @@ class Case:
     tokens: tuple[tuple[int, int], ...]
 
     @property
+    def text(self) -> str:
+        return self.window.text
+
+    @property
     def left(self) -> str:
         return self.window.text[: self.start]
 
