@@ -82,20 +82,20 @@ class ModelArguments:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """``FILE`` and ``--language``."""
+    """Add ``FILE`` and ``--language``."""
     parser.add_argument("file", metavar="FILE", help="a source file in UTF-8, or - for standard input")
     parser.add_argument("--language", metavar="NAME", help="the file's language (default: by its suffix)")
 
 
 def add_cursor(parser: argparse.ArgumentParser) -> None:
-    """``LINE:COLUMN``."""
+    """Add ``LINE:COLUMN``."""
     parser.add_argument(
         "cursor", type=cursor, metavar="LINE:COLUMN", help="cursor; both numbers start at 1, columns count characters"
     )
 
 
 def add_python_version(parser: argparse.ArgumentParser) -> None:
-    """``--python-version``."""
+    """Add ``--python-version``."""
     parser.add_argument(
         "--python-version",
         type=python_version,
@@ -106,7 +106,7 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
 
 
 def add_versions(parser: argparse.ArgumentParser) -> None:
-    """``--language-version`` and ``--python-version``."""
+    """Add ``--language-version`` and ``--python-version``."""
     parser.add_argument(
         "--language-version",
         metavar="VERSION",
@@ -117,7 +117,7 @@ def add_versions(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """``--model`` and the options of :func:`add_loading`."""
+    """Add ``--model`` and the options of :func:`add_loading`."""
     parser.add_argument(
         "--model",
         metavar="NAME",
@@ -128,7 +128,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_loading(parser: argparse.ArgumentParser) -> None:
-    """``--device`` and the other options that load a model."""
+    """Add ``--device`` and the other options that load a model."""
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, ... (default: a GPU if there is one)")
     parser.add_argument(
         "--gpu-layers",
@@ -147,7 +147,7 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_runtime(parser: argparse.ArgumentParser) -> None:
-    """``--runtime``."""
+    """Add ``--runtime``."""
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
@@ -157,7 +157,7 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
 
 
 def add_decoding(parser: argparse.ArgumentParser) -> None:
-    """``--runtime`` and the limits of a completion."""
+    """Add ``--runtime`` and the limits of a completion."""
     add_runtime(parser)
     parser.add_argument(
         "--max-new-tokens",
@@ -179,7 +179,7 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
 
 
 def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, otherwise: str) -> None:
-    """``--max-prompt-tokens``; ``otherwise``: the default in words."""
+    """Add ``--max-prompt-tokens``; ``otherwise``: the default in words."""
     parser.add_argument(
         "--max-prompt-tokens",
         type=prompt_tokens,
@@ -190,17 +190,17 @@ def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, othe
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
-    """``--seed``."""
+    """Add ``--seed``."""
     parser.add_argument("--seed", type=integer, default=0, metavar="N", help="seed of the random numbers (default: 0)")
 
 
 def add_json(parser: argparse.ArgumentParser, help_: str = "print one JSON object") -> None:
-    """``--json``."""
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help=help_)
 
 
 def add_color(parser: argparse.ArgumentParser, of: str) -> None:
-    """``--color``."""
+    """Add ``--color``."""
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help=f"when to colour {of}")
 
 

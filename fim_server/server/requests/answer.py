@@ -128,7 +128,7 @@ def pause_of(ls: FimLanguageServer, uri: str) -> float:
 
 
 async def debounce(pause_ms: float, superseded: asyncio.Event) -> float:
-    """Wait, until a newer request at the latest; return the milliseconds."""
+    """Wait for a pause or a newer request; return the milliseconds waited."""
     if pause_ms <= 0:
         return 0.0
     before = time.perf_counter()
