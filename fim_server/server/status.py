@@ -17,6 +17,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.usage import rounded
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Costs
+from fim_server.suggest.ranking.reasons import Suppression
 from fim_server.system.process import resident_lately
 from fim_server.text.hidden import MOST_SHOWN, escaped_values, on_one_line
 from fim_server.workers.budget import MEGABYTE
@@ -177,18 +178,18 @@ def report_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str
 
 def report_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
     """Report and log an answer; ``origin``: `model`, `memory`, `prefetch` or `cache`."""
-    report_last(ls, last_json(uri, costs, answer, origin, answer.reason))
+    report_last(ls, last_json(uri, costs, answer, origin, answer.reason), answer.suppressed)
 
 
-def report_last(ls: FimLanguageServer, last: dict[str, Any]) -> None:
-    """Send the status with an answer, and log it once it is sent."""
+def report_last(ls: FimLanguageServer, last: dict[str, Any], suppressed: tuple[Suppression, ...] = ()) -> None:
+    """Send the status with an answer, and log it once it is sent; ``suppressed``: suggestions that are not shown."""
 
     def tell() -> None:
         ls.sent.last = last
         send_status(ls)
 
     ls.with_answer(tell)
-    ls.once_answered(lambda: ls.log(types.MessageType.Log, log_line(last)))
+    ls.once_answered(lambda: ls.log(types.MessageType.Log, log_line(last, suppressed)))
 
 
 def latency_json(costs: Costs) -> dict[str, float]:
@@ -229,14 +230,15 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
     }
 
 
-def log_line(last: dict[str, Any]) -> str:
-    """Return the log line of an answer: its suggestions or the reason for having none, and the costs."""
+def log_line(last: dict[str, Any], suppressed: tuple[Suppression, ...]) -> str:
+    """Return the log line of an answer: its suggestions or the reasons for having none, and the costs."""
+    reasons = "; suppressed: ".join(filter(None, (last["reason"], ", ".join(map(str, suppressed)))))
     if last["origin"] == "none":
-        return f"{last['uri']}: no suggestion ({last['reason']})"
+        return f"{last['uri']}: no suggestion ({reasons})"
     cost = last["latency"]
     lines = ", ".join(f"{found['line'] + 1} to {found['line'] + found['count']}" for found in last["coveredLines"])
     guarantee = f"guarantee {last['guarantee']}" + (f" (lines {lines})" if lines else "")
-    what = f"{guarantee}, {last['stopReason']}" if last["items"] else f"no suggestion ({last['reason']})"
+    what = f"{guarantee}, {last['stopReason']}" if last["items"] else f"no suggestion ({reasons})"
     items = f"{last['items']} item{'s' * (last['items'] != 1)} from the {last['origin']}"
     parts = ", ".join(f"{name.removesuffix('Ms')} {value:g}" for name, value in cost.items() if name != "totalMs")
     return (

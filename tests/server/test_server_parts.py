@@ -15,6 +15,7 @@ from fim_server.language import Language
 from fim_server.models.pace import Pace
 from fim_server.server.documents.open_documents import OpenDocument
 from fim_server.server.items import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
+from fim_server.server.status import last_json, log_line
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, MOST_SENT, Usage, percentile
 from fim_server.suggest.context.brackets import before_unopened, unmatched
 from fim_server.suggest.context.cursor import Place, contains_in_order, wants_single_line
@@ -23,6 +24,7 @@ from fim_server.suggest.context.sessions import Contexts
 from fim_server.suggest.job import Costs
 from fim_server.suggest.postprocess.blocks import is_header
 from fim_server.suggest.ranking.display import missing_closer, quiet, silent
+from fim_server.suggest.ranking.reasons import Reason, Suppression
 from fim_server.suggest.request import Request
 from fim_server.suggest.settings import CLIENT_FIELDS, DEFAULTS, ServerSettings, own_fields
 from fim_server.text.document import PositionEncoding, Split
@@ -627,3 +629,11 @@ def test_entries_of_the_list() -> None:
 def test_small_helpers_of_messages() -> None:
     assert escaped_snippet("a$b}c\\d{") == "a\\$b\\}c\\\\d{"
     assert [word_before(text) for text in ("x.größe_1", "a ", "", "(")] == ["größe_1", "", "", ""]
+
+
+def test_the_log_gives_the_reason_of_each_suppressed_suggestion() -> None:
+    last = last_json("file:///a.py", Costs(), None, "model", "not sure")
+    suppressed = Suppression(Reason.LOW_CONFIDENCE, "not sure", 0.2), Suppression(Reason.LOOP, "it repeats itself")
+    reasons = "(not sure; suppressed: low confidence (0.200), repeats itself)"
+    assert f"file:///a.py: 0 items from the model, no suggestion {reasons}, 0 tokens" in log_line(last, suppressed)
+    assert log_line(last | {"origin": "none"}, ()) == "file:///a.py: no suggestion (not sure)"

@@ -20,7 +20,7 @@ from fim_server.server.state import UnderWay
 from fim_server.server.status import report_answered, report_declined
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Costs, Work
-from fim_server.suggest.ranking.display import display, log_suppressed
+from fim_server.suggest.ranking.display import display
 from fim_server.suggest.request import Request
 from fim_server.text.document import Split
 
@@ -144,7 +144,6 @@ def conclude(
     if not incoming.is_current(ls):
         raise SupersededError
     found = display(work.answer, request)
-    log_suppressed(request.uri, found)
     work.costs.total_ms = 1000 * (time.perf_counter() - incoming.arrived)
     ls.usage.count_answer(work.costs, from_model)
     is_recalled = work.origin == "memory"

@@ -1,7 +1,7 @@
 """Decide whether a suggestion is shown, how much of it, and why not.
 
 :func:`silent` decides for a language, :func:`quiet` for a place, :func:`refusal_of_text` for a text, :func:`verdict`
-for a suggestion, and :func:`display` for an answer. :func:`log_suppressed` logs the reasons.
+for a suggestion, and :func:`display` for an answer.
 
 A suggestion is kept whole. The displayed part ends at one of its cuts. The user can accept the first word alone, so a
 suggestion is shown if its first lexeme is confident enough. It is shown up to the cut with the highest value:
@@ -10,7 +10,6 @@ characters times the probability that they are right.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from fim_server.text.document import Split
     from fim_server.text.notebook import CellContexts
 
-logger = logging.getLogger(__name__)
 
 NOT_SURE = "the model is not sure enough (setting minConfidence)"
 NO_NAME = "it would load a name that nothing binds"
@@ -238,14 +236,3 @@ def kept_in_cell(answer: Answer, cell: CellContexts | None) -> Answer:
     suppressed = (*answer.suppressed, Suppression(Reason.CHANGES_COMMANDS, CHANGES_COMMANDS))
     reason = answer.reason if kept else CHANGES_COMMANDS
     return replace(answer, suggestions=kept, reason=reason, suppressed=suppressed)
-
-
-def log_suppressed(uri: str, answer: Answer) -> None:
-    """Log the reasons for which an answer shows nothing. They quote no code."""
-    if answer.suggestions:
-        return
-    reasons = [
-        str(one.reason) if one.confidence is None else f"{one.reason} ({one.confidence:.3f})"
-        for one in answer.suppressed
-    ]
-    logger.info("%s: nothing is shown: %s", uri, "; ".join(reasons) or answer.reason)

@@ -41,3 +41,7 @@ class Suppression:
     reason: Reason
     message: str
     confidence: float | None = None
+
+    def __str__(self) -> str:
+        """Return the reason for the log, without code."""
+        return str(self.reason) if self.confidence is None else f"{self.reason} ({self.confidence:.3f})"
