@@ -1,6 +1,6 @@
-//! Hashes the sources that decide what is in a token table, for the key of its file: those of `masking/table`, and all that they
-//! import, directly or not, with the versions of the crates that they use, where those are locked. So no list has to be kept, and
-//! a table that other code built is never read.
+//! Hash of the sources that determine a token table, as the key of its file. They are those of `masking/table` and all
+//! that they import, directly or not, with the locked versions of their crates. So no list has to be kept, and a table
+//! that other code built is never read.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The engine at named positions of one file (`benches/inventory.py`): opening, a keystroke, a check, masks.
 //!
-//! `cargo bench` compares with the run before; `cargo bench -- open` runs one group. Machines are noisy: compare runs of one
-//! hour on one machine. `./dev bench` measures the same over many real files.
+//! `cargo bench` compares with the run before; `cargo bench -- open` runs one group. Machines are noisy: compare runs
+//! of one hour on one machine. `./dev bench` measures the same operations over many real files.
 
 #![allow(missing_docs, reason = "criterion_group makes a public function")]
 

@@ -1,7 +1,7 @@
-//! Sets of small numbers as bits of words: an owned set, and what is done with borrowed words.
+//! Sets of small numbers as bits of words: owned sets, and operations on borrowed words.
 //!
-//! The words are of 64 bits but for packed masks over a vocabulary, whose layout is the interface's: words of 32 bits, bit
-//! `id % 32` of word `id / 32`.
+//! Words have 64 bits, except in packed masks over a vocabulary. The interface fixes the layout of those: words of 32
+//! bits, bit `id % 32` of word `id / 32`.
 
 /// A word of a set.
 pub(crate) trait Word: Copy {
@@ -20,10 +20,10 @@ pub(crate) trait Word: Copy {
     /// The bits of either.
     fn or(self, other: Self) -> Self;
 
-    /// The bits that the other has not.
+    /// The bits of this word that the other lacks.
     fn without(self, other: Self) -> Self;
 
-    /// The lowest bit that is set; the word is not empty.
+    /// The lowest set bit. The word must not be empty.
     fn lowest(self) -> usize;
 }
 
@@ -68,7 +68,7 @@ macro_rules! word {
 word!(u32);
 word!(u64);
 
-/// Words that hold so many bits.
+/// Number of words that hold `bits` bits.
 #[inline(always)]
 #[must_use]
 pub(crate) const fn words_for<W: Word>(bits: usize) -> usize {
@@ -89,14 +89,14 @@ pub(crate) fn insert<W: Word>(words: &mut [W], number: usize) {
     *word = word.or(W::bit(number % W::BITS));
 }
 
-/// Take a number out of a set.
+/// Remove a number from a set.
 #[inline(always)]
 pub(crate) fn remove<W: Word>(words: &mut [W], number: usize) {
     let word = &mut words[number / W::BITS];
     *word = word.without(W::bit(number % W::BITS));
 }
 
-/// Add what is in another set; the longer of the two is looked at as far as the shorter goes.
+/// Add another set. Words past the end of the shorter one are ignored.
 #[inline(always)]
 pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
     for (word, &more) in words.iter_mut().zip(more) {
@@ -104,7 +104,7 @@ pub(crate) fn unite<W: Word>(words: &mut [W], more: &[W]) {
     }
 }
 
-/// Add what is in another set; whether there was anything new.
+/// Add another set, and return whether it added anything.
 #[inline(always)]
 pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
     let mut grown = false;
@@ -115,7 +115,7 @@ pub(crate) fn grow<W: Word>(words: &mut [W], more: &[W]) -> bool {
     grown
 }
 
-/// Take out what is in another set.
+/// Remove another set.
 #[inline(always)]
 pub(crate) fn subtract<W: Word>(words: &mut [W], less: &[W]) {
     for (word, &less) in words.iter_mut().zip(less) {
@@ -161,13 +161,13 @@ pub(crate) fn numbers<W: Word>(words: &[W]) -> impl Iterator<Item = usize> + '_ 
 pub(crate) struct BitSet(Box<[u64]>);
 
 impl BitSet {
-    /// The empty set; `bound`: all its numbers will be below it.
+    /// An empty set of numbers below `bound`.
     #[must_use]
     pub(crate) fn new(bound: usize) -> Self {
         Self(vec![0; words_for::<u64>(bound)].into())
     }
 
-    /// The set of some numbers below a bound.
+    /// The set of the given numbers, which are below `bound`.
     #[must_use]
     pub(crate) fn of(bound: usize, numbers: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Self::new(bound);
@@ -188,14 +188,14 @@ impl BitSet {
         insert(&mut self.0, number);
     }
 
-    /// Its words, for what is done with borrowed ones. (It derefs to none: the length of the words is not that of the set.)
+    /// Its words, for operations on borrowed ones. There is no `Deref`: the number of words is not the set's size.
     #[inline(always)]
     #[must_use]
     pub(crate) fn words(&self) -> &[u64] {
         &self.0
     }
 
-    /// Its words, to be changed.
+    /// Its words, mutable.
     #[inline(always)]
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.0
@@ -243,7 +243,7 @@ impl BitRows {
         &mut self.words[row * self.width..(row + 1) * self.width]
     }
 
-    /// Add one of the sets to another; whether there was anything new.
+    /// Add one set to another, and return whether it added anything.
     #[inline]
     pub(crate) fn grow(&mut self, row: usize, by: usize) -> bool {
         let mut grown = false;
@@ -300,7 +300,7 @@ mod tests {
         assert!(numbers(rows.row(1)).next().is_none());
     }
 
-    /// A set and its twin, of which each number is told by itself.
+    /// A set and its twin, which holds a flag for each number.
     fn random_set(random: &mut Random, bound: usize) -> (BitSet, Vec<bool>) {
         let twin: Vec<bool> = (0..bound).map(|_| random.below(3) == 0).collect();
         (BitSet::of(bound, (0..bound).filter(|&number| twin[number])), twin)

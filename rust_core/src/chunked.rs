@@ -1,13 +1,13 @@
-//! A list that grows without being moved, so that its growing needs no second copy of it.
+//! List that grows without moving its entries, so that growth needs no second copy.
 
 /// Entries of a chunk.
 const LENGTH: usize = 1 << 12;
 
-/// A list in chunks of one length, but for longer ones that hold one run.
+/// List in chunks of one length. A run that is longer gets a chunk of its own.
 #[derive(Debug)]
 pub(crate) struct Chunked<T> {
     chunks: Vec<Vec<T>>,
-    /// How many entries there are, with those that were left out at the ends of chunks.
+    /// Number of entries, including unused ones at the ends of chunks.
     length: usize,
 }
 
@@ -18,7 +18,7 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T> Chunked<T> {
-    /// How many entries there are, where they were pushed one by one.
+    /// Number of entries of a list that was pushed entry by entry.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.length
@@ -42,7 +42,7 @@ impl<T> Chunked<T> {
         self.length += 1;
     }
 
-    /// The first chunk grows: most lists are short.
+    /// Begin a chunk. The first one grows: most lists are short.
     fn begin_chunk(&mut self, length: usize) {
         let capacity = if self.chunks.is_empty() && length <= LENGTH { 0 } else { length };
         self.chunks.push(Vec::with_capacity(capacity));
@@ -50,7 +50,7 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Copy> Chunked<T> {
-    /// A run that was appended.
+    /// A run appended by [`Chunked::append`].
     #[inline]
     pub(crate) fn slice(&self, begin: usize, length: usize) -> &[T] {
         if length == 0 {
@@ -60,7 +60,7 @@ impl<T: Copy> Chunked<T> {
         &self.chunks[begin / LENGTH][at..at + length]
     }
 
-    /// Append a run in one piece, and says where it begins.
+    /// Append a run in one piece, and return where it begins.
     pub(crate) fn append(&mut self, run: &[T]) -> usize {
         if run.is_empty() {
             return self.length; // which may be where no chunk begins yet

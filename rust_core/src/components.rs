@@ -1,7 +1,7 @@
 //! The strongly connected components of a graph (Tarjan 1972, without recursion).
 
-/// The components of a graph of `count` nodes, each before those that it leads to; and the place of each node's component
-/// among them. `successor` gives a node's n-th successor.
+/// The components of a graph of `count` nodes, each before those that it leads to, and the component of each node.
+/// `successor` gives the n-th successor of a node.
 pub(crate) fn components(
     count: usize,
     successor: impl Fn(usize, usize) -> Option<usize>,

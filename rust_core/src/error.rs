@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a language, a vocabulary or a request was refused. The message is one line.
+/// Reason why a language, a vocabulary or a request was refused. The message is one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -10,29 +10,29 @@ pub struct Error {
     passed: Option<Passed>,
 }
 
-/// How much of something there is, and how much of it is allowed.
+/// Figures of a passed limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
-    /// What was counted, in the limit's unit.
+    /// Given amount, in the limit's unit.
     pub given: usize,
-    /// What is allowed.
+    /// Allowed amount.
     pub limit: usize,
 }
 
-/// What an [`Error`] is about.
+/// Subject of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The language definition cannot be compiled.
     Language,
     /// The vocabulary cannot be used.
     Vocabulary,
-    /// A limit of [`crate::limits`] was passed: what was given is too large.
+    /// A limit of [`crate::limits`] was passed: the input is too large.
     Limit,
-    /// A bounded search gave up, so that nothing is known of what it was to find.
+    /// A bounded search gave up without a result.
     Search,
-    /// The operating system refused what was asked of it.
+    /// The operating system refused a request.
     System,
-    /// A call that the current state does not allow.
+    /// A call that is invalid in the current state.
     State,
     /// A shape that no middle can have, or that is not understood.
     Shape,
@@ -49,13 +49,13 @@ impl Error {
         Self::new(ErrorKind::Language, message)
     }
 
-    /// A passed limit, with what was given and what is allowed.
+    /// A passed limit, with the given and the allowed amount.
     #[must_use]
     pub fn limit(what: &str, given: usize, limit: usize) -> Self {
         Self::over(ErrorKind::Limit, what, given, limit)
     }
 
-    /// A search that looked at more than it may, with how much of what.
+    /// A search that passed its limit, with its unit.
     #[must_use]
     pub fn search(what: &str, given: usize, limit: usize) -> Self {
         Self::over(ErrorKind::Search, what, given, limit)
@@ -66,7 +66,7 @@ impl Error {
         Self { kind, message, passed: Some(Passed { given, limit }) }
     }
 
-    /// What the error is about.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -1,4 +1,4 @@
-//! Newtypes for every index of the engine, so that a set is never taken for a node.
+//! Newtypes for every index of the engine, so that a set is never mistaken for a node.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ index_type!(
     /// An interned set of guards: DFA states of ended symbols that must not match again.
     pub GuardId, u32);
 index_type!(
-    /// A state of the free middle: what a text that is still to be chosen may be in between two symbols.
+    /// A state of the free middle: the lexical context of a text still to be chosen, between two symbols.
     pub(crate) FreeId, u8);
 index_type!(
     /// A set of the left chart.
@@ -75,19 +75,19 @@ index_type!(
     /// A node of the token table: a sequence of lexemes that tokens begin with.
     pub SpanId, u32);
 index_type!(
-    /// A text of a symbol in progress or of one that was bound, as far as anything asks for it.
+    /// An interned text of a symbol in progress, or of a bound one.
     pub(crate) TextId, u32);
 index_type!(
-    /// An interned prediction: what the items of a set predict.
+    /// An interned prediction of a set's items.
     pub(crate) PredictionId, u32);
 index_type!(
-    /// What a set of an unconstrained stack allows next, interned.
+    /// An interned answer: the symbols that a set of an unconstrained stack allows next.
     pub(crate) NextId, u32);
 index_type!(
-    /// An interned frame: what sets with equal demands have solved of them.
+    /// An interned frame: solutions shared by sets with equal demands.
     pub(crate) FrameId, u32);
 index_type!(
-    /// An interned list of ways that a symbol in progress can go on.
+    /// An interned list of continuations of a symbol in progress.
     pub(crate) ContinuationsId, u32);
 index_type!(
     /// An Earley set of the right chart, interned.
@@ -96,25 +96,25 @@ index_type!(
     /// A run of entries of such sets, interned.
     pub(crate) RunId, u32);
 index_type!(
-    /// What a node of the lattice stands before, but for its position, interned.
+    /// An interned kind of lattice node: its place without the position.
     pub(crate) KindId, u32);
 index_type!(
-    /// Where an item of the right chart began that is not free: a node, or the middle if it has read an INDENT in R.
+    /// Origin of an item of the right chart that is not free: a node, or the middle if it has read an INDENT in R.
     pub(crate) OriginId, u32);
 index_type!(
     /// A free part of sets of the right chart, interned.
     pub(crate) PartId, u32);
 index_type!(
-    /// What leads into a free part, interned.
+    /// An interned chunk of free items.
     pub(crate) ChunkId, u32);
 index_type!(
     /// Where a free item began: a free state, or after all of those a list.
     pub(crate) SourceId, u32);
 index_type!(
-    /// Dots that lists begin with, interned.
+    /// Interned dots with which lists begin.
     pub(crate) LoneId, u32);
 index_type!(
-    /// What completing a symbol does to a prediction of the right chart, interned.
+    /// An interned link: the effect of completing a symbol on a prediction of the right chart.
     pub(crate) LinkId, u32);
 
 impl From<FreeId> for SourceId {

@@ -1,4 +1,4 @@
-//! Where something is found again that a table holds, by its hash: the table's entries need no second copy as keys.
+//! Hash index into a table, so that the table's entries need no second copy as keys.
 
 use crate::chunked::Chunked;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -17,12 +17,12 @@ pub(crate) fn hash<T: Hash + ?Sized>(of: &T) -> u32 {
 pub(crate) struct Hashes {
     /// The last entry of each hash.
     last: FxHashMap<u32, u32>,
-    /// Of each entry, the one of the same hash before it, plus one.
+    /// Per entry: the previous entry with the same hash, plus one.
     before: Chunked<u32>,
 }
 
 impl Hashes {
-    /// The entry with a hash that is the wanted one.
+    /// The entry with a hash for which `is` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u32, is: impl Fn(usize) -> bool) -> Option<usize> {
         let mut at = *self.last.get(&hash)? as usize;

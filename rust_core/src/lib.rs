@@ -1,8 +1,9 @@
-//! Exact fill-in-the-middle constraints: which bytes may follow, given both contexts, and which middles are whole.
+//! Exact fill-in-the-middle constraints: decides which bytes may follow, given both contexts, and which middles are
+//! whole.
 //!
-//! The way the data goes: [`spec`] → [`language`] (over [`lexing`] and [`grammar`]) → [`session`] ([`engine`]: branches over the
-//! [`chart`] of L and the middle; [`right`]: the right context's lattice and chart; [`requirement`]: what R asks of the parse
-//! stack) → [`masking`] over a vocabulary. The crate knows nothing of Python.
+//! Dataflow: [`spec`] → [`language`] (over [`lexing`] and [`grammar`]) → [`session`] → [`masking`] over a vocabulary. A
+//! session has an [`engine`] with branches over the [`chart`] of L and the middle. [`right`] holds the right context's
+//! lattice and chart, [`requirement`] R's requirements on the parse stack. The crate knows nothing of Python.
 
 mod bits;
 mod chart;

@@ -22,46 +22,46 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct Matcher {
     state: State,
     tables: Arc<Tables>,
-    /// The masks of the session's language, once one was asked for.
+    /// Masks of the session's language, made on demand.
     masks: OnceLock<Arc<MaskCache>>,
-    /// What the middle begins with and the state does not have: it ends where the state began.
+    /// Text to be rewritten at the middle's beginning. It ends where the state began.
     again: Vec<u8>,
-    /// For each place of that: whether tokens lead on from there.
+    /// For each place of that text: whether tokens lead on from there.
     rewritable: Vec<bool>,
-    /// Bytes of it that have been written.
+    /// Bytes of that text that have been rewritten.
     written: usize,
     /// Bytes of each committed token; an end token has none.
     lengths: Vec<Length>,
-    /// The bytes that moved the state.
+    /// The bytes that have moved the state.
     text: Vec<u8>,
     ended: bool,
-    /// How the middle can end from here.
+    /// Known endings of the middle from here.
     endings: Endings,
-    /// How it can end before each committed token, so that it is known again when tokens are taken back.
+    /// Known endings before each committed token, for when tokens are rolled back.
     earlier: Vec<Endings>,
 }
 
 /// The bytes of a token.
 #[derive(Debug, Clone, Copy)]
 struct Length {
-    /// Those that wrote again what the middle begins with.
+    /// Bytes that rewrote the middle's beginning.
     again: usize,
-    /// Those that moved the state.
+    /// Bytes that moved the state.
     new: usize,
 }
 
-/// What is known of how a middle can end.
+/// Known endings of a middle.
 #[derive(Debug, Clone, Default)]
 struct Endings {
     plan: Option<Plan>,
-    /// Plans after tokens that were asked about, the last one at the end.
+    /// Plans after tokens of landing queries, the latest one last.
     asked: Vec<(TokenId, Plan)>,
-    /// What tokens that were asked about lead to, where no way was found to end there within some tokens.
+    /// Answers of searches that found no ending within some tokens.
     answers: FxHashMap<(Box<[Branch]>, usize), Option<bool>>,
 }
 
 impl Endings {
-    /// How the middle can end after a token.
+    /// The plan after a token.
     fn after(&self, vocabulary: &Vocabulary, token: TokenId) -> Option<Plan> {
         let asked = self.asked.iter().filter(|asked| asked.0 == token).map(|asked| asked.1.clone());
         let rest = self.plan.as_ref().and_then(|plan| plan.after(vocabulary, token));
@@ -76,8 +76,9 @@ impl Matcher {
         Self::healing(state, tables, Vec::new())
     }
 
-    /// A matcher of middles that begin with a text and go on from a state, so that tokens may reach from the one into the other
-    /// (token healing: the text is the end of what is left of the state). All it says is of the whole middle, that text included.
+    /// A matcher of middles that rewrite a text before they go on from a state (token healing). The text is the end of
+    /// the context left of the state, and tokens may reach across its end. All answers concern the whole middle, that
+    /// text included.
     #[must_use]
     pub fn healing(state: State, tables: Arc<Tables>, again: Vec<u8>) -> Self {
         let rewritable = if again.is_empty() { Vec::new() } else { state.rewritable(&again, &tables.vocabulary) };
@@ -139,27 +140,27 @@ impl Matcher {
         !bytes.is_empty() && self.rewritable[self.written + again] && self.state.takes(new)
     }
 
-    /// Return whether something is still to be written again.
+    /// Return whether some text still has to be rewritten.
     fn is_healing(&self) -> bool {
         self.written < self.again.len()
     }
 
-    /// What is still to be written again.
+    /// Text that still has to be rewritten.
     fn rest(&self) -> &[u8] {
         &self.again[self.written..]
     }
 
-    /// How many bytes write again what is to be, and those after them; `None` if they write something else.
+    /// Split a token's bytes into those that rewrite the text, and those after it; `None` if they differ from the text.
     fn parts<'a>(&self, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let rest = self.rest();
         let (again, new) = bytes.split_at(bytes.len().min(rest.len()));
         rest.starts_with(again).then_some((again.len(), new))
     }
 
-    /// Go on by a token.
+    /// Append a token.
     ///
     /// # Errors
-    /// A token outside the vocabulary, or one that the mask does not allow; nothing changes then.
+    /// A token outside the vocabulary, or one that the mask does not allow; then nothing changes.
     pub fn commit(&mut self, token: TokenId) -> Result<(), Error> {
         self.known(token)?;
         let refused = || Error::new(ErrorKind::State, format!("token {} is not allowed here", token.0));
@@ -201,7 +202,7 @@ impl Matcher {
         self.earlier.push(std::mem::replace(&mut self.endings, Endings { plan, ..Endings::default() }));
     }
 
-    /// How the middle could end when that was last known, some tokens ago, and the text since.
+    /// The last known plan, from some tokens ago, and the text since.
     fn hint(&self) -> Option<(&Plan, &[u8])> {
         let mut since = 0;
         for (endings, length) in self.earlier.iter().zip(&self.lengths).rev() {
@@ -213,7 +214,8 @@ impl Matcher {
         None
     }
 
-    /// How the middle can end (see [`crate::planning::plan`]); `enough` tokens will do, though fewer may.
+    /// Find an ending of the middle (see [`crate::planning::plan`]). A plan of `enough` tokens suffices, though a
+    /// shorter one may exist.
     pub fn landing(&mut self, enough: usize) -> Outcome {
         if self.ended {
             return Outcome::Plan(Plan::default());
@@ -228,7 +230,7 @@ impl Matcher {
         }
     }
 
-    /// The same of what comes after all that is to be written again.
+    /// Find an ending of the middle after the text that has to be rewritten.
     fn landing_of_state(&mut self, enough: usize) -> Outcome {
         let known = self.endings.plan.take();
         if let Some(plan) = known.as_ref().filter(|plan| plan.len() <= enough) {
@@ -257,8 +259,8 @@ impl Matcher {
         better
     }
 
-    /// Return whether after a token that may follow the middle can end within `left` tokens; `None` if that is not known. The end token
-    /// ends it.
+    /// Return whether the middle can end within `left` tokens after a token that may follow; `None` if unknown. The end
+    /// token ends it.
     ///
     /// # Errors
     /// A token outside the vocabulary, or one that may not follow.
@@ -312,8 +314,8 @@ impl Matcher {
         Ok(within)
     }
 
-    /// Fill a packed mask with the tokens that may follow and after which the middle is known to end within `left` tokens; the
-    /// end tokens iff the whole is a program. Returns how many tokens `left` rules out.
+    /// Fill a packed mask with the tokens after which the middle is known to end within `left` tokens; the end tokens
+    /// iff the whole is a program. Return how many tokens `left` rules out.
     pub fn fill_landing_mask(&mut self, left: usize, words: &mut [u32]) -> usize {
         self.fill_mask(words);
         if self.ended {
@@ -326,7 +328,7 @@ impl Matcher {
         self.state.restrict_to_landing(self.vocabulary(), self.endings.plan.as_ref(), left, words)
     }
 
-    /// As [`State::restrict_to_landing`], where something is still to be written again.
+    /// Restrict a mask as [`State::restrict_to_landing`] does, while text still has to be rewritten.
     fn restrict_healing(&mut self, left: usize, words: &mut [u32]) -> usize {
         let tokens = (0..self.vocabulary().len()).map(TokenId::from_index);
         let allowed: Vec<TokenId> = tokens.filter(|token| contains(words, token.index())).collect();
@@ -370,14 +372,14 @@ impl Matcher {
         !self.is_healing() && self.state.is_complete()
     }
 
-    /// What the end of the middle is inside of that is not code, if it is the same in every way to read it. `None` while something is
-    /// still to be written again: what that is inside of is not known.
+    /// The kind of non-code text at the end of the middle, if all readings agree. `None` while text still has to be
+    /// rewritten.
     #[must_use]
     pub fn inside(&self) -> Option<Inside> {
         if self.is_healing() { None } else { self.state.inside() }
     }
 
-    /// The bytes that every continuation begins with; none where the middle may end, or has.
+    /// The common beginning of all continuations; empty where the middle may end, or has ended.
     #[must_use]
     pub fn forced(&self) -> Vec<u8> {
         if self.ended || !self.state.is_viable() {

@@ -1,4 +1,4 @@
-//! Sessions: what one pair of contexts allows.
+//! Sessions: the middles that one pair of contexts allows.
 
 use crate::diagnostics::constructs::{self, LastSeen};
 use crate::diagnostics::inside::{Inside, inside_all};
@@ -14,7 +14,7 @@ use crate::masking::own::OwnMasks;
 use crate::stop::poll;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How much a session's answers promise.
+/// Strength of a session's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarantee {
     /// Some middle makes the whole a program, and every answer is exact.
@@ -27,37 +27,38 @@ pub enum Guarantee {
 #[derive(Debug)]
 pub struct Session {
     language: Arc<Language>,
-    /// Shared with the sessions that this one was moved from or to, which have the same R. Nothing is forgotten that one of
-    /// them refers to: what is (see [`Engine::truncate`]) was made under the same lock.
+    /// Engine shared with the sessions that this one was moved from or to, which have the same R. No session may forget
+    /// sets that another one refers to: sets are forgotten under the lock under which they were made (see
+    /// [`Engine::truncate`]).
     engine: Arc<Mutex<Engine>>,
-    /// What masks keep beside the engine, shared with the same sessions. Only locked where the engine is locked.
+    /// Masks beside the engine, shared with the same sessions. Locked only while the engine is locked.
     own_masks: Arc<Mutex<OwnMasks>>,
     left: Box<str>,
     trail: Trail,
     opening: Vec<Branch>,
     broken: Option<Broken>,
     diagnostics: Vec<String>,
-    /// What middles must not close, and how many that are.
+    /// The floor: constructs that middles must not close, and their number.
     floor: Option<(Floor, u32)>,
 }
 
-/// Where a pair of contexts fails that no middle makes a program.
+/// Place where a pair of contexts fails, so that no middle makes a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
     /// At a byte of L: no program begins with L up to and with it.
     Left(usize),
-    /// At a byte of R: no parse of R gets past the symbol that begins there.
+    /// At a byte of R: no parse of R passes the symbol that begins there.
     Right(usize),
     /// Each is possible by itself.
     Between,
 }
 
-/// How far L could be stepped, and places on the way to go on from if it changes.
+/// Extent to which L could be stepped, and places from which to go on if L changes.
 #[derive(Debug, Clone)]
 struct Trail {
-    /// Branches after so many bytes of L, whatever R says of them; ascending, the empty text's first and the last text's last.
+    /// Branches after so many bytes of L, whatever R requires; ascending, from the empty text to the end.
     stops: Vec<(usize, Branch)>,
-    /// The first byte after which there are none, or the end of the text if none can go on from there.
+    /// The first byte after which there are no branches, or the end of the text if none can go on from there.
     failed_at: Option<usize>,
 }
 
@@ -66,7 +67,7 @@ impl Trail {
         Self { stops: vec![(0, first)], failed_at: None }
     }
 
-    /// The part that a text has in common that begins with the same bytes.
+    /// The trail of the first `bytes` bytes.
     fn shared(&self, bytes: usize) -> Self {
         let count = self.stops.partition_point(|stop| stop.0 <= bytes);
         Self { stops: self.stops[..count].to_vec(), failed_at: None }
@@ -106,13 +107,13 @@ impl Trail {
         }
     }
 
-    /// The branches at the end of the text, or of what could be stepped of it.
+    /// The branches at the end of the text, or at the end of its parsed part.
     fn end(&self) -> impl Iterator<Item = Branch> + '_ {
         self.before(self.stops.len()).1.iter().map(|stop| stop.1)
     }
 
-    /// The first byte of the text that made it impossible. A symbol is parsed when it has ended; where its first bytes left no
-    /// symbol that may come, it failed there already.
+    /// The first byte of the text that made it impossible. A symbol is parsed at its end, but its first bytes may
+    /// already exclude every symbol that may come.
     fn failed_for_certain(&self, parser: &mut Parser, text: &[u8], failed_at: usize) -> usize {
         let goes_on = |parser: &Parser, branch: &Branch| parser.can_go_on(branch);
         let mut stops = self.stops.len();
@@ -135,8 +136,8 @@ impl Trail {
     }
 }
 
-/// How many bytes two texts have in common at their beginnings. Blocks are compared whole, because a keystroke is little else
-/// than this comparison: two thirds of its instructions at 10,000 characters, byte by byte.
+/// Length of the common prefix of two texts. It compares whole blocks, since this comparison dominates a keystroke:
+/// byte by byte it took two thirds of the instructions at 10,000 characters.
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     const BLOCK: usize = 64;
     let blocks = one.chunks_exact(BLOCK).zip(other.chunks_exact(BLOCK));
@@ -145,7 +146,7 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
 }
 
 impl Session {
-    /// Open a pair of contexts. Never fails: where they do not parse, the guarantee says so.
+    /// Open a pair of contexts. This never fails: where they do not parse, the guarantee says so.
     #[must_use]
     pub fn open(language: &Arc<Language>, left: &str, right: &str) -> Arc<Self> {
         let engine = Engine::open(language, right.as_bytes());
@@ -158,8 +159,9 @@ impl Session {
         Arc::new(session)
     }
 
-    /// A session of this one's R after another L, which is only read from where the two differ. It answers as a session that was opened
-    /// afresh. `None` where one should be: the engine has grown too much, or R has a say in what follows one of the two alone.
+    /// Move this session to another L with the same R. L is read only from where the two differ. The answers equal
+    /// those of a session opened afresh. `None` means that one should be opened: the engine has grown too much, or R
+    /// constrains only one of the two.
     #[must_use]
     pub fn moved(&self, left: &str) -> Option<Arc<Self>> {
         let mut engine = self.lock();
@@ -185,9 +187,9 @@ impl Session {
         engine.find_unconstrained(&session.opening).then(|| Arc::new(session))
     }
 
-    /// A session of the same contexts whose middles keep a floor besides: none of the brackets that L has opened and R closes
-    /// is closed, or no line is indented by less than the block that the cursor is in. It is this one where there is nothing
-    /// to keep; `None` where no middle keeps it. `earlier` is one of the same floor, R and shape on another L.
+    /// A session with the same contexts and a floor. Its middles close none of the brackets that L has opened and R
+    /// closes, or indent no line less than the cursor's block. It is this session if the floor is empty; `None` where
+    /// no middle keeps the floor. `earlier` is one with the same floor, R and shape on another L.
     #[must_use]
     pub fn floored(self: &Arc<Self>, kind: Floor, earlier: Option<&Self>) -> Option<Arc<Self>> {
         let own = self.lock();
@@ -214,7 +216,7 @@ impl Session {
         asked.broken.is_none().then(|| Arc::new(Self { floor: Some((kind, level)), ..asked }))
     }
 
-    /// What middles must not close, and how many that are.
+    /// The floor: constructs that middles must not close, and their number.
     #[must_use]
     pub fn floor(&self) -> Option<(Floor, u32)> {
         self.floor
@@ -232,7 +234,7 @@ impl Session {
         Self::ask(language, (shared, own_masks), engine, left, trail)
     }
 
-    /// Ask R about the branches that a trail ends with.
+    /// Ask R about the branches at the end of a trail.
     fn ask(
         language: &Arc<Language>,
         (shared, own_masks): (&Arc<Mutex<Engine>>, &Arc<Mutex<OwnMasks>>),
@@ -279,7 +281,7 @@ impl Session {
         }
     }
 
-    /// How much the answers promise.
+    /// The strength of the answers.
     #[must_use]
     pub fn guarantee(&self) -> Guarantee {
         if self.broken.is_some() { Guarantee::None } else { Guarantee::Exact }
@@ -294,7 +296,7 @@ impl Session {
         })
     }
 
-    /// What the cursor is inside of that is not code, if it is the same in every way to read L. `None` where L does not parse.
+    /// The kind of non-code text around the cursor, if all readings of L agree. `None` where L does not parse.
     #[must_use]
     pub fn inside(&self) -> Option<Inside> {
         if self.trail.failed_at.is_some() {
@@ -312,8 +314,8 @@ impl Session {
         &self.diagnostics
     }
 
-    /// What is certainly open at the end of L, innermost first, each with the byte offset in L where it begins. Nothing where L
-    /// does not parse. Sets carry no positions, so L is stepped once more.
+    /// Constructs that are certainly open at the end of L, innermost first, each with the byte offset in L where it
+    /// begins; empty where L does not parse. Sets carry no positions, so L is stepped once more.
     #[must_use]
     pub fn open_constructs(&self) -> Vec<(String, usize)> {
         if self.trail.failed_at.is_some() {
@@ -344,19 +346,19 @@ impl Session {
         quotient::extract(&mut engine, &self.opening)
     }
 
-    /// Return whether R has no say in what may come next, so that masks are shared with other sessions.
+    /// Return whether R puts no constraint on the next symbols, so that masks are shared with other sessions.
     #[must_use]
     pub fn is_unconstrained(&self) -> bool {
         self.lock().is_unconstrained()
     }
 
-    /// Take R into account at every step from now on, even where it has no say: the plain twin. Sessions that share the
-    /// engine do so as well; their answers stay what they are.
+    /// Ask R at every step, even where it puts no constraint: the plain twin. Sessions that share the engine do so as
+    /// well; their answers do not change.
     pub fn tighten(&self) {
         self.lock().tighten();
     }
 
-    /// Sizes of what is kept: left sets, lattice nodes, requirements, frames.
+    /// Numbers of left sets, lattice nodes, requirements and frames.
     #[must_use]
     pub fn sizes(&self) -> (usize, usize, usize, usize) {
         self.lock().sizes()
@@ -368,7 +370,7 @@ impl Session {
         &self.language
     }
 
-    /// The branches that a middle goes on from.
+    /// The branches from which a middle goes on.
     pub(crate) fn opening(&self) -> &[Branch] {
         &self.opening
     }
@@ -378,7 +380,7 @@ impl Session {
         lock(&self.engine)
     }
 
-    /// What masks keep beside the engine, which is locked.
+    /// Masks beside the engine, which is locked.
     pub(crate) fn own_masks(&self) -> MutexGuard<'_, OwnMasks> {
         lock(&self.own_masks)
     }

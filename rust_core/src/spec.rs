@@ -1,5 +1,5 @@
-//! A language definition: its TOML file as it is written, and what it and the grammar come to, which is lexemes and BNF rules.
-//! Lark lowers the grammar's EBNF, on the Python side.
+//! Language definition: its TOML file, and its compiled form with lexemes and BNF rules. Lark lowers the grammar's EBNF
+//! on the Python side.
 
 use crate::error::Error;
 use serde::de::Error as _;
@@ -16,7 +16,7 @@ pub struct LanguageSpec {
     pub start: String,
     /// All lexemes, in order of declaration.
     pub lexemes: Vec<LexemeSpec>,
-    /// Names of the lexemes that are lexed and not passed on to the parser.
+    /// Names of lexemes that are lexed and not passed on to the parser.
     pub ignore: Vec<String>,
     /// BNF rules. A symbol is a lexeme's name or a nonterminal's.
     pub rules: Vec<RuleSpec>,
@@ -29,71 +29,71 @@ pub struct LanguageSpec {
     /// Modes: which lexemes are read where the parser is.
     #[serde(default)]
     pub modes: Vec<ModeSpec>,
-    /// How deep texts of the language may nest.
+    /// Limits on how deep texts of the language may nest.
     #[serde(default)]
     pub limits: LimitsSpec,
-    /// Names of literal lexemes that are also whatever the next best lexeme of the same length is.
+    /// Names of literal lexemes that can also be the next best lexeme of the same length.
     #[serde(default)]
     pub soft_keywords: Vec<String>,
-    /// Names of the lexemes that are string literals: what is written inside of them is not code.
+    /// Names of lexemes that are string literals: text inside of them is not code.
     #[serde(default)]
     pub strings: Vec<String>,
-    /// Which of the ignored lexemes are comments; with indentation, that of `layout` is one without being named here.
+    /// Comments among the ignored lexemes. With indentation, the comment of `layout` counts without being named here.
     #[serde(default)]
     pub comments: Vec<CommentSpec>,
     /// Names of symbols that are comments: with a line break in or after them where that is a symbol, or documentation.
     #[serde(default)]
     pub comment_symbols: Vec<String>,
-    /// What string literals begin and end with.
+    /// Beginnings and ends of string literals.
     #[serde(default)]
     pub quotes: Vec<String>,
-    /// The shortest name or value: what stands for one in a text that is put together, such as `x`.
+    /// The shortest name or value, such as `x`, for texts that are put together.
     #[serde(default)]
     pub placeholder: Option<String>,
-    /// The characters that operators begin with: they want an operand more, so they lead away from an end.
+    /// Characters with which operators begin. An operator needs another operand, so it leads away from an end.
     #[serde(default)]
     pub operators: String,
-    /// Lines that open a block, or finish one whose end is owed.
+    /// Lines that open a block, or finish one whose end is due.
     #[serde(default)]
     pub block_lines: Vec<BlockLineSpec>,
     /// Texts that open a bracket, such as `x(`.
     #[serde(default)]
     pub openings: Vec<String>,
-    /// What people are told is open, the most telling first.
+    /// Names of open constructs for people, the most informative first.
     #[serde(default)]
     pub constructs: Vec<ConstructSpec>,
-    /// Lexemes without a pattern that stand for texts which bind or match.
+    /// Marks: lexemes without a pattern for texts that bind or match.
     #[serde(default)]
     pub marks: Vec<MarkSpec>,
-    /// The names of nonterminals that are written out for each slot, those of one together, by slot.
+    /// Names of nonterminals that are written out for each slot; each entry lists one nonterminal's names, by slot.
     #[serde(default)]
     pub slotted: Vec<Vec<String>>,
 }
 
-/// A mark: a lexeme that is read along with others, where their text is in its slot.
+/// A mark: a lexeme read along with others, where their text is in its slot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarkSpec {
     /// The name of its lexeme.
     pub name: String,
-    /// Names of the lexemes that it is read along with.
+    /// Names of the lexemes with which it is read.
     pub of: Vec<String>,
-    /// True if it binds the text; else it matches the one that is bound.
+    /// True if it binds the text; otherwise the text must match the bound one.
     pub binds: bool,
     /// Its slot.
     pub slot: u8,
 }
 
-/// A line that opens a block, such as `if x:`, or finishes one whose end is still owed, such as `except: x`.
+/// A line that opens a block, such as `if x:`, or finishes one whose end is due, such as `except: x`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with a text")]
 pub struct BlockLineSpec {
     /// The line; it opens a block if it ends with the layout's `block_opener`.
     pub text: String,
-    /// Words of which the line after its block begins with one; without any, every line may follow.
+    /// Words with which the line after its block begins; if empty, every line may follow.
     #[serde(default)]
     pub before: Vec<String>,
-    /// Words of which the lines of its block begin with one; without any, every line may be in it.
+    /// Words with which the lines of its block begin; if empty, every line may be in it.
     #[serde(default)]
     pub holds: Vec<String>,
 }
@@ -104,9 +104,9 @@ pub struct BlockLineSpec {
 pub struct CommentSpec {
     /// The name of its lexeme, an ignored one.
     pub lexeme: String,
-    /// What it begins with.
+    /// Beginning of the comment.
     pub prefix: String,
-    /// What it ends with; without one, it ends with its line.
+    /// End of the comment; without one, it ends with its line.
     #[serde(default)]
     pub suffix: Option<String>,
 }
@@ -116,7 +116,7 @@ pub struct CommentSpec {
 pub struct LexemeSpec {
     /// The lexeme's name.
     pub name: String,
-    /// Text matched as it stands.
+    /// Text that matches literally.
     #[serde(default)]
     pub literal: Option<String>,
     /// Regular expression in `regex-syntax`'s dialect, without look-around.
@@ -125,18 +125,18 @@ pub struct LexemeSpec {
     /// Larger wins among patterns of one match length; literals win over patterns.
     #[serde(default)]
     pub priority: i32,
-    /// The texts that people are told it is, where it has few.
+    /// Texts of the lexeme for people, where it has few.
     #[serde(default)]
     pub shown: Vec<String>,
 }
 
-/// How deep texts of a language may nest; deeper ones are not in it.
+/// Limits on nesting. Deeper texts are not in the language.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table of numbers")]
 pub struct LimitsSpec {
-    /// Brackets that are open at once.
+    /// Most brackets open at once.
     pub brackets: u32,
-    /// Blocks that are open at once, by their indentation.
+    /// Most blocks open at once, by their indentation.
     pub blocks: u32,
 }
 
@@ -146,8 +146,8 @@ impl Default for LimitsSpec {
     }
 }
 
-/// A mode of the lexer. The first one of which the parser can take a lexeme is in force; where there is none, the lexemes are
-/// read that are in no mode.
+/// A mode of the lexer. The first one with a lexeme that the parser can take is in force. Where there is none, the
+/// lexemes outside all modes are read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with a name and lexemes")]
 pub struct ModeSpec {
@@ -155,10 +155,10 @@ pub struct ModeSpec {
     pub name: String,
     /// Names of its own lexemes.
     pub lexemes: Vec<String>,
-    /// True if the lexemes that are in no mode are read as well.
+    /// True if the lexemes outside all modes are read as well.
     #[serde(default)]
     pub code: bool,
-    /// Names of the lexemes in no mode that are not read nevertheless.
+    /// Names of lexemes outside all modes that are not read nevertheless.
     #[serde(default)]
     pub without: Vec<String>,
     /// Names of its own lexemes that open a bracket.
@@ -169,16 +169,16 @@ pub struct ModeSpec {
     pub close: Vec<String>,
 }
 
-/// A name for a construct that a cursor can be inside of.
+/// A name for a construct around a cursor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConstructSpec {
     /// The nonterminal; of one made from a template, the template's name.
     pub rule: String,
-    /// The lexeme of its expansion that must have been read; a bracket must not be closed either.
+    /// The lexeme of its expansion that must have been read. If it is a bracket, it must also be open.
     #[serde(default)]
     pub lexeme: Option<String>,
-    /// What it is called.
+    /// The name.
     pub name: String,
 }
 
@@ -208,10 +208,10 @@ pub struct LayoutSpec {
     /// Backslash and newline.
     #[serde(default)]
     pub join: Option<String>,
-    /// What a line ends with that opens a block.
+    /// End of a line that opens a block.
     #[serde(default)]
     pub block_opener: Option<String>,
-    /// By how much a new block is indented where nothing says it. Unit: columns.
+    /// Indentation of a new block where nothing fixes it. Unit: columns.
     #[serde(default = "step")]
     pub step: u32,
     /// True if unknown columns are taken in classes; each by itself is the plain way to do it, to test the other against.
@@ -227,7 +227,7 @@ fn yes() -> bool {
     true
 }
 
-/// A language's TOML file, as it is written. Lexemes that are literals are named by their texts in it.
+/// A language's TOML file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "says which keys there are, and of which types; the Python side reads them")]
@@ -242,10 +242,10 @@ struct DefinitionFile {
     error_lexemes: Vec<String>,
     #[serde(default)]
     brackets: Vec<(Text, Text)>,
-    /// Literals that may also be read as others right after each other; the grammar that comes here has it in its rules.
+    /// Literals that may also be read as several others in sequence. The grammar received here has them in its rules.
     #[serde(default)]
     split: BTreeMap<String, Vec<Text>>,
-    /// Texts that have to come again; the grammar that comes here has marks for them.
+    /// Texts that have to come again. The grammar received here has marks for them.
     matched: Option<MatchedFile>,
     #[serde(default)]
     strings: Vec<String>,
@@ -264,7 +264,7 @@ struct DefinitionFile {
     openings: Vec<Text>,
     #[serde(default)]
     modes: Vec<ModeSpec>,
-    /// Read before all else, by the part that narrows a definition to a version.
+    /// Read before the other keys, by the part that narrows a definition to a version.
     versions: Option<Value>,
     #[serde(default)]
     constructs: BTreeMap<String, String>,
@@ -277,7 +277,7 @@ struct DefinitionFile {
     recovery: RecoveryFile,
 }
 
-/// Which rules bind a text, and in which it has to come again.
+/// Rules that bind a text, and rules in which it comes again.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with a symbol and two lists of rules")]
 #[expect(dead_code, reason = "says which keys there are, and of which types; the Python side reads them")]
@@ -287,7 +287,7 @@ struct MatchedFile {
     matches: Vec<String>,
 }
 
-/// What is put in the place of lines that are left out, and between two texts that have to meet.
+/// Texts in place of lines that are left out, and between two texts that have to meet.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table of lists of texts")]
 struct RecoveryFile {
@@ -310,10 +310,10 @@ impl TryFrom<String> for Text {
     }
 }
 
-/// Check which keys a language's TOML file has, and their types; the file comes as JSON.
+/// Check the keys of a language's TOML file and their types; the file comes as JSON.
 ///
 /// # Errors
-/// The first key that is unknown, is missing or holds what it must not, by its path.
+/// The path of the first key that is unknown, missing or invalid.
 pub fn check_definition(json: &str) -> Result<(), Error> {
     let mut file: Value =
         serde_json::from_str(json).map_err(|error| Error::language(format!("language definition: {error}")))?;
@@ -335,7 +335,7 @@ pub fn check_definition(json: &str) -> Result<(), Error> {
     }
 }
 
-/// An error that begins with the path to the key at fault, but where it is at the top.
+/// An error that begins with the path to its key, unless the key is at the top.
 fn at_path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     match error.path().to_string() {
         path if path == "." => error.inner().to_string(),
@@ -347,7 +347,7 @@ impl LanguageSpec {
     /// Read a definition from JSON.
     ///
     /// # Errors
-    /// What is wrong with it, by its path.
+    /// The flaw, with its path.
     pub fn from_json(json: &str) -> Result<Self, Error> {
         let mut reader = serde_json::Deserializer::from_str(json);
         let spec = serde_path_to_error::deserialize(&mut reader).map_err(|error| at_path(&error));

@@ -20,21 +20,21 @@ use crate::planning::shortest;
 use crate::session::{Guarantee, Session};
 use std::sync::Arc;
 
-/// What a middle is.
+/// Verdict on a middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Some text can follow that makes the whole a program.
+    /// True if some text can follow that makes the whole a program.
     pub viable: bool,
     /// The whole is a program.
     pub complete: bool,
-    /// Byte offset of the first byte that cannot be.
+    /// Byte offset of the first impossible byte.
     pub rejected_at: Option<usize>,
 }
 
 /// Why a text goes no further.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// Bytes of the text that are allowed.
+    /// Number of allowed bytes of the text.
     pub accepted: usize,
     /// True if all of the text is allowed.
     pub viable: bool,
@@ -42,7 +42,7 @@ pub struct Explanation {
     pub expected: Vec<String>,
     /// Open constructs of L and the middle, innermost first.
     pub open_left: Vec<String>,
-    /// Symbols that R begins with after the cursor and that the middle has to lead to, as R's text.
+    /// Symbols with which R begins after the cursor and to which the middle has to lead, as R's text.
     pub open_right: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Session {
         State::new(self.clone())
     }
 
-    /// What a middle is.
+    /// Judge a middle.
     #[must_use]
     pub fn check(self: &Arc<Self>, middle: &str) -> Verdict {
         let mut state = self.start();
@@ -75,19 +75,19 @@ pub struct State {
 }
 
 impl State {
-    /// The empty middle, between the branches that it goes on from.
+    /// The empty middle, between the branches from which it goes on.
     fn new(session: Arc<Session>) -> Self {
         let opening = session.opening().into();
         Self { session, history: vec![opening] }
     }
 
-    /// One that goes on from here, and knows nothing of the way here.
+    /// A state that goes on from here without this one's history.
     pub(crate) fn onward(&self) -> Self {
         let here = self.history.last().expect("never empty").clone();
         Self { session: self.session.clone(), history: vec![here] }
     }
 
-    /// Append bytes up to the first impossible one; returns how many were appended.
+    /// Append bytes up to the first impossible one, and return how many were appended.
     pub fn advance(&mut self, bytes: &[u8]) -> usize {
         let mut engine = self.session.lock();
         let mut stepped = Vec::new();
@@ -147,13 +147,13 @@ impl State {
         !self.branches().is_empty()
     }
 
-    /// What the end of the middle is inside of that is not code, if it is the same in every way to read it.
+    /// The kind of non-code text at the end of the middle, if all readings agree.
     #[must_use]
     pub fn inside(&self) -> Option<Inside> {
         inside_all(&mut self.session.lock().parser, self.branches())
     }
 
-    /// A shortest text that makes the whole a program; `None` if there is none at all.
+    /// A shortest text that makes the whole a program; `None` if there is none.
     ///
     /// # Errors
     /// The search passed its limit.
@@ -165,14 +165,14 @@ impl State {
         found
     }
 
-    /// How the middle can end in a few tokens.
+    /// Find an ending of the middle in a few tokens.
     #[must_use]
     pub fn landing(&self, search: &Search<'_>) -> Outcome {
         landing::land(&mut self.session.lock(), self.branches(), search)
     }
 
-    /// Take out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how
-    /// many. The mask is one of this state, and `plan` one of this state's.
+    /// Remove from a packed mask the tokens after which the middle is not known to end within `left` more tokens, and
+    /// return how many. The mask is one of this state, and `plan` one of this state's plans.
     ///
     /// # Panics
     /// If `words` is not [`plain::mask_words`] long.
@@ -193,7 +193,7 @@ impl State {
         tables.masks(self.session.language())
     }
 
-    /// Fill a packed mask over a vocabulary: what may follow, the end tokens iff the whole is a program.
+    /// Fill a packed mask over a vocabulary with the tokens that may follow; the end tokens iff the whole is a program.
     ///
     /// # Panics
     /// If `words` is not [`plain::mask_words`] long.
@@ -232,8 +232,8 @@ impl State {
         self.is_viable() && bytes.iter().all(|&byte| walk.try_push(byte))
     }
 
-    /// Fill a packed mask with the tokens with which a middle can begin that writes a text again and then goes on from here; the text
-    /// has `rewritable` for its [`Self::rewritable`].
+    /// Fill a packed mask with the tokens with which a middle can begin that rewrites a text and then goes on from
+    /// here. `rewritable` is [`Self::rewritable`] of the text.
     pub(crate) fn fill_healing_mask(
         &self,
         text: &[u8],
@@ -248,7 +248,7 @@ impl State {
         engine.truncate(mark);
     }
 
-    /// For each place of a text that is written again before what goes on from here: whether tokens lead on from there.
+    /// For each place of a text to be rewritten before the middle goes on from here: whether tokens lead on from there.
     pub(crate) fn rewritable(&self, text: &[u8], vocabulary: &Vocabulary) -> Vec<bool> {
         let mut engine = self.session.lock();
         let mark = engine.mark();
@@ -258,7 +258,7 @@ impl State {
         rewritable
     }
 
-    /// The bytes that every continuation begins with; none where the middle may end. A text longer than the limit is cut.
+    /// The common beginning of all continuations; empty where the middle may end. A text longer than the limit is cut.
     #[must_use]
     pub fn forced(&self) -> Vec<u8> {
         let mut engine = self.session.lock();
@@ -285,7 +285,7 @@ impl State {
         forced
     }
 
-    /// How far a text goes from here, and what stands against the rest.
+    /// Explain how much of a text is allowed from here, and why the rest is not.
     #[must_use]
     pub fn explain(&self, text: &[u8]) -> Explanation {
         let mut probe = self.clone();
@@ -311,7 +311,7 @@ impl State {
         }
     }
 
-    /// How the language is written.
+    /// The spelling of the language.
     pub(crate) fn spelling(&self) -> &Spelling {
         &self.session.language().spelling
     }
@@ -321,7 +321,7 @@ impl State {
     }
 }
 
-/// One byte of each class that no state of the lexer tells apart, with the number of bytes in it.
+/// One byte of each class that no state of the lexer distinguishes, with the size of the class.
 fn byte_classes(language: &Language) -> Vec<(u8, usize)> {
     let lexer = &language.lexer;
     if language.shaped.is_some() || language.marks.is_some() {

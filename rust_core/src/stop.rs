@@ -1,9 +1,9 @@
-//! Stopping work that nobody waits for any more, or that grows too large: a flag, a deadline and a limit of memory that the
-//! engine's loops look at.
+//! Cancellation of work that is no longer needed, or that grows too large: a flag, a deadline and a memory limit that
+//! the engine's loops check.
 //!
-//! Who calls the engine says so once, around the calls ([`watched`]); loops deep inside ask ([`poll`]) without having been
-//! handed anything. A loop that has to stop unwinds to there. It asks where what it works on is whole, or where all that it
-//! has made is dropped with it, so that what others keep (charts, requirements, masks) is as after an answered call.
+//! The engine's caller sets these once, around its calls ([`watched`]). Inner loops check them ([`poll`]) without a
+//! parameter. A loop that has to stop unwinds to [`watched`]. It polls only where its data is consistent, or where all
+//! that it has made is dropped with it. So shared data (charts, requirements, masks) is as after a call that returned.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,33 +19,33 @@ const POLLS: u32 = 32;
 pub struct Stop {
     stopped: AtomicBool,
     deadline: Option<Instant>,
-    /// Bytes that what is watched may hold more than when it began.
+    /// Bytes that the work may hold beyond those at its beginning.
     most: Option<usize>,
     looks: AtomicU64,
 }
 
-/// What was watched has been stopped.
+/// Error of work that was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
 thread_local! {
     static WATCHED: RefCell<Vec<Arc<Stop>>> = const { RefCell::new(Vec::new()) };
     static POLLED: Cell<u32> = const { Cell::new(0) };
-    /// Bytes that this thread has taken from the allocator, less those that it has given back, whoever took them.
+    /// Bytes that this thread has taken from the allocator, less those that it has given back, whoever allocated them.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// `HELD` where what is watched began.
+    /// `HELD` at the beginning of the work.
     static BEGAN: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Note that this thread has taken bytes (or given them back: below 0). For the program's allocator to call, which the
-/// engine does not choose; where none does, no limit of memory is ever passed.
+/// Record that this thread has taken bytes (or given them back: below 0). The program's allocator calls it; the engine
+/// does not choose one. Without such an allocator, no memory limit is ever passed.
 #[inline]
 pub fn count(bytes: isize) {
     // Each `get` and each `set` would look the thread's cell up: in a shared library, by two calls.
     HELD.with(|held| held.set(held.get().wrapping_add(bytes)));
 }
 
-/// Does some work, and tells by how many bytes more are held after it than before.
+/// Run some work, and return by how many bytes the held memory has grown.
 pub fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     let done = work();
@@ -53,36 +53,36 @@ pub fn counted<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 impl Stop {
-    /// One that stops by itself at an instant, if there is one.
+    /// A stop with an optional deadline.
     #[must_use]
     pub fn new(deadline: Option<Instant>) -> Self {
         Self { stopped: AtomicBool::new(false), deadline, most: None, looks: AtomicU64::new(0) }
     }
 
-    /// The same, which also stops what has come to hold so many bytes more than when it began.
+    /// This stop with a memory limit: bytes that the work may hold beyond those at its beginning.
     #[must_use]
     pub fn holding(self, most: Option<usize>) -> Self {
         Self { most, ..self }
     }
 
-    /// Stop what is watched with it, from any thread.
+    /// Stop the work, from any thread.
     pub fn set(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Return whether it was told to stop, or its deadline has passed.
+    /// Return whether it was set, or its deadline has passed.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// How often loops that it watches have looked at it: while work goes on and would heed it, that grows.
+    /// Number of times that loops have polled it. It grows while work goes on that would heed it.
     #[must_use]
     pub fn looks(&self) -> u64 {
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// Look at it where what it watches holds so many bytes more than when it began.
+    /// Return whether it is set, with the bytes that the work holds beyond its beginning.
     fn look(&self, held: usize) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed);
         self.is_set() || self.most.is_some_and(|most| held > most)
@@ -102,7 +102,7 @@ pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, St
     outcome.or_else(|payload| if payload.is::<Stopped>() { Err(Stopped) } else { resume_unwind(payload) })
 }
 
-/// Leave what is watched, if it is to stop.
+/// Unwind from the work, if it is to stop.
 #[inline]
 pub(crate) fn poll() {
     let polled = POLLED.with(|polled| {

@@ -1,4 +1,4 @@
-//! Small hand-made languages, and plain twins of what the layers do with them: for the layers' own tests.
+//! Small hand-made languages, and plain twins of the layers, for their tests.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Numbers that are the same in each run.
+/// Reproducible pseudo-random numbers.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -72,7 +72,7 @@ pub(crate) fn compile(spec: &LanguageSpec) -> Arc<Language> {
     Arc::new(Language::compile(spec, None).expect("a language"))
 }
 
-/// The branches that L leaves, whatever stands on the right.
+/// The branches after L, for any R.
 pub(crate) fn stepped(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
     let mut branches = vec![engine.parser.first_branch()];
     let mut next = Vec::new();
@@ -83,7 +83,7 @@ pub(crate) fn stepped(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
     branches
 }
 
-/// Those of them that the requirements find a way to the right for.
+/// The branches after L that the requirements let reach R.
 pub(crate) fn opened(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
     let mut branches = stepped(engine, left);
     branches.retain(|branch| engine.viable_by_requirements(branch));
@@ -158,7 +158,7 @@ pub(crate) fn letters() -> Vec<LanguageSpec> {
     grammars.iter().map(|rules| define(&["A a", "B b", "C c"], rules)).collect()
 }
 
-/// More of them: lists in lists, and lists that may begin at what also parts their elements.
+/// More languages: lists in lists, and lists that may begin with a separator of their elements.
 pub(crate) fn lists() -> Vec<LanguageSpec> {
     let grammars: [&[&str]; 3] = [
         &["s -> A t", "t -> B i | t B i", "i -> C | A t C"],
@@ -171,8 +171,8 @@ pub(crate) fn lists() -> Vec<LanguageSpec> {
 /// A dotted rule and the place where it began.
 pub(crate) type NaiveItem = (DotId, usize);
 
-/// Earley's sets for an input in which each place holds one of some symbols, as least fixpoints with nothing clever: predicted and
-/// finished items included. The first set predicts one symbol.
+/// Earley's sets for an input with several symbols at each place, as plain least fixpoints that include predicted and
+/// completed items. The first set predicts one symbol.
 pub(crate) fn earley(rules: &Rules, from: SymbolId, input: &[Vec<SymbolId>]) -> Vec<BTreeSet<NaiveItem>> {
     let first_dots = |symbol: SymbolId| {
         (0..rules.rules().len()).filter(move |&rule| rules.rules()[rule].lhs == symbol).map(|rule| rules.dot(rule, 0))
@@ -226,12 +226,12 @@ pub(crate) fn spelled(text: &[u8]) -> Vec<Vec<SymbolId>> {
     text.iter().map(|&byte| vec![SymbolId(u16::from(byte - b'a'))]).collect()
 }
 
-/// What accepts a byte of the languages of letters.
+/// The accept set of a byte, in the languages of letters.
 pub(crate) fn accept_of(language: &Language, byte: u8) -> AcceptId {
     language.lexer.accept(language.lexer.step(language.lexer.start(), byte))
 }
 
-/// A symbol that a text was lexed as, with where it begins and ends.
+/// A symbol as which a text was lexed, with its beginning and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lexed {
     pub(crate) lexemes: Vec<LexemeId>,
@@ -239,7 +239,7 @@ pub(crate) struct Lexed {
     pub(crate) end: usize,
 }
 
-/// What a language's texts are, by one automaton a lexeme, lexing of whole texts and Earley's sets with nothing clever. For
+/// Plain recogniser of a language, with one automaton for each lexeme, lexing of whole texts and Earley's sets. For
 /// languages without modes.
 pub(crate) struct Twin {
     pub(crate) spec: LanguageSpec,
@@ -267,7 +267,7 @@ impl Twin {
         !text.is_empty() && found.is_some_and(|found| found.offset() == text.len())
     }
 
-    /// The lexemes that a text stands for as a whole: the best, and the next best behind a soft keyword.
+    /// The lexemes of a whole text: the best, and the next best behind a soft keyword.
     pub(crate) fn winners(&self, text: &[u8]) -> Vec<LexemeId> {
         let mut matched: Vec<usize> = (0..self.patterns.len()).filter(|&lexeme| self.matches(lexeme, text)).collect();
         let lexeme = |&id: &usize| &self.spec.lexemes[id];
@@ -278,7 +278,7 @@ impl Twin {
         matched.into_iter().map(LexemeId::from_index).collect()
     }
 
-    /// The text's symbols, each the longest that there is; `None` where there is none.
+    /// The text's symbols, each the longest match; `None` where nothing matches.
     pub(crate) fn lex(&self, text: &[u8]) -> Option<Vec<Lexed>> {
         let mut found = Vec::new();
         let mut begin = 0;
@@ -301,7 +301,8 @@ impl Twin {
         self.spec.ignore.contains(&self.spec.lexemes[lexed.lexemes[0].index()].name)
     }
 
-    /// The symbols that the parser gets of a text. Indentations are of spaces, and there are no brackets, where there is layout.
+    /// The symbols that the parser gets from a text. With layout, indentations are of spaces, and there are no
+    /// brackets.
     pub(crate) fn symbols(&self, text: &[u8]) -> Option<Vec<Vec<SymbolId>>> {
         let lexed = self.lex(text)?;
         let own = |lexed: &Lexed| lexed.lexemes.iter().map(|&lexeme| SymbolId::from(lexeme)).collect::<Vec<SymbolId>>();
@@ -354,7 +355,7 @@ impl Twin {
         found
     }
 
-    /// The middles that make contexts whole, of those that are tried.
+    /// The middles among those tried that complete the contexts.
     pub(crate) fn completing<'a>(&mut self, left: &str, right: &str, middles: &'a [Vec<u8>]) -> Vec<&'a [u8]> {
         let whole = |middle: &&Vec<u8>| self.whole(&[left.as_bytes(), middle, right.as_bytes()].concat());
         middles.iter().filter(whole).map(Vec::as_slice).collect()

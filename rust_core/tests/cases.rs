@@ -1,4 +1,4 @@
-//! The engine-neutral cases of `tests/cases/*.toml`: the same tables that the package's tests read.
+//! The engine-neutral cases of `tests/cases/*.toml`, which the package's tests read as well.
 
 mod support;
 
@@ -64,7 +64,7 @@ fn every_case_has_its_verdict() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A middle is the same whether its bytes come at once, one by one, or after others were taken back.
+/// A middle has one verdict whether its bytes come at once, one by one, or after others were rolled back.
 #[test]
 fn bytes_one_by_one_and_taken_back_say_the_same() {
     for case in read() {

@@ -1,6 +1,8 @@
-//! Floors on small languages, against all short middles: what is viable, what completes, masks, plans, shortest completions.
+//! Floors on small languages, compared with all short middles: viability, completeness, masks, plans, shortest
+//! completions.
 //!
-//! A twin reads the brackets and lines of a whole text by itself; whether the text is a program, a session without a floor says.
+//! A twin reads the brackets and lines of a whole text by itself. A session without a floor decides whether the text is
+//! a program.
 
 use fim_server_core::{
     Floor, Language, LanguageSpec, Matcher, Outcome, Session, Shape, Tables, Vocabulary, mask_words,
@@ -76,7 +78,7 @@ fn blocks() -> Arc<Language> {
     )
 }
 
-/// A lexeme of a text: where it begins and ends, and what it opens (1) or closes (-1).
+/// A lexeme of a text: its beginning and end, and whether it opens (1) or closes (-1).
 type Lexed = (usize, usize, i32);
 
 /// All of a text but blanks.
@@ -105,7 +107,7 @@ fn lex(text: &str) -> Vec<Lexed> {
     found
 }
 
-/// The logical lines of a text that hold a symbol: where the first begins, and its column.
+/// The logical lines of a text that hold a symbol: the beginning of the first, and its column.
 fn lines(text: &str) -> Vec<(usize, usize)> {
     let symbols: Vec<Lexed> = lex(text).into_iter().filter(|lexed| !text[lexed.0..].starts_with('#')).collect();
     let mut depth = 0;
@@ -122,7 +124,7 @@ fn lines(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// What the middle must leave open: brackets, or the column of a block.
+/// Constructs that the middle must leave open: brackets, or the column of a block.
 #[derive(Debug)]
 enum Kept {
     Brackets(i32),

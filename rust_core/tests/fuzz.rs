@@ -8,7 +8,7 @@ mod targets;
 
 use arbitrary::{Arbitrary, Unstructured};
 
-/// Marsaglia's xorshift64*: inputs have to be the same everywhere, and nothing else is asked of them.
+/// Marsaglia's xorshift64*: inputs have to be the same everywhere, and need no other property.
 struct Draw(u64);
 
 impl Draw {

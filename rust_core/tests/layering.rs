@@ -1,4 +1,4 @@
-//! What the modules of the crate may know of each other, read off the sources.
+//! Layers of the crate's modules, read off the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,14 +30,14 @@ const LAYERS: [&str; 22] = [
     "matcher",
 ];
 
-/// What knows bytes, lexemes and columns, and nothing of grammar rules.
+/// Modules that know bytes, lexemes and columns, and nothing of grammar rules.
 const LEXING: [&str; 7] = ["ids", "bits", "error", "limits", "stop", "spec", "lexing"];
 
-/// What walks a vocabulary with anything that is a `Recognizer`, and knows nothing of lexers and parsers.
+/// Modules that walk a vocabulary with any `Recognizer`, and know nothing of lexers and parsers.
 const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
-/// The same of the memory of a project's text, a crate of its own beside the engine.
+/// Layers of the memory of a project's text, a crate of its own beside the engine.
 const MEMORY: [&str; 20] = [
     "limits",
     "lexemes",
@@ -69,7 +69,7 @@ fn sources() -> BTreeMap<String, PathBuf> {
     sources_in("src")
 }
 
-/// The same of a crate whose sources are elsewhere.
+/// The sources by module, of a crate whose sources are elsewhere.
 fn sources_in(folder: &str) -> BTreeMap<String, PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut found = BTreeMap::new();
@@ -93,7 +93,7 @@ fn sources_in(folder: &str) -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// A source without its comments and what is only there for tests.
+/// A source without its comments and tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("a readable source");
     let mut kept = Vec::new();
@@ -114,7 +114,7 @@ fn code(path: &Path) -> String {
     kept.join("\n")
 }
 
-/// The names that paths beginning with `crate::` lead to, those in braces one by one.
+/// The names to which paths beginning with `crate::` lead, those in braces one by one.
 fn names(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in code.split("crate::").skip(1) {
@@ -152,7 +152,7 @@ fn layer(module: &str) -> &str {
     module.split("::").next().unwrap_or_default()
 }
 
-/// What modules of a half use that is not of it.
+/// Modules outside of a half that its modules use.
 fn strays(half: &[&str]) -> Vec<String> {
     let within = |module: &str| half.contains(&module) || half.contains(&layer(module));
     let uses = uses();

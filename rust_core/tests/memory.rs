@@ -1,4 +1,4 @@
-//! What opening a session takes of memory, by the character, where texts repeat what takes most of it.
+//! Memory of opening a session, by the character, for texts whose repetitions take most of it.
 
 use fim_server_core::{Language, LanguageSpec, Session};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Classes of sizes, eight to each doubling.
 const CLASSES: usize = 8 * usize::BITS as usize;
 
-/// By class, the bytes that are held now, and that were at most.
+/// By size class, the bytes held, and the most that were held.
 ///
-/// Allocators keep what is freed for blocks of the same class, for a while at least: a table that doubles leaves each of its
-/// former sizes behind. So what a process grows by is the sum of what each class held at most, rather than the most that all
-/// held at once.
+/// Allocators keep freed blocks for others of the same class, for a while at least: a table that doubles leaves each of
+/// its former sizes behind. So a process grows by the sum of the most that each class held, rather than by the most
+/// that all held at once.
 struct Classes {
     now: [AtomicUsize; CLASSES],
     most: [AtomicUsize; CLASSES],
@@ -65,7 +65,8 @@ static ALLOCATOR: Counting = Counting;
 /// Bytes of a text that repeats one unit.
 const LENGTH: usize = 60_000;
 
-/// What a session may take, in bytes a character: less than the goal of 500, which counts what the allocator adds, too.
+/// Bytes that a session may take for each character: less than the goal of 500, which includes the allocator's
+/// overhead.
 const MOST: usize = 420;
 
 #[test]

@@ -1,13 +1,13 @@
-//! What people read, as snapshots: quotient grammars, explanations, open constructs and diagnostics.
+//! Texts for people as snapshots: quotient grammars, explanations, open constructs and diagnostics.
 //!
-//! A change that is meant is looked at and taken with `cargo insta review`, or with `INSTA_UPDATE=always cargo test`.
+//! Review an intended change with `cargo insta review`, and accept it there or with `INSTA_UPDATE=always cargo test`.
 
 mod support;
 
 use fim_server_core::Session;
 use std::fmt::Write;
 
-/// All that is told of a cursor, and of a text that is tried there.
+/// All diagnostics of a cursor, and of a text tried there.
 fn told(language: &str, left: &str, tried: &str, right: &str) -> String {
     let session = Session::open(&support::language(language), left, right);
     let state = session.start();

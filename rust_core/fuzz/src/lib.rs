@@ -1,6 +1,7 @@
-//! What is fuzzed, as functions of bytes: they return, or panic where something is wrong.
+//! Fuzz targets as functions of bytes. They return, or panic where the engine is wrong.
 //!
-//! `cargo fuzz` runs them on what libFuzzer finds (the long form), `tests/fuzz.rs` of the engine on fixed seeds (the short form).
+//! `cargo fuzz` runs them on inputs from libFuzzer (the long form), `tests/fuzz.rs` of the engine on fixed seeds (the
+//! short form).
 
 mod naive;
 pub mod operations;
@@ -9,7 +10,7 @@ use fim_server_core::{Language, LanguageSpec, Matcher, Session, Tables, TokenId,
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// A small language with indentation, which a definition that is mutated begins from.
+/// A small language with indentation, from which a mutated definition begins.
 pub const BLOCKS: &str = r##"{
 "name": "blocks", "start": "file",
 "lexemes": [{"name": "NEWLINE", "pattern": "\\r?\\n"}, {"name": "BLANK", "pattern": "[ \\t]+"}, {"name": "COMMENT", "pattern": "#[^\\n]*"},
@@ -51,12 +52,12 @@ pub fn spec(data: &[u8]) {
     }
 }
 
-/// Bytes as a text of the small language: a byte a piece, so that most texts come near to programs.
+/// Bytes as a text of the small language: a byte is a piece, so that most texts are almost programs.
 fn text(data: &[u8]) -> String {
     data.iter().map(|byte| PIECES[usize::from(*byte) % PIECES.len()]).collect()
 }
 
-/// Whatever the two contexts and the middle are: what is asked of a session in different ways is answered alike.
+/// Check for any contexts and middle that a session gives the same answer to a question in all its forms.
 pub fn session(data: &[u8]) {
     let mut parts = data.splitn(3, |byte| *byte == 0xff).map(text);
     let mut part = || parts.next().unwrap_or_default();
@@ -102,9 +103,9 @@ fn same_masks(matcher: &Matcher, tables: &Tables) {
     }
 }
 
-/// A file of a table whose bytes were changed, cut or replaced is not believed: the masks are those of the plain walk.
+/// Check that a changed, cut or replaced table file is refused: the masks are those of the plain walk.
 ///
-/// The first byte says how the file is spoilt; each following group of four is a place and what is put there.
+/// The first byte says how the file is spoilt; each following group of four is a place and its new bytes.
 pub fn table_file(data: &[u8]) {
     static VALID: OnceLock<(PathBuf, Vec<u8>)> = OnceLock::new();
     let (path, valid) = VALID.get_or_init(|| {

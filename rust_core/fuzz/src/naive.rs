@@ -12,7 +12,7 @@ enum Symbol {
     Dedent,
 }
 
-/// Return whether a text is a program; `None` of texts with characters that the fuzzer's pieces do not have.
+/// Return whether a text is a program; `None` for texts with characters outside of the fuzzer's pieces.
 pub fn parses(text: &str) -> Option<bool> {
     if text.chars().any(|character| !"aif: \n()#é".contains(character)) {
         return None;
@@ -21,7 +21,7 @@ pub fn parses(text: &str) -> Option<bool> {
     Some(symbols.is_some_and(|symbols| Parser { symbols: &symbols, at: 0 }.file()))
 }
 
-/// The symbols with those of layout; `None` where there are none.
+/// The symbols of a text, with those of layout; `None` where lexing fails.
 fn symbols(text: &str) -> Option<Vec<Symbol>> {
     let (mut found, mut columns, mut depth) = (Vec::new(), vec![0], 0usize);
     for line in text.split('\n') {

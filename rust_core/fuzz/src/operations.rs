@@ -1,7 +1,12 @@
-//! Sessions in use: operations in any order, each answer compared with one that was come by in a plainer way.
+//! Sessions in use: operations in any order, each answer compared with one from a plainer way.
 //!
-//! Plainer are: a parser written by hand for what is complete, the middle byte by byte for `check`, a session opened afresh
-//! for one that was moved or stopped, the plain walk for a mask, a new state for one that was moved to and fro.
+//! | answer | plainer way |
+//! |---|---|
+//! | completeness | a handwritten parser |
+//! | `check` | the middle byte by byte |
+//! | a moved or stopped session | a session opened afresh |
+//! | a mask | the plain walk |
+//! | a state moved to and fro | a new state |
 
 use super::naive;
 use super::{blocks, tables, text};
@@ -10,7 +15,8 @@ use fim_server_core::{Language, Matcher, Outcome, Session, Shape, State, Stop, T
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A text, a byte a piece of the small language; long ones are cut, so that an input is answered in milliseconds.
+/// A text in which a byte is a piece of the small language. Long ones are cut, so that an input is answered in
+/// milliseconds.
 #[derive(Debug, Clone, Arbitrary)]
 pub struct Pieces(Vec<u8>);
 
@@ -24,7 +30,7 @@ impl Pieces {
     }
 }
 
-/// What can be done; what a number names is taken modulo what there is.
+/// Operation on a session. Numbers are taken modulo what exists.
 #[derive(Debug, Clone, Arbitrary)]
 pub enum Operation {
     Open(Pieces, Pieces),
@@ -67,7 +73,7 @@ struct World {
     session: Arc<Session>,
     states: Vec<HeldState>,
     matchers: Vec<HeldMatcher>,
-    /// A session that others went on from, and what it said of a middle.
+    /// An earlier session, and its answers for a middle.
     earlier: Option<(Arc<Session>, String, Said)>,
 }
 
@@ -390,7 +396,7 @@ impl World {
 
     // --- being stopped
 
-    /// What is left half way leaves the session as it was.
+    /// Check that a stopped call leaves the session as it was.
     fn stop(&mut self, middle: &str, microseconds: u8) {
         let stop = || {
             let stop = Stop::new(Some(Instant::now() + Duration::from_micros(u64::from(microseconds))));

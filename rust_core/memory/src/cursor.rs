@@ -1,11 +1,11 @@
-//! What a query knows of the cursor: the lexemes around it, the part of a word before it, and the indentation.
+//! Cursor of a query: the lexemes around it, the part of a word before it, and the indentation.
 
 use crate::lexemes::{Indents, Lexeme, Newline, Piece, START, Splitter, is_blank, is_word, unit_of};
 use crate::limits::{AHEAD, BACK, TAIL};
 use crate::strings::Strings;
 
 pub(crate) struct Cursor<'t> {
-    /// What stands before the cursor, or before the part of a word there, nearest first.
+    /// Lexemes before the cursor, or before the part of a word there, nearest first.
     pub(crate) context: Vec<Lexeme>,
     /// Characters of each lexeme of the context.
     sizes: Vec<u32>,
@@ -13,9 +13,9 @@ pub(crate) struct Cursor<'t> {
     pub(crate) prefix: &'t str,
     /// The indentation of the cursor's line.
     pub(crate) indents: Indents,
-    /// The rest of the cursor's line that stands there already.
+    /// Lexemes of the rest of the cursor's line.
     pub(crate) rest: Vec<Lexeme>,
-    /// What follows it, from the line break on.
+    /// Lexemes after that, from the line break on.
     pub(crate) below: Vec<Lexeme>,
     /// Line breaks before the cursor.
     pub(crate) line: u32,
@@ -65,14 +65,13 @@ impl<'t> Cursor<'t> {
         Self { context, sizes, prefix, indents, rest: rest.to_vec(), below: below.to_vec(), line }
     }
 
-    /// Characters of so many lexemes before the cursor.
+    /// Number of characters of the last `lexemes` lexemes before the cursor.
     pub(crate) fn characters(&self, lexemes: usize) -> u32 {
         self.sizes.iter().take(lexemes).sum()
     }
 }
 
-/// A beginning of a text that no query after it looks at, in bytes, whatever follows the text: nothing, or up to a line
-/// break.
+/// Bytes at the beginning of a text that no query at its end reads, whatever follows: none, or up to a line break.
 pub(crate) fn unseen(left: &str) -> usize {
     // Less than so many are read as context; so many say how the text is indented where nothing else does.
     let mut end = left.len().saturating_sub(4 * TAIL);

@@ -1,8 +1,8 @@
 //! Rules of ignore files (`.ignore`, `.gitignore`, `.git/info/exclude`), with bounds on their number and complexity.
 //!
-//! The order of precedence is that of the `ignore` crate, as a test compares: the innermost `.ignore`, then
-//! the innermost `.gitignore`, then `.git/info/exclude`, whether or not the folder is a repository. The crate's own walker
-//! reads such files without a limit. Here [`Reader`] reads them within bounds, and the crate matches.
+//! The order of precedence is that of the `ignore` crate, as a test compares. The innermost `.ignore` comes first, then
+//! the innermost `.gitignore`, then `.git/info/exclude`, whether or not the folder is a repository. The crate's own
+//! walker reads such files without a limit. Here [`Reader`] reads them within bounds, and the crate matches.
 
 use crate::limits::{GLOB, GLOB_WILDCARDS, GLOBS, GLOBS_GROUP, IGNORE_FILE, WILDCARDS};
 use crate::reading::{Reader, Refusal};

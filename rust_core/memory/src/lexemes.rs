@@ -1,18 +1,18 @@
-//! A text as lexemes: words, single other characters, runs of blanks, and line breaks with the change of indentation.
+//! Text as lexemes: words, single other characters, runs of blanks, and line breaks with the change of indentation.
 //!
-//! A line break takes the blanks after it along and tells them as what they change, in steps of the text's own
-//! indentation. So one construct is the same lexemes at every depth, and in texts that indent otherwise.
+//! A line break includes the blanks after it, as a change in steps of the text's own indentation. So one construct has
+//! the same lexemes at every depth, and in texts with other indentation.
 
 use crate::limits::WORD;
 
-/// What stands for a lexeme: a number of `Strings`, a mark, or a line break.
+/// Number of a lexeme: an index of `Strings`, a mark, or a line break.
 pub(crate) type Lexeme = u32;
 
 /// Where a document begins.
 pub(crate) const START: Lexeme = 0;
 /// Where something is left out: equal to nothing.
 pub(crate) const CUT: Lexeme = 1;
-/// A text that was never seen: equal to nothing.
+/// Lexeme of a text that was never seen: equal to no other.
 pub(crate) const UNKNOWN: Lexeme = 2;
 /// The first of the 128 texts of one ASCII character.
 pub(crate) const ASCII: Lexeme = 3;
@@ -21,7 +21,7 @@ pub(crate) const WORDS: Lexeme = ASCII + 128;
 /// The bit that line breaks have.
 pub(crate) const NEWLINE: Lexeme = 1 << 31;
 
-/// The most line breaks, levels less and steps more that one lexeme can tell.
+/// The most line breaks, closed levels and opened steps that one lexeme can hold.
 const BREAKS: usize = 15;
 const LEVELS: usize = 0xfff;
 const STEPS: usize = 15;
@@ -32,7 +32,7 @@ const COLUMNS: usize = 0xfff - STEPS;
 pub(crate) enum Piece<'t> {
     /// A word, a character or blanks.
     Text(&'t str),
-    /// A line break, as the lexeme that it is, and its length in characters.
+    /// A line break as a lexeme, and its length in characters.
     Break(Lexeme, usize),
 }
 
@@ -44,7 +44,8 @@ pub(crate) fn is_blank(char: char) -> bool {
     char == ' ' || char == '\t'
 }
 
-/// What a line break says: how many, levels of indentation that end, and what the next line has more.
+/// Contents of a line break: the number of breaks, the levels of indentation that end, and the steps that the next line
+/// adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newline {
     pub(crate) breaks: usize,
@@ -68,7 +69,7 @@ impl Newline {
     }
 }
 
-/// The indentation at some line of a text: the levels that are open, and how this text writes a step.
+/// The indentation at some line of a text: the open levels, and how this text writes a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Indents {
     /// Bytes of each level's indentation, each more than the one before.
@@ -83,12 +84,13 @@ impl Indents {
         Self { levels: Vec::new(), current: String::new(), unit: unit.to_string() }
     }
 
-    /// Levels that are open.
+    /// Number of open levels.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// The indentation at the last `\n` of a text that ends with one, from the lines before it, nearest first.
+    /// The indentation at the last `
+    /// ` of a text that ends with one, from the lines before it, nearest first.
     pub(crate) fn before(text: &str, unit: &str, most: usize) -> Self {
         let mut found = Self::new(unit);
         let floor = text.len().saturating_sub(most);
@@ -138,7 +140,7 @@ impl Indents {
         Newline { breaks, ended, more }
     }
 
-    /// Go where a line break leads, and writes it. Levels that are not there cannot end.
+    /// Follow a line break, and write it. Levels that do not exist cannot end.
     pub(crate) fn write(&mut self, newline: Newline, into: &mut String) {
         let kept = self.levels.len().saturating_sub(newline.ended);
         self.levels.truncate(kept);
@@ -157,7 +159,7 @@ impl Indents {
     }
 }
 
-/// What a text adds to the indentation most often, four blanks where nothing is to be seen.
+/// The most frequent step of a text's indentation; four blanks if there is none.
 pub(crate) fn unit_of(text: &str) -> &'static str {
     const SEEN: usize = 1 << 16;
     const UNITS: [&str; 8] = ["\t", "    ", "  ", "        ", "   ", "      ", "     ", "       "];
@@ -193,7 +195,7 @@ pub(crate) struct Splitter<'t> {
 }
 
 impl<'t> Splitter<'t> {
-    /// Of a text that goes on at this indentation.
+    /// Split a text that goes on at this indentation.
     pub(crate) fn new(text: &'t str, indents: Indents) -> Self {
         Self { text, at: 0, indents }
     }
@@ -219,7 +221,7 @@ impl<'t> Splitter<'t> {
         Piece::Break(self.indents.go(breaks, &self.text[blanks..at]).lexeme(), at - start)
     }
 
-    /// The end of the characters of a kind that begin here, as far as one lexeme goes.
+    /// The end of a run of characters of one kind, as far as one lexeme goes.
     fn run(&self, of_kind: impl Fn(char) -> bool) -> usize {
         let rest = &self.text[self.at..];
         let mut length = 0;

@@ -1,14 +1,14 @@
-//! A memory of a project's text: an n-gram model without a bound on n, over lexemes, that says what followed the longest
-//! earlier matches of what stands before a cursor, and how much speaks for it.
+//! Memory of a project's text: an n-gram model over lexemes without a bound on n. It finds the longest earlier matches
+//! of the text before a cursor, what followed them, and the evidence for it.
 //!
-//! Texts are split into lexemes (`lexemes`), the positions of many texts sorted by what stands before them, read
+//! Texts are split into lexemes (`lexemes`), and the positions of many texts are sorted by the text before them, read
 //! backwards (`segment`). A query finds its place in that order and walks outwards: the longest matches come first
-//! (`query`). Documents come and go as in a log-structured merge tree: each batch of files is a segment, small ones are
-//! merged in tiers, and what is replaced is only marked until then (`store`). Open documents are segments of their own,
-//! in blocks, of which an edit makes few anew (`open`).
+//! (`query`). Documents come and go as in a log-structured merge tree. Each batch of files is a segment, small ones are
+//! merged in tiers, and replaced text is only marked until then (`store`). Open documents are segments of their own, in
+//! blocks, of which an edit rebuilds few (`open`).
 //!
-//! Each text is in one language, and a query is answered with texts of its own language alone. The memory leaves
-//! secrets out (`secrets`).
+//! Each text is in one language, and only texts of its own language answer a query. The memory leaves secrets out
+//! (`secrets`).
 
 mod cursor;
 mod folder;
@@ -37,16 +37,16 @@ pub use secrets::is_made_for_secrets;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a memory holds.
+/// Sizes of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Files of folders that are remembered, those that are open besides.
+    /// Remembered files of folders, without the open ones.
     pub files: usize,
-    /// Documents that are open.
+    /// Open documents.
     pub open: usize,
     /// Characters of all of them.
     pub characters: usize,
-    /// Arrays that a query looks into, those of open documents included.
+    /// Arrays that a query searches, including those of open documents.
     pub segments: usize,
     /// Texts of lexemes.
     pub strings: usize,
@@ -54,13 +54,13 @@ pub struct Sizes {
     pub bytes: usize,
 }
 
-/// The memory. Threads may ask, and tell it of changes, at the same time.
+/// The memory. Threads may query and change it at the same time.
 pub struct ProjectMemory {
     store: store::Store,
     most: usize,
     /// Held while a folder is read, and while an open document is.
     reading: Mutex<()>,
-    /// Notes on files left out of folders, a line each, since they were last taken.
+    /// Notes on files left out of folders, a line each, until they are taken.
     notes: Mutex<Vec<String>>,
     updating: Mutex<()>,
 }
@@ -70,7 +70,7 @@ fn one_at_a_time(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
 }
 
 impl ProjectMemory {
-    /// Of at most so many characters of files.
+    /// A memory of at most `most` characters of files.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -82,15 +82,15 @@ impl ProjectMemory {
         }
     }
 
-    /// Read the files below a folder that have one of these suffixes, as far as they are new or have changed, and forgets
-    /// those that are gone. What is ignored, hidden, foreign, generated, or behind a link is left out.
+    /// Read new and changed files below a folder that have one of these suffixes, and forget deleted ones. Ignored,
+    /// hidden, foreign and generated files are left out, and files behind a link.
     ///
     /// Keys are paths that begin with `root` as it is given.
     pub fn index_folder(&self, root: &Path, suffixes: &[String], stop: &dyn Fn() -> bool) -> Indexed {
         self.index_decoded(root, suffixes, &|_, bytes| String::from_utf8(bytes.to_vec()).ok(), stop)
     }
 
-    /// Read a folder as [`Self::index_folder`], and decodes files that may not be in UTF-8 with `decode`.
+    /// Read a folder as [`Self::index_folder`] does, and decode files that may not be UTF-8 with `decode`.
     pub fn index_decoded(
         &self,
         root: &Path,
@@ -116,8 +116,8 @@ impl ProjectMemory {
         self.store.state_mut().languages.name_suffixes(languages);
     }
 
-    /// Take what an open document holds: what is before the cursor's line, and what after it, in place of the file that has
-    /// this key. Says whether that was new.
+    /// Replace the text of an open document: the text before the cursor's line, and the text after it. It stands in for
+    /// the file with this key. Return whether the text was new.
     ///
     /// `private`: the text answers only queries of this document.
     pub fn update<'q>(&self, asker: impl Into<Asker<'q>>, before: &str, after: &str, private: bool) -> bool {
@@ -125,7 +125,7 @@ impl ProjectMemory {
         self.store.update(asker.into(), (before, after), private)
     }
 
-    /// Leave an open document: what its file holds counts again.
+    /// Forget an open document; its file's text counts again.
     pub fn close(&self, key: &str) -> bool {
         let _one = one_at_a_time(&self.updating);
         self.store.state_mut().closed(key)
@@ -143,9 +143,9 @@ impl ProjectMemory {
         self.store.leave(root);
     }
 
-    /// What may go on between two texts, the likeliest first, at most so many of at most so many lines.
+    /// Likely continuations between two texts, the likeliest first, at most `limit` of at most `most_lines` lines.
     ///
-    /// `left` is what is before the cursor, with the count of line breaks before it where that is not all of it.
+    /// `left` is the text before the cursor, with the number of line breaks before it if it is not complete.
     #[must_use]
     pub fn continuations<'q>(
         &self,
@@ -158,8 +158,8 @@ impl ProjectMemory {
         self.store.continuations(asker.into(), left, right, most_lines, limit)
     }
 
-    /// What may come after `left` and `middle`, up to the end of a lexeme or two, with weights that sum to 1 at most. Of
-    /// `left` its end is looked at, however long it is.
+    /// Likely texts after `left` and `middle`, up to the end of a lexeme or two, with weights that sum to at most 1.
+    /// Only the end of `left` is read, however long it is.
     #[must_use]
     pub fn predict<'q>(
         &self,
@@ -179,13 +179,13 @@ impl ProjectMemory {
         state.characters_of(|info| language.is_empty() || Some(info.language) == known)
     }
 
-    /// Definitions of some names, and the lines most like those around a place, so many of each at most.
+    /// Definitions of some names, and the lines most like those around a place, at most `limit` of each.
     #[must_use]
     pub fn related(&self, sought: &Sought<'_>, limit: usize) -> Vec<Excerpt> {
         self.store.related(sought, limit)
     }
 
-    /// What it holds.
+    /// The memory's sizes.
     #[must_use]
     pub fn sizes(&self) -> Sizes {
         let state = self.store.state();

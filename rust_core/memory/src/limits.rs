@@ -1,12 +1,12 @@
-//! What bounds the time and space of the memory, each with its unit.
+//! Bounds on the time and space of the memory, each with its unit.
 
-/// Lexemes of context that positions are sorted by. Longer matches are compared one by one.
+/// Lexemes of context by which positions are sorted. Longer matches are compared one by one.
 pub(crate) const DEPTH: usize = 64;
 
 /// Bytes of a word or of a run of blanks: a longer one is several lexemes.
 pub(crate) const WORD: usize = 64;
 
-/// Bytes before a cursor that a query reads as context, and at the most those before them whose indentation it reads.
+/// Bytes before a cursor that a query reads as context, and the most bytes before those whose indentation it reads.
 pub(crate) const TAIL: usize = 4096;
 pub(crate) const BACK: usize = 1 << 18;
 
@@ -19,49 +19,49 @@ pub(crate) const LINE: usize = 96;
 /// Bytes of an open document's block: the least, and the most.
 pub(crate) const BLOCK: (usize, usize) = (16 << 10, 64 << 10);
 
-/// Lexemes of what is sorted at once while folders are read: the first time, and at the most.
+/// Lexemes sorted at once while folders are read: in the first batch, and in the largest.
 pub(crate) const BATCH: (usize, usize) = (1 << 16, 1 << 20);
 
-/// Lexemes of a segment that others are merged into, and how many of a size there may be.
+/// Lexemes of the largest segment that is merged, and segments of a size before they are merged.
 pub(crate) const SEGMENT: usize = 1 << 21;
 pub(crate) const TIER: usize = 4;
 
-/// Bytes of a file: a larger one is nobody's handwriting.
+/// Largest handwritten file. Unit: bytes.
 pub(crate) const FILE: u64 = 1_000_000;
 
 /// Bytes of a line, and of lines on average, beyond which a file counts as generated.
 pub(crate) const LONG_LINE: usize = 5_000;
 pub(crate) const AVERAGE_LINE: usize = 200;
 
-/// Files that one walk looks at.
+/// Files that one walk visits.
 pub(crate) const FILES: usize = 200_000;
 
-/// Lines that are likened to those around a place, and by how many lines one such window is after the one before.
+/// Lines of a window that is compared with those around a place, and the stride of windows.
 pub(crate) const ALIKE: usize = 8;
 pub(crate) const STRIDE: usize = 4;
 
-/// Lines that are told where some are alike: they begin half a stride after those.
+/// Lines of an excerpt around a similar window; it begins half a stride after the window.
 pub(crate) const EXCERPT: usize = 12;
 
-/// How alike they are at least, from 0 to 1.
+/// Least similarity, from 0 to 1.
 pub(crate) const LEAST_ALIKE: f64 = 0.15;
 
-/// Lines of a definition's header, and the definitions of one name beyond which none is told.
+/// Lines of a definition's header, and definitions of one name beyond which none is returned.
 pub(crate) const HEADER: usize = 8;
 pub(crate) const MOST_DEFINITIONS: usize = 3;
 
 /// Characters of all texts together.
 pub const CHARACTERS: usize = 10_000_000;
 
-/// Positions that a query looks at: in the cursor's own document, in all others together, and of one other document.
+/// Positions that a query visits: in the cursor's own document, in all others together, and in one other document.
 pub(crate) const OWN: usize = 256;
 pub(crate) const OTHERS: usize = 512;
 pub(crate) const EACH: usize = 32;
 
-/// Positions that a query walks over to find those, with a part of a word to go by, or past ones that do not count.
+/// Positions that a query walks over to find those, with a part of a word to match, or past ones that do not count.
 pub(crate) const WALK: usize = 4096;
 
-/// The same for a prediction.
+/// Positions that a prediction visits.
 pub(crate) const PREDICTED: usize = 64;
 pub(crate) const PREDICTED_WALK: usize = 512;
 

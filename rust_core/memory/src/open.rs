@@ -1,4 +1,4 @@
-//! Open documents, in blocks: what an edit leaves alone is not read again.
+//! Open documents, in blocks: an edit rereads only the blocks that it touches.
 
 use crate::languages::Language;
 use crate::lexemes::{CUT, Indents, START, unit_of};
@@ -12,7 +12,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// The ends of blocks: before line breaks, where the text before them says so, so that an edit moves few of them.
+/// Split a text into blocks. They end before line breaks chosen by the text before them, so that an edit moves few of
+/// them.
 fn blocks(text: &str) -> Vec<&str> {
     let (least, most) = BLOCK;
     let bytes = text.as_bytes();
@@ -86,7 +87,7 @@ impl Reader<'_> {
 }
 
 impl Store {
-    /// Take what an open document holds besides the cursor's line; says whether that is anything new.
+    /// Replace the text of an open document around the cursor's line, and return whether it was new.
     ///
     /// One thread at a time.
     pub(crate) fn update(&self, asker: Asker<'_>, (before, after): (&str, &str), private: bool) -> bool {

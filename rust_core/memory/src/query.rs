@@ -1,4 +1,4 @@
-//! What followed the longest matches of what stands before a cursor.
+//! Queries: what followed the longest matches of the text before a cursor.
 
 use crate::cursor::{Cursor, unseen};
 use crate::languages::Language;
@@ -36,57 +36,57 @@ pub enum Place {
     Project,
 }
 
-/// What may go on at a cursor, with what speaks for it.
+/// Likely continuation at a cursor, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Continuation {
-    /// What to insert: the rest of a line, maybe with whole lines after it; no line break at its end.
+    /// Text to insert: the rest of a line, maybe with whole lines after it, without a line break at its end.
     pub text: String,
     /// Its lines.
     pub lines: u32,
-    /// Lexemes before the cursor, or before the part of a word there, that stood before the best occurrence as well.
+    /// Lexemes before the cursor, or before the part of a word there, that also stood before the best occurrence.
     pub matched: u32,
     /// Their characters.
     pub matched_characters: u32,
-    /// Occurrences, of all matches that were looked at, and of the longest ones alone.
+    /// Occurrences among all visited matches, and among the longest ones.
     pub agreeing: u32,
     /// See `agreeing`.
     pub agreeing_longest: u32,
-    /// Documents that these are in.
+    /// Documents of these occurrences.
     pub documents: u32,
-    /// Places that matched, and those that matched longest, whatever followed there.
+    /// Matching places, and the longest-matching ones, whatever followed there.
     pub candidates: u32,
     /// See `candidates`.
     pub candidates_longest: u32,
     /// The longest match of all places.
     pub longest: u32,
-    /// Share of the weight of all places that this one's have; longer matches weigh more.
+    /// Share of its places in the weight of all places; longer matches weigh more.
     pub share: f64,
-    /// Share of the longest matches after which the same word or character came first.
+    /// Share of the longest matches that continued with the same word or character.
     pub first_share: f64,
-    /// The same of the weight of all places.
+    /// Share in the weight of all places that continued with the same word or character.
     pub first_weight: f64,
-    /// By lexeme of its first line: the characters of the text up to its end, and the share of the weight of all places
-    /// that go on alike up to there.
+    /// For each lexeme of the first line: characters of the text up to its end, and the share in the weight of all
+    /// places that agree up to there.
     pub shares: Vec<(u32, f64)>,
     /// The nearest of its places.
     pub place: Place,
     /// Lines between the cursor and the nearest place in the same document.
     pub distance: Option<u32>,
-    /// Of the latest edited open document that it is in: edits of documents since then.
+    /// Edits of documents since the last edit of its open document, if it is in one.
     pub edits_ago: Option<u64>,
-    /// Characters of the word that was begun before the cursor.
+    /// Characters of the word begun before the cursor.
     pub prefix: u32,
-    /// Lexemes right of the cursor that followed this text there as well.
+    /// Lexemes right of the cursor that also followed this text there.
     pub right_agreement: u32,
-    /// True if what stands right of the cursor on its line came after this text there; true where nothing stands there.
+    /// True if the rest of the cursor's line came after this text there, or is empty.
     pub meets_right: bool,
-    /// Occurrences that go on like this to its last line.
+    /// Occurrences that agree to its last line.
     pub lines_agreeing: u32,
     /// The document of the best occurrence.
     pub source: String,
 }
 
-/// A place that matches.
+/// A matching place.
 struct Hit<'s> {
     segment: &'s Segment,
     position: usize,
@@ -95,7 +95,7 @@ struct Hit<'s> {
     /// Line breaks before it in its document, where that is the cursor's own.
     line: Option<u32>,
     weight: f64,
-    /// Lexemes of what followed up to the line's end, or what stands right of the cursor; and where the line ended.
+    /// Lexemes that followed up to the line's end, or to the text right of the cursor; and where the line ended.
     length: usize,
     end: usize,
     meets_right: bool,
@@ -106,7 +106,7 @@ impl<'s> Hit<'s> {
         &self.segment.lexemes[self.position..self.position + self.length]
     }
 
-    /// What comes first, and what after it where that is blank.
+    /// The first lexeme, and the second if the first is blank.
     fn first(&self, strings: &Strings) -> &'s [Lexeme] {
         let text = self.text();
         let blank = text.first().is_some_and(|&first| strings.text(first).starts_with([' ', '\t']));
@@ -132,7 +132,7 @@ struct Direction {
 }
 
 impl<'s> Search<'s> {
-    /// Places that match, longest first.
+    /// Matching places, longest matches first.
     fn hits(&self, state: &State, strings: &Strings, cursor: &Cursor<'_>) -> Vec<Hit<'s>> {
         let mut directions = BinaryHeap::new();
         let direction = |segment: usize, place: Option<usize>, upwards, most| {
@@ -199,7 +199,7 @@ impl<'s> Search<'s> {
 }
 
 impl Hit<'_> {
-    /// How far what followed goes: to the line's end, or to where what stands right of the cursor begins.
+    /// Measure how far the following text goes: to the line's end, or to the beginning of the text right of the cursor.
     fn measure(&mut self, cursor: &Cursor<'_>) {
         let following = self.segment.following(self.position);
         let ends = |&lexeme: &Lexeme| Newline::of(lexeme).is_some() || lexeme == CUT;
@@ -219,7 +219,7 @@ impl Hit<'_> {
         self.length = reached.unwrap_or(end);
     }
 
-    /// Lexemes right of the cursor that followed here.
+    /// Number of lexemes right of the cursor that followed here.
     fn right_agreement(&self, cursor: &Cursor<'_>) -> u32 {
         if !self.meets_right {
             return 0;
@@ -230,7 +230,7 @@ impl Hit<'_> {
     }
 }
 
-/// The first place of a lexeme in a line where no bracket is open that the line opened.
+/// The first place of a lexeme in a line outside of brackets that the line opened.
 fn outside_brackets(line: &[Lexeme], sought: Lexeme) -> Option<usize> {
     let is = |lexeme: Lexeme, bytes: &[u8]| bytes.iter().any(|&byte| lexeme == ASCII + Lexeme::from(byte));
     let mut open = 0usize;
@@ -247,7 +247,7 @@ fn outside_brackets(line: &[Lexeme], sought: Lexeme) -> Option<usize> {
     None
 }
 
-/// What a match of so many lexemes weighs beside a longer one.
+/// Weight of a match of some length.
 fn weight(matched: usize) -> f64 {
     f64::from(1u32 << matched.min(24))
 }
@@ -267,13 +267,13 @@ fn others<'s>(state: &'s State, key: &str, language: Option<Language>) -> Vec<(&
     all.filter(|segment| Some(segment.language) == language).map(|segment| (segment, None)).collect()
 }
 
-/// A group of hits that go on alike, while it is made.
+/// A group of hits that agree, while it is made.
 struct Group {
     hits: Vec<usize>,
     weight: f64,
 }
 
-/// What all groups of a query have in common.
+/// Parameters that all groups of a query share.
 struct Asked<'q> {
     state: &'q State,
     strings: &'q Strings,
@@ -306,7 +306,7 @@ impl Asked<'_> {
         weight(hit.matched) * place * agreement * against
     }
 
-    /// The text of a continuation with its further lines, and how many hits go on like that.
+    /// The text of a continuation with its further lines, and the number of hits that agree.
     fn text(&self, best: &Hit<'_>, hits: &[&Hit<'_>]) -> (String, u32, u32) {
         let mut text = String::new();
         best.text().iter().for_each(|&lexeme| text.push_str(self.strings.text(lexeme)));
@@ -346,7 +346,7 @@ impl Asked<'_> {
         (text, lines, agreeing as u32)
     }
 
-    /// How the hits that go on like one become fewer with each lexeme.
+    /// Count how the hits that agree with one become fewer with each lexeme.
     fn shares(&self, best: &Hit<'_>, all: &[Hit<'_>], total: f64) -> Vec<(u32, f64)> {
         let mut alike: Vec<&Hit<'_>> = all.iter().collect();
         let mut characters = 0;
@@ -445,9 +445,9 @@ impl Store {
         made.filter(|one| !one.text.contains('\u{fffd}')).take(limit).collect()
     }
 
-    /// What may come next, up to the end of a lexeme, or of two where the first is blank; the weights sum to 1 at most.
+    /// Likely next texts, up to the end of a lexeme, or of two where the first is blank; the weights sum to at most 1.
     ///
-    /// Matches of each length have their say by how much is known of them, and leave the rest to shorter ones (Witten and
+    /// Matches of each length take a share by how often they were seen, and leave the rest to shorter ones (Witten and
     /// Bell 1991, method C).
     pub(crate) fn predict(
         &self,
@@ -492,7 +492,7 @@ impl Store {
     }
 }
 
-/// The lexemes that a prediction is of: after a word that is whole already, what follows it.
+/// The lexemes of a prediction: after a word that is already whole, those that follow it.
 fn piece<'s>(hit: &Hit<'s>, cursor: &Cursor<'_>, strings: &Strings) -> &'s [Lexeme] {
     let following = hit.segment.following(hit.position);
     let text = |at: usize| following.get(at).map_or("", |&lexeme| strings.text(lexeme));
@@ -501,7 +501,7 @@ fn piece<'s>(hit: &Hit<'s>, cursor: &Cursor<'_>, strings: &Strings) -> &'s [Lexe
     &following[..following.len().min(length)]
 }
 
-/// How these lexemes are written at the cursor.
+/// Write lexemes as they stand at the cursor.
 fn told(piece: &[Lexeme], cursor: &Cursor<'_>, strings: &Strings) -> String {
     let mut text = String::new();
     let mut indents = cursor.indents.clone();

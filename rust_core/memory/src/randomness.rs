@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Fewest characters of a string, or of a run without blanks, that may look random.
 const LEAST_RANDOM: usize = 16;
 
-/// Fewest hexadecimal digits that are a key, also where parts of them are regular.
+/// Fewest hexadecimal digits that count as a key, even if parts of them are regular.
 const LEAST_KEY: usize = 32;
 
 /// Fewest characters of a text outside of quotes that may look random.

@@ -96,7 +96,7 @@ impl Reader {
         Ok(Bytes { bytes, cut })
     }
 
-    /// Note in a line that a file is refused; the first notes are kept.
+    /// Record in a line that a file is refused; the first notes are kept.
     pub(crate) fn note_refusal(&self, path: &Path, refusal: Refusal) {
         self.refused.set(true);
         self.note(path, refusal.words());

@@ -1,7 +1,7 @@
-//! What else of the project has to do with a place: definitions of the names that stand there, and the lines most like it.
+//! Text of the project that is related to a place: definitions of the names there, and the lines most like it.
 //!
-//! Lines are likened as sets of words (Jaccard), as retrieval for completion across files does it (Zhang et al.,
-//! *RepoCoder*, arXiv 2303.12570). Nothing is kept for it: all lexemes are looked at once, without a lock.
+//! Lines are compared as sets of words (Jaccard), as in retrieval for completion across files (Zhang et al.,
+//! *RepoCoder*, arXiv 2303.12570). It needs no index: all lexemes are scanned once, without a lock.
 
 use crate::lexemes::{ASCII, CUT, Indents, Lexeme, Newline, START, WORDS};
 use crate::limits::{ALIKE, EXCERPT, HEADER, LEAST_ALIKE, MOST_DEFINITIONS, STRIDE};
@@ -13,20 +13,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is sought.
+/// Place whose related text is sought.
 #[derive(Clone, Debug)]
 pub struct Sought<'q> {
     /// The document of the place, with its language.
     pub asker: Asker<'q>,
-    /// Lines of this document that are known anyway, from 0.
+    /// Lines of this document that the caller already has, from 0.
     pub seen: Range<u32>,
-    /// The words that stand around the place.
+    /// Words around the place.
     pub words: &'q [String],
-    /// Words that say nothing of what a text is about.
+    /// Words that say nothing about a text's subject.
     pub common: &'q [String],
     /// Names whose definitions are sought.
     pub names: &'q [String],
-    /// Words after which a line that begins with one of them has a name that it defines.
+    /// Words with which a line begins that defines the name after them.
     pub defining: &'q [String],
 }
 
@@ -37,34 +37,34 @@ pub struct Excerpt {
     pub key: String,
     /// Its first line there, from 0.
     pub line: u32,
-    /// Whole lines, indented as there, in the steps of the document of the place; no line break at the end.
+    /// Whole lines in their own indentation, in the steps of the place's document; no line break at the end.
     pub text: String,
-    /// The name that it defines; of lines that are alike, none.
+    /// The name that it defines; empty for similar lines.
     pub name: Option<String>,
-    /// How alike: words in common of all words of both. 1 for definitions.
+    /// Similarity: words in common of all words of both; 1 for definitions.
     pub score: f64,
 }
 
-/// A text that is looked at: a file, or a block of an open document.
+/// A text to scan: a file, or a block of an open document.
 struct Part {
     segment: Arc<Segment>,
     own: Range<usize>,
     key: Arc<str>,
-    /// Of its first lexeme.
+    /// Line number of its first lexeme.
     line: u32,
     indents: Indents,
     /// In the document, in its folder, elsewhere.
     distance: u8,
 }
 
-/// A line that is not blank: where it begins in its segment, and its number.
+/// A line that is not blank: its beginning in its segment, and its number.
 #[derive(Clone, Copy)]
 struct Line {
     start: usize,
     number: u32,
 }
 
-/// What was found, before it is written out.
+/// An excerpt before it is written out.
 struct Found {
     part: usize,
     first: usize,
@@ -73,7 +73,7 @@ struct Found {
     score: f64,
 }
 
-/// The lexemes of what is sought.
+/// Lexemes of the sought words.
 struct Numbers {
     words: FxHashSet<Lexeme>,
     common: FxHashSet<Lexeme>,
@@ -130,7 +130,7 @@ impl Part {
         &self.lexemes()[lines[range.start].start..end]
     }
 
-    /// Lines from one on up to where no bracket is open any more, so many at most.
+    /// End of a header: lines from `first` on up to where no bracket is open, at most `HEADER`.
     fn header(&self, lines: &[Line], first: usize) -> Option<usize> {
         let mut open = 0i32;
         for count in 1..=HEADER.min(lines.len() - first) {
@@ -144,7 +144,7 @@ impl Part {
         None
     }
 
-    /// Some lines as text.
+    /// The text of some lines.
     fn text(&self, lines: &[Line], range: Range<usize>, strings: &Strings) -> String {
         let mut indents = self.indents.clone();
         let mut text = String::new();
@@ -215,7 +215,7 @@ impl Store {
         parts
     }
 
-    /// Definitions of the names that are sought, and then the lines most like those around a place, so many of each.
+    /// Definitions of the sought names, then the lines most like those around a place, `limit` of each.
     pub(crate) fn related(&self, sought: &Sought<'_>, limit: usize) -> Vec<Excerpt> {
         let numbers = Numbers::of(sought, &self.strings());
         let parts = self.parts(sought.asker);
@@ -265,7 +265,7 @@ impl Store {
     }
 }
 
-/// Scores as numbers that sort the greatest first.
+/// A score as a number that sorts the greatest first.
 fn ordered(score: f64) -> u64 {
     u64::MAX - (score * 1e6) as u64
 }
@@ -298,7 +298,7 @@ fn definitions(
     }
 }
 
-/// The lines that are alike, and what follows them.
+/// Similar lines of a part, with the lines after them.
 fn likenesses(index: usize, part: &Part, lines: &[Line], numbers: &Numbers, known: &Range<u32>, into: &mut Vec<Found>) {
     if numbers.words.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Positions of texts, sorted by what stands before them, read backwards.
+//! Positions of texts, sorted by the text before them, read backwards.
 
 use crate::languages::Language;
 use crate::lexemes::{CUT, Lexeme, Newline, START};
@@ -19,7 +19,7 @@ pub(crate) struct Span {
 /// Lexemes between two line counts.
 const COUNTED: usize = 128;
 
-/// Texts one after the other, each begun by a mark, and their positions in the order of what stands before them.
+/// Concatenated texts, each begun by a mark, and their positions in the order of the text before them.
 pub(crate) struct Segment {
     pub(crate) lexemes: Vec<Lexeme>,
     pub(crate) spans: Vec<Span>,
@@ -41,12 +41,12 @@ fn key(lexemes: &[Lexeme], position: u32, depth: usize) -> u64 {
     if is_mark(lexemes[at]) { one } else { one | u64::from(lexemes[at - 1]) }
 }
 
-/// Return whether what has this key goes on before it.
+/// Return whether the context of a key continues before it.
 fn goes_on(key: u64) -> bool {
     key >> 32 > u64::from(CUT) && key as u32 > CUT
 }
 
-/// Sort by the contexts, two lexemes at a time, as far as `DEPTH`; equal ones by position.
+/// Sort by the contexts, two lexemes at a time, up to `DEPTH`; equal ones by position.
 fn sort(lexemes: &[Lexeme], items: &mut [(u64, u32)]) {
     items.iter_mut().for_each(|item| item.0 = key(lexemes, item.1, 0));
     let mut open = vec![(0, items.len(), 0)];
@@ -90,13 +90,13 @@ impl Segment {
         self.order.len()
     }
 
-    /// Bytes that are held.
+    /// Bytes held.
     pub(crate) fn held(&self) -> usize {
         4 * (self.lexemes.capacity() + self.order.capacity() + self.lines.capacity())
             + size_of::<Span>() * self.spans.capacity()
     }
 
-    /// The position that is in this place of the order.
+    /// The position at a place of the order.
     pub(crate) fn position(&self, place: usize) -> usize {
         self.order[place] as usize
     }
@@ -105,7 +105,7 @@ impl Segment {
         &self.spans[self.spans.partition_point(|span| span.own.end as usize <= position)]
     }
 
-    /// What follows in the same text, from a position on.
+    /// Lexemes that follow in the same text, from a position on.
     pub(crate) fn following(&self, position: usize) -> &[Lexeme] {
         &self.lexemes[position..self.span(position).own.end as usize]
     }
@@ -143,7 +143,7 @@ impl Segment {
         Ordering::Equal
     }
 
-    /// How many lexemes before a position are those of the context, at most so many.
+    /// Number of lexemes before a position that match the context, at most `most`.
     pub(crate) fn matching(&self, position: usize, context: &[Lexeme], most: usize) -> usize {
         for (depth, &lexeme) in context.iter().take(most).enumerate() {
             let own = self.lexemes[position - depth - 1];

@@ -1,4 +1,4 @@
-//! What is remembered: documents, the segments that have their text, and how these are kept few.
+//! Store of documents, of the segments with their text, and the merging that keeps segments few.
 
 use crate::languages::{Language, Languages};
 use crate::lexemes::{CUT, Indents, Lexeme, Piece, Splitter};
@@ -10,20 +10,21 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What says whether a file has changed: nanoseconds since 1970, and bytes.
+/// Time of a file's last change in nanoseconds since 1970, and its bytes. A change of either means that the file has
+/// changed.
 pub(crate) type Stamp = (u128, u64);
 
 /// A document, of the disk or open.
 pub(crate) struct Info {
     pub(crate) key: Arc<str>,
-    /// Of its folder, to compare by.
+    /// Hash of its folder, for comparison.
     pub(crate) folder: u64,
     pub(crate) language: Language,
-    /// True if this is what the document holds now.
+    /// True if this is the document's current text.
     pub(crate) live: bool,
     /// True if an open document stands in its place.
     pub(crate) hidden: bool,
-    /// When it was last edited, as a count of edits, for an open one.
+    /// Number of the last edit, as a count of all edits, for an open one.
     pub(crate) edited: Option<u64>,
     pub(crate) characters: usize,
     stamp: Stamp,
@@ -32,7 +33,7 @@ pub(crate) struct Info {
 /// A part of an open document.
 #[derive(Clone)]
 pub(crate) struct Block {
-    /// Of its text and all that its lexemes depend on.
+    /// Hash of its text and of everything else that its lexemes depend on.
     pub(crate) hash: u64,
     pub(crate) segment: Arc<Segment>,
     /// Line breaks before it.
@@ -54,7 +55,7 @@ pub(crate) struct Open {
     pub(crate) private: bool,
 }
 
-/// A file that was read: its lexemes, without the mark, or nothing for one that is not to be remembered.
+/// A file that was read: its lexemes, without the mark; empty if it is not to be remembered.
 pub(crate) struct Read {
     pub(crate) key: Arc<str>,
     pub(crate) stamp: Stamp,
@@ -72,7 +73,7 @@ pub(crate) struct State {
     pub(crate) edits: u64,
 }
 
-/// The hash of the folder that a key is in.
+/// The hash of a key's folder.
 pub(crate) fn folder_of(key: &str) -> u64 {
     let folder = Path::new(key).parent().map_or("", |folder| folder.to_str().unwrap_or_default());
     xxhash_rust::xxh3::xxh3_64(folder.as_bytes())
@@ -101,7 +102,7 @@ impl State {
         (self.documents.len() - 1) as Document
     }
 
-    /// The stamp of a file as it was last read.
+    /// The stamp of a file when it was last read.
     pub(crate) fn stamp(&self, key: &str) -> Option<Stamp> {
         self.files.get(key).map(|&document| self.info(document).stamp)
     }
@@ -170,12 +171,12 @@ impl State {
         }
     }
 
-    /// Characters of all that is remembered.
+    /// Number of remembered characters.
     pub(crate) fn characters(&self) -> usize {
         self.characters_of(|_| true)
     }
 
-    /// Characters of some documents that are remembered.
+    /// Number of remembered characters of some documents.
     pub(crate) fn characters_of(&self, counts: impl Fn(&Info) -> bool) -> usize {
         let counted = self.documents.iter().filter(|info| info.live && !info.hidden && counts(info));
         counted.map(|info| info.characters).sum()
@@ -211,7 +212,7 @@ impl State {
         Vec::new()
     }
 
-    /// The live text of segments, as one.
+    /// The live text of segments, joined.
     fn joined(&self, segments: &[Arc<Segment>]) -> (Vec<Lexeme>, Vec<Span>) {
         let live: usize = segments.iter().map(|segment| self.live(segment)).sum();
         let mut lexemes = Vec::with_capacity(live + live / 64);
@@ -228,7 +229,7 @@ impl State {
     }
 }
 
-/// What threads share.
+/// State shared by threads.
 pub(crate) struct Store {
     strings: RwLock<Strings>,
     state: RwLock<State>,
@@ -253,9 +254,9 @@ impl Store {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Add the lexemes of a text that goes on at this indentation, and says how it is indented at its end.
+    /// Add the lexemes of a text that goes on at this indentation, and return the indentation at its end.
     ///
-    /// The strings are held for short times: a query waits no longer than for some thousand lexemes.
+    /// The lock on the strings is held for short times: a query waits no longer than for some thousand lexemes.
     pub(crate) fn read(&self, text: &str, indents: Indents, into: &mut Vec<Lexeme>) -> Indents {
         self.read_on(text, indents, &mut Scanner::default(), into)
     }
@@ -296,7 +297,7 @@ impl Store {
         }
     }
 
-    /// Sort what was read and shows it to queries, in the place of what was remembered of these files.
+    /// Sort files that were read, and show them to queries in place of their remembered texts.
     pub(crate) fn publish(&self, lexemes: Vec<Lexeme>, read: &[Read]) {
         let languages: Vec<Language> = {
             let mut state = self.state_mut();
@@ -359,7 +360,7 @@ fn by_language(lexemes: Vec<Lexeme>, read: &[Read], languages: &[Language]) -> V
     present.iter().map(segment).collect()
 }
 
-/// The last lexemes of a text as the context of what goes on after it, behind a mark where they are not its beginning.
+/// The last lexemes of a text as the context of the text after it, behind a mark where they are not its beginning.
 pub(crate) fn context_of(lexemes: &[Lexeme]) -> Vec<Lexeme> {
     if lexemes.len() <= DEPTH + 1 {
         return lexemes.to_vec();

@@ -43,7 +43,7 @@ impl Strings {
         number
     }
 
-    /// The number of a text, `UNKNOWN` for one that was never seen.
+    /// The number of a text; `UNKNOWN` if it was never seen.
     pub(crate) fn find(&self, text: &str) -> Lexeme {
         if let &[byte @ 0..128] = text.as_bytes() {
             return ASCII + Lexeme::from(byte);
@@ -52,12 +52,12 @@ impl Strings {
         self.numbers.find(hash, |&number| self.text(number) == text).copied().unwrap_or(UNKNOWN)
     }
 
-    /// The text of a lexeme that has one: of marks and line breaks, the empty one.
+    /// The text of a lexeme; empty for marks and line breaks.
     pub(crate) fn text(&self, lexeme: Lexeme) -> &str {
         text_of(&self.texts, &self.ends, lexeme)
     }
 
-    /// Bytes that are held.
+    /// Bytes held.
     pub(crate) fn held(&self) -> usize {
         self.texts.capacity() + 4 * self.ends.capacity() + 5 * self.numbers.capacity()
     }

@@ -52,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// A sequence of numbers that look random.
+/// Reproducible pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {

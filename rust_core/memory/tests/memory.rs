@@ -1,4 +1,4 @@
-//! The memory from outside: documents come, change and go, and what is offered is what followed.
+//! The memory from outside: documents come, change and go, and suggestions are what followed.
 
 use fim_server_memory::{Asker, CHARACTERS, Indexed, Place, ProjectMemory};
 use std::fs;

@@ -27,8 +27,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Sessions come and go with tens of thousands of small allocations, which the system's allocator merges at the worst time.
-/// What each thread takes is counted, so that a session can be told to stop at so many bytes and to say how many it holds.
+/// Allocator of the process. Sessions come and go with tens of thousands of small allocations, which the system's
+/// allocator merges at the worst time. Each thread's allocations are counted, so that a session can be stopped at some
+/// number of bytes, and can report how many it holds.
 struct Counted;
 
 #[global_allocator]
@@ -62,7 +63,7 @@ unsafe impl GlobalAlloc for Counted {
 }
 
 unsafe extern "C" {
-    /// Of the allocator's library, which the crate `mimalloc` links and does not name.
+    /// A function of the allocator's library, which the crate `mimalloc` links and does not declare.
     safe fn mi_collect(force: bool);
 }
 
@@ -93,11 +94,11 @@ fn name_of(inside: Inside) -> &'static str {
 }
 
 thread_local! {
-    /// What the calls of this thread are watched by, innermost last.
+    /// Stops that watch the calls of this thread, innermost last.
     static STOPS: RefCell<Vec<Arc<CoreStop>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has the engine work without the interpreter's lock, until it is done or what watches this thread says stop.
+/// Run the engine without the interpreter's lock, until it is done or a stop that watches this thread is set.
 fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let stops = STOPS.with_borrow(Clone::clone);
     if stops.is_empty() {
@@ -110,7 +111,7 @@ fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<
     py.detach(|| watched(&stops, work)).map_err(|_| stopped())
 }
 
-/// Tells the engine to stop: `with stop:` watches what this thread asks the engine in the block, `set` ends it from any
+/// Stop for the engine. `with stop:` watches the engine's calls of this thread in the block; `set` stops them from any
 /// thread.
 #[pyclass(frozen, module = "fim_server._core")]
 struct Stop {
@@ -119,7 +120,8 @@ struct Stop {
 
 #[pymethods]
 impl Stop {
-    /// `within` are the seconds from now after which it stops by itself, `holding` the bytes that one call may come to hold.
+    /// Make a stop: `within` are the seconds after which it stops by itself, `holding` the bytes that one call may come
+    /// to hold.
     #[new]
     #[pyo3(signature = (within = None, holding = None))]
     fn new(within: Option<f64>, holding: Option<usize>) -> PyResult<Self> {
@@ -142,7 +144,7 @@ impl Stop {
         self.core.is_set()
     }
 
-    /// How often the engine has looked at it.
+    /// Number of times that the engine has polled it.
     fn looks(&self) -> u64 {
         self.core.looks()
     }
@@ -166,7 +168,7 @@ const fn signed(size: usize) -> isize {
     size as isize
 }
 
-/// A panic inside leaves the value as it was before the call or extended by whole bytes: never torn.
+/// Lock a mutex. A panic inside leaves the value as it was before the call or extended by whole bytes: never torn.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -179,7 +181,7 @@ struct Language {
 
 #[pymethods]
 impl Language {
-    /// Compile a definition (JSON, see `LanguageSpec`); `table` is what `table()` gave for the same definition.
+    /// Compile a definition (JSON, see `LanguageSpec`). `table` is the result of `table()` for the same definition.
     #[new]
     #[pyo3(signature = (definition, table=None))]
     fn new(py: Python<'_>, definition: &str, table: Option<&[u8]>) -> PyResult<Self> {
@@ -211,12 +213,12 @@ impl Language {
         (self.core.lexer.state_count(), grammar.symbol_count(), grammar.rules().len())
     }
 
-    /// The same language for middles that match a regular expression as a whole.
+    /// The language for middles that match a regular expression as a whole.
     fn matching(&self, py: Python<'_>, pattern: &str) -> PyResult<Self> {
         py.detach(|| self.shaped(Shape::regex(pattern))).map_err(|error| raise(&error))
     }
 
-    /// The same language for middles of at most some lines.
+    /// The language for middles of at most some lines.
     fn lines(&self, py: Python<'_>, most: usize) -> PyResult<Self> {
         py.detach(|| self.shaped(Shape::lines(most))).map_err(|error| raise(&error))
     }
@@ -237,7 +239,7 @@ impl Language {
         Ok(Some((length, names.collect())))
     }
 
-    /// Return whether the longest match at a text's first byte in a mode could still go on after its last.
+    /// Return whether the longest match at a text's first byte in a mode could still go on after the text.
     #[pyo3(signature = (text, mode = 0))]
     fn matches_partially(&self, text: &[u8], mode: usize) -> PyResult<bool> {
         let lexer = &self.core.lexer;
@@ -264,7 +266,7 @@ impl Language {
 #[pyclass(frozen, module = "fim_server._core")]
 struct Session {
     core: Arc<CoreSession>,
-    /// Bytes that opening it has taken, with those of the sessions that it was moved from.
+    /// Bytes taken by opening it and the sessions that it was moved from.
     held: usize,
 }
 
@@ -300,19 +302,19 @@ impl Session {
         }))
     }
 
-    /// What the end of the left context is inside of that is not code.
+    /// The kind of non-code text at the end of the left context.
     #[getter]
     fn inside(&self, py: Python<'_>) -> PyResult<Option<&'static str>> {
         Ok(engine(py, || self.core.inside())?.map(name_of))
     }
 
-    /// A session on another left context and the same right one; none where it has to be opened afresh.
+    /// A session on another left context and the same right one; None where it has to be opened afresh.
     fn moved(&self, py: Python<'_>, left: &str) -> PyResult<Option<Self>> {
         let (moved, more) = engine(py, || counted(|| self.core.moved(left)))?;
         Ok(moved.map(|core| Self { core, held: self.held + more }))
     }
 
-    /// A session of the same contexts whose middles keep a floor besides; none if no middle does.
+    /// A session of the same contexts whose middles keep a floor besides; None if no middle does.
     fn floored(&self, py: Python<'_>, floor: &str, earlier: Option<&Self>) -> PyResult<Option<Self>> {
         let floor = match floor {
             "brackets" => Floor::Brackets,
@@ -324,7 +326,7 @@ impl Session {
         Ok(floored.map(|core| Self { core, held }))
     }
 
-    /// How many brackets or blocks the middle must leave open; 0 without a floor, and where there are none.
+    /// Number of brackets or blocks that the middle must leave open; 0 without a floor, and where there are none.
     #[getter]
     fn floor(&self) -> u32 {
         self.core.floor().map_or(0, |(_, level)| level)
@@ -343,7 +345,7 @@ impl Session {
         State { core: Mutex::new(self.core.start()) }
     }
 
-    /// Return whether the right context has no say in what may come next.
+    /// Return whether the right context puts no constraint on the next symbols.
     fn is_loose(&self, py: Python<'_>) -> bool {
         py.detach(|| self.core.is_unconstrained())
     }
@@ -353,13 +355,13 @@ impl Session {
         py.detach(|| self.core.tighten());
     }
 
-    /// Bytes that opening it has taken, with those of the sessions that it was moved from, whose engine it shares.
+    /// Bytes taken by opening it and the sessions that it was moved from, whose engine it shares.
     #[getter]
     fn held(&self) -> usize {
         self.held
     }
 
-    /// Sizes of what is kept: left sets, lattice nodes, requirements, frames.
+    /// Numbers of left sets, lattice nodes, requirements and frames.
     fn sizes(&self, py: Python<'_>) -> (usize, usize, usize, usize) {
         py.detach(|| self.core.sizes())
     }
@@ -388,7 +390,7 @@ impl State {
         py.detach(|| lock(&self.core).is_viable())
     }
 
-    /// What the end of the middle is inside of that is not code.
+    /// The kind of non-code text at the end of the middle.
     #[getter]
     fn inside(&self, py: Python<'_>) -> Option<&'static str> {
         py.detach(|| lock(&self.core).inside()).map(name_of)
@@ -416,7 +418,7 @@ impl State {
         Ok((found.accepted, found.viable, found.expected, found.open_left, found.open_right))
     }
 
-    /// A matcher of middles that write `again` before they go on from here.
+    /// A matcher of middles that rewrite `again` before they go on from here.
     #[pyo3(signature = (vocabulary, again = None))]
     fn matcher(&self, py: Python<'_>, vocabulary: &Vocabulary, again: Option<&[u8]>) -> Matcher {
         let core = py.detach(|| {
@@ -451,7 +453,7 @@ impl Vocabulary {
         self.core.vocabulary.len()
     }
 
-    /// Make the table of a language ready: (seconds it took, whether it came from a file, its bytes).
+    /// Load or build the table of a language: (seconds it took, whether it came from a file, its bytes).
     fn prepare(&self, py: Python<'_>, language: &Language) -> (f64, bool, usize) {
         py.detach(|| {
             let masks = self.core.masks(&language.core);
@@ -505,7 +507,7 @@ impl Matcher {
         })?
     }
 
-    /// The same by a walk over the vocabulary's trie: the plain twin.
+    /// Fill a packed mask by a walk over the vocabulary's trie: the plain twin.
     fn fill_mask_plain(&self, py: Python<'_>, words: PyBuffer<u32>) -> PyResult<()> {
         let words = Words::new(&words)?;
         engine(py, || {
@@ -539,14 +541,14 @@ impl Matcher {
         engine(py, || lock(&self.core).is_complete())
     }
 
-    /// What the end of the middle is inside of that is not code.
+    /// The kind of non-code text at the end of the middle.
     #[getter]
     fn inside(&self, py: Python<'_>) -> Option<&'static str> {
         py.detach(|| lock(&self.core).inside()).map(name_of)
     }
 
-    /// How the middle can end: the tokens of a plan, an empty list where it is complete; None if it cannot, or if the search
-    /// passed its limit (`unknown`).
+    /// Find an ending of the middle: the tokens of a plan, or an empty list where it is complete. None means that it
+    /// cannot end, or that the search passed its limit (`unknown`).
     fn landing(&self, py: Python<'_>, enough: usize) -> PyResult<(Option<Vec<u32>>, bool)> {
         Ok(match engine(py, || lock(&self.core).landing(enough))? {
             Outcome::Plan(plan) => (Some(plan.tokens().map(|token| token.0).collect()), false),
@@ -555,12 +557,12 @@ impl Matcher {
         })
     }
 
-    /// Return whether after a token the middle can end within some tokens more; None if that is not known.
+    /// Return whether after a token the middle can end within some tokens more; None if unknown.
     fn lands(&self, py: Python<'_>, token: u32, left: usize) -> PyResult<Option<bool>> {
         engine(py, || lock(&self.core).lands(TokenId(token), left))?.map_err(|error| raise(&error))
     }
 
-    /// Fill a packed mask with the tokens that land; returns how many more the grammar alone would allow.
+    /// Fill a packed mask with the tokens that land, and return how many more the grammar alone would allow.
     fn fill_landing_mask(&self, py: Python<'_>, left: usize, words: PyBuffer<u32>) -> PyResult<usize> {
         let words = Words::new(&words)?;
         engine(py, || {
@@ -570,7 +572,7 @@ impl Matcher {
         })?
     }
 
-    /// The bytes that every continuation begins with.
+    /// The common beginning of all continuations.
     fn forced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let forced = engine(py, || lock(&self.core).forced())?;
         Ok(PyBytes::new(py, &forced))
@@ -603,7 +605,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Check a language's TOML file, as JSON: which keys it has, and their types.
+/// Check the keys of a language's TOML file and their types; the file comes as JSON.
 #[pyfunction]
 fn check_definition(file: &str) -> PyResult<()> {
     core_check_definition(file).map_err(|error| raise(&error))
@@ -617,8 +619,7 @@ fn fill_masks(py: Python<'_>, matchers: Vec<PyRef<'_, Matcher>>, words: PyBuffer
     py.detach(|| core_fill_masks(&matchers, words.0, threads)).map_err(|error| raise(&error))
 }
 
-/// Give the memory that the engine holds free, as far as it was this thread's or one's that has ended, back to the
-/// system.
+/// Give freed memory of the engine back to the system, as far as it was this thread's or an ended one's.
 #[pyfunction]
 fn release_memory(py: Python<'_>) {
     py.detach(|| mi_collect(true));

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::path::PathBuf;
 
-/// What may go on at a cursor, with what speaks for it: see the fields of `fim_server_memory::Continuation`.
+/// Likely continuation at a cursor, with its evidence; see the fields of `fim_server_memory::Continuation`.
 #[pyclass(frozen, module = "fim_server._core")]
 pub(crate) struct Continuation {
     core: CoreContinuation,
 }
 
-/// Getters of fields that are copied.
+/// Define getters of fields that are copied.
 macro_rules! continuation {
     ($($field:ident: $type:ty),* $(,)?) => {
         #[pymethods]
@@ -94,7 +94,7 @@ impl ProjectMemory {
         Self { core: CoreMemory::new(characters) }
     }
 
-    /// Read a folder's files; tells of how many it knows, how many were read now, were unfit, did not fit, and whether it
+    /// Read a folder's files. Return how many are known, were read in this run, were unfit, did not fit, and whether it
     /// was stopped.
     ///
     /// `decode` takes the key and the bytes of a file that may not be in UTF-8, and returns its text or None.
@@ -160,7 +160,8 @@ impl ProjectMemory {
         py.detach(|| self.core.leave_folder(&root));
     }
 
-    /// `above` counts the line breaks before `left`, where that is not all that is before the cursor.
+    /// Likely continuations at a cursor. `above` counts the line breaks before `left`, if `left` is not the whole text
+    /// before the cursor.
     #[pyo3(signature = (key, left, right, most_lines = 1, limit = 8, above = 0, language = ""))]
     #[allow(clippy::too_many_arguments)]
     fn continuations(
@@ -180,7 +181,7 @@ impl ProjectMemory {
         made.into_iter().map(|core| Continuation { core }).collect()
     }
 
-    /// What may come after `left` and `middle`; of `left`, which may be long, no more than its end is read.
+    /// Likely texts after `left` and `middle`. Only the end of `left`, which may be long, is read.
     #[pyo3(signature = (key, left, limit = 16, middle = "", language = ""))]
     fn predict(
         &self,
@@ -195,8 +196,8 @@ impl ProjectMemory {
         py.detach(|| self.core.predict(Asker { key, language }, &left, middle, limit))
     }
 
-    /// Definitions of `names` and the lines most like `words`, at most `limit` of each, but for the lines `seen` of the
-    /// document `key`; each as its document, first line, text, name (of a definition) and score.
+    /// Definitions of `names` and the lines most like `words`, at most `limit` of each, without the lines `seen` of the
+    /// document `key`. Each has its document, first line, text, name (of a definition) and score.
     #[pyo3(signature = (key, seen, words, common, names, defining, limit = 8, language = ""))]
     #[allow(clippy::too_many_arguments, clippy::type_complexity)]
     fn related(

@@ -1,8 +1,8 @@
-//! Which texts are bound where one has to come again.
+//! Texts that are bound at a set, where a bound text must come again.
 //!
-//! An item carries the text that its rule has bound. What a lexeme must match is that of the innermost such rule around it,
-//! found from the sets where the rules between them began. (Of two readings of one text that bind different texts
-//! around one place, each is taken there: no language needs them told apart.)
+//! An item carries the text that its rule has bound. A lexeme must match the text of the innermost such rule around it.
+//! That rule is found through the sets where the rules between them began. Where two readings of one text bind
+//! different texts around one place, both are allowed: no language needs them distinguished.
 
 use crate::bits;
 use crate::chart::left::{LeftChart, waiting};
@@ -15,7 +15,7 @@ use crate::language::marks::Mark;
 use rustc_hash::FxHashSet;
 
 impl LeftChart {
-    /// Return whether a text may be read as a mark at a set.
+    /// Return whether a text can be read as a mark at a set.
     pub(super) fn takes_mark(
         &mut self,
         language: &Language,
@@ -54,7 +54,7 @@ impl LeftChart {
         &self.set(set).bound[at].1
     }
 
-    /// The texts that may have to come again next.
+    /// Texts that may have to come again next.
     pub(crate) fn all_bound(&mut self, language: &Language, predictions: &Predictions, set: SetId) -> Vec<TextId> {
         let lexemes: Vec<SymbolId> = language.marks.iter().flat_map(|marks| marks.matching()).collect();
         let mut found = Vec::new();

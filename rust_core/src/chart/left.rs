@@ -37,44 +37,44 @@ pub(crate) struct Item {
 pub(crate) struct Set {
     /// Items with something left to read, sorted by the symbol after the dot.
     pub items: Box<[Item]>,
-    /// What the items predict.
+    /// Nonterminals that the items predict.
     pub prediction: PredictionId,
-    /// True if all of the start symbol has been read.
+    /// True if the start symbol has been read whole.
     pub accepts: bool,
-    /// The lexer's mode: the first one that has a lexeme which can be read here.
+    /// The lexer's mode: the first mode with a lexeme that can be read here.
     pub mode: ModeId,
-    /// True if a text that binds, and one that is bound, can be read here.
+    /// Kinds of marks that can be read here.
     pub expects: Expects,
-    /// Which texts are bound that a lexeme must be one of, by the lexeme, as far as that was asked.
+    /// Bound texts that a lexeme must equal, by lexeme, computed on demand.
     pub(super) bound: Vec<(SymbolId, Box<[TextId]>)>,
-    /// Nonterminals that began here and do nothing but complete another one when they end: what that comes to (Leo 1991).
+    /// Leo items (Leo 1991) of nonterminals that began here and only complete another one when they end.
     leo_items: Vec<LeoItem>,
     /// The innermost open block, as a node of `blocks`.
     block: u32,
-    /// Of what tells sets apart; for interning.
+    /// Hash of the fields that distinguish sets, for interning.
     hash: u64,
-    /// The set of the same hash that was made before this one.
+    /// The previous set with the same hash.
     collides: SetId,
 }
 
-/// What marks can be read at a set.
+/// Kinds of marks that can be read at a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expects {
-    /// A text that is bound by it.
+    /// A text that a rule binds.
     pub binds: bool,
-    /// A text that must be the one that is bound.
+    /// A text that must equal the bound one.
     pub matches: bool,
 }
 
 impl Expects {
-    /// Return whether any can be.
+    /// Return whether any mark can be read.
     #[inline(always)]
     pub(crate) fn any(self) -> bool {
         self.binds || self.matches
     }
 }
 
-/// What completing a nonterminal comes to in the end: the last one completed, and the set where that began.
+/// Leo item: the last nonterminal that completing `ended` leads to, and the set where it began.
 #[derive(Clone, Copy, Debug)]
 struct LeoItem {
     ended: SymbolId,
@@ -82,7 +82,7 @@ struct LeoItem {
 }
 
 impl Set {
-    /// What completing a nonterminal that began here comes to.
+    /// The Leo item of a nonterminal that began here.
     #[inline]
     fn leo_item(&self, ended: SymbolId) -> Option<(SetId, SymbolId)> {
         self.leo_items.iter().find(|leo| leo.ended == ended).map(|leo| leo.last)
@@ -96,10 +96,10 @@ impl Set {
     }
 }
 
-/// What is read: a symbol from the lexer, or one from the layout stage with its block's column.
+/// A symbol to read: one from the lexer, or one from the layout stage with its block's column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Read {
-    /// What the lexer accepted, and its text, where marks may be among it.
+    /// The lexer's accept set, and the symbol's text where it may contain marks.
     Accepted(AcceptId, TextId),
     /// A block opens at a column.
     Indent(ColumnId),
@@ -107,13 +107,13 @@ pub(crate) enum Read {
     Dedent,
 }
 
-/// What is read: from a set, a symbol.
+/// A set and the symbol read after it.
 type Step = (SetId, Read);
 
-/// Sets whose children are kept together: those of sets made one after another are asked for one after another.
+/// Sets whose children share a table. Sets made one after another are asked for one after another.
 const TOGETHER: usize = 1 << 10;
 
-/// The sets after a symbol more, in tables of a thousand sets each, which grow without a copy of all of them.
+/// The children of sets, in tables of a thousand sets each. They grow without a copy of all of them.
 #[derive(Debug, Default)]
 struct Children(Vec<FxHashMap<Step, SetId>>);
 
@@ -141,17 +141,17 @@ impl Children {
 /// Least bytes of the indentations in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Indents {
-    /// Of one of its own lines.
+    /// Bytes of a line of the block itself.
     pub own: Cost,
-    /// Of a line in a block that it holds.
+    /// Bytes of a line in a nested block.
     pub deeper: Cost,
 }
 
-/// At the module level, or where nothing is known.
+/// Indents of the module level, or of an unknown block.
 pub(crate) const NO_INDENTS: Indents = Indents { own: 0, deeper: 1 };
 
-/// The sets, interned: a set is made once for its items, whose origins are sets themselves. So a set stands for a whole
-/// parse stack, wherever in the text it comes up, and `children` is a pushdown automaton that grows as it is used.
+/// Interned Earley sets. A set is made once for its items, whose origins are sets themselves, so a set stands for a
+/// whole parse stack. `children` is a pushdown automaton that grows as it is used.
 #[derive(Debug)]
 pub(crate) struct LeftChart {
     sets: Vec<Set>,
@@ -159,24 +159,24 @@ pub(crate) struct LeftChart {
     children: Children,
     /// Keys of `children` in order of insertion, for [`LeftChart::truncate`].
     inserted: Vec<(SetId, Read)>,
-    /// Open blocks: the one around, and what indentations cost. Node 0 is the module.
+    /// Open blocks: the parent, and the cost of indentations. Node 0 is the module.
     blocks: Vec<(u32, Indents)>,
     block_ids: FxHashMap<(u32, Indents), u32>,
-    /// What indentations cost at each interned column.
+    /// Cost of indentations at each interned column.
     indents: Vec<Indents>,
     /// Texts that bind and match.
     pub(crate) texts: Texts,
     pending: Vec<Item>,
     items: Vec<Item>,
-    /// The start symbol ends at the set in progress.
+    /// True if the start symbol ends at the set in progress.
     finished: bool,
-    /// Some dot has moved.
+    /// True if some dot has moved.
     moved: bool,
     reads: Vec<(SetId, SymbolId)>,
     completed: FxHashSet<(SymbolId, SetId)>,
 }
 
-/// A size of the tree to go back to.
+/// A size of the chart to return to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     sets: usize,
@@ -191,7 +191,7 @@ impl LeftChart {
         Self { texts: Texts::new(slots), ..chart }
     }
 
-    /// A chart whose first set is before any of some nonterminals.
+    /// A chart whose first set predicts the given nonterminals.
     pub(crate) fn rooted(
         language: &Language,
         predictions: &mut Predictions,
@@ -242,7 +242,7 @@ impl LeftChart {
         &mut self.sets[id.index()].bound
     }
 
-    /// Tell what indentations cost in a block at an interned column.
+    /// Record the cost of indentations in a block at an interned column.
     pub(crate) fn price(&mut self, column: ColumnId, indents: Indents) {
         if self.indents.len() <= column.index() {
             self.indents.resize(column.index() + 1, NO_INDENTS);
@@ -250,7 +250,7 @@ impl LeftChart {
         self.indents[column.index()] = indents;
     }
 
-    /// What indentations cost in the block around a set.
+    /// Cost of indentations in the block around a set.
     #[inline]
     #[must_use]
     pub(crate) fn indents(&self, id: SetId) -> Indents {
@@ -309,7 +309,7 @@ impl LeftChart {
         })
     }
 
-    /// The set after one more symbol, [`NO_SET`] if it cannot come here.
+    /// The set after one more symbol, or [`NO_SET`] if the symbol cannot come here.
     pub(crate) fn scan(
         &mut self,
         language: &Language,
@@ -446,7 +446,7 @@ impl LeftChart {
         id
     }
 
-    /// Move every dot of a set over a symbol, and over all that this finishes at the set itself.
+    /// Move every dot of a set over a symbol, and over all nonterminals that this completes at the set itself.
     fn advance(
         &mut self,
         language: &Language,
@@ -483,8 +483,8 @@ impl LeftChart {
         }
     }
 
-    /// What completing a nonterminal that began at a set comes to where it only completes others: the last of them, and where
-    /// that began. A row of such, as at the end of `a ** b ** …`, is passed at once.
+    /// Follow Leo items from a nonterminal that began at a set to the last one completed, and where it began. A chain
+    /// of completions, as at the end of `a ** b ** …`, takes one step.
     fn leo_item(&mut self, set: SetId, symbol: SymbolId) -> (SetId, SymbolId) {
         let Some(first) = self.sets[set.index()].leo_item(symbol) else { return (set, symbol) };
         let mut last = first;
@@ -499,8 +499,8 @@ impl LeftChart {
         last
     }
 
-    /// What a set allows next that is not made yet: the one after an accept set has been read, not as one of its marks. None
-    /// if it cannot be.
+    /// Symbols that a set would allow after an accept set has been read without its marks, without making that set.
+    /// `None` if the accept set cannot be read.
     pub(crate) fn ahead(
         &mut self,
         language: &Language,
@@ -554,7 +554,7 @@ impl LeftChart {
         moved.then_some(ahead)
     }
 
-    /// Move every dot of a set over an INDENT, whose column becomes the block's.
+    /// Move every dot of a set over an INDENT, and give the block its column.
     fn advance_block(
         &mut self,
         grammar: &Grammar,
@@ -586,7 +586,7 @@ fn expects(language: &Language, predictions: &Predictions, items: &[Item], predi
     expects
 }
 
-/// The first mode of which a lexeme can be read, the default one if there is none.
+/// The first mode with a lexeme that can be read, or the default one.
 fn mode(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction: PredictionId) -> ModeId {
     if !grammar.has_modes() {
         return ModeId(0);

@@ -1,6 +1,6 @@
-//! What a set of the left chart allows next where its stack is unconstrained (see `follow`), as far as a session has asked: the
-//! accept sets that can be read, and the free states from which the middle can go on. Interned, since most sets of one kind
-//! of place allow the same.
+//! Symbols that a set of the left chart allows next where its stack is unconstrained (see `follow`). They are the
+//! accept sets that can be read, and the free states from which the middle can go on. They are found on demand and
+//! interned: most sets of one kind of place allow the same.
 
 use crate::bits::meet;
 use crate::chart::left::{FIRST_SET, LeftChart};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 const UNKNOWN: NextId = NextId(u32::MAX);
 
-/// What may come next.
+/// Accept sets and free states that can come next.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Next {
     /// The free states from which the middle can go on.
@@ -32,7 +32,7 @@ impl Next {
     }
 }
 
-/// All that a session has met.
+/// Answers of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Nexts {
     table: Vec<Next>,
@@ -43,14 +43,14 @@ pub(crate) struct Nexts {
 }
 
 impl Nexts {
-    /// An interned one.
+    /// An interned answer.
     #[inline(always)]
     #[must_use]
     pub(crate) fn get(&self, id: NextId) -> &Next {
         &self.table[id.index()]
     }
 
-    /// What is known of a set.
+    /// The known answer of a set.
     #[inline(always)]
     #[must_use]
     pub(crate) fn known(&self, set: SetId) -> Option<NextId> {
@@ -62,7 +62,7 @@ impl Nexts {
         self.of_set.truncate(sets);
     }
 
-    /// What a set allows next.
+    /// Compute what a set allows next.
     pub(crate) fn of(
         &mut self,
         language: &Language,

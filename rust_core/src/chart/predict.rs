@@ -1,4 +1,4 @@
-//! The predictions that one session has met, by number: a set of a chart names what it predicts by one of them.
+//! Predictions that one session has met, numbered. A set of a chart names its prediction by number.
 
 use crate::bits::{unite, words_for};
 use crate::grammar::compiled::Grammar;
@@ -24,7 +24,7 @@ impl Predictions {
         self.united(language, next, std::iter::empty())
     }
 
-    /// The prediction of some nonterminals that are next and of some that are predicted already.
+    /// The union of the predictions of given symbols and of given predictions.
     pub(crate) fn united<'a>(
         &mut self,
         language: &Language,
@@ -74,7 +74,7 @@ impl Predictions {
         self.table[id.index()].dots(symbol)
     }
 
-    /// What a symbol does to the predicted items.
+    /// Effect of a symbol on the predicted items.
     pub(crate) fn chain(&mut self, language: &Language, id: PredictionId, symbol: SymbolId) -> &Arc<Chain> {
         let table = &self.table;
         let find = || table[id.index()].chain(&language.grammar, &language.aheads, symbol);

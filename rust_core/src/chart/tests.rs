@@ -1,4 +1,4 @@
-//! The left chart by itself: its sets against Earley's, made with nothing clever.
+//! The left chart compared with Earley's plain algorithm.
 
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
@@ -9,7 +9,7 @@ use crate::language::marks::Slots;
 use crate::test_languages::{NaiveItem, Random, accept_of, compile, earley, letters, spelled, strings, texts};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What tells sets apart: items that are under way, as (dot, set where the rule began), and whether a whole text has been read.
+/// Fields that distinguish sets: items in progress, as (dot, origin), and whether a whole text has been read.
 type Contents = (BTreeSet<(DotId, SetId)>, bool);
 
 #[test]

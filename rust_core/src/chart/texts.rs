@@ -1,4 +1,4 @@
-//! Texts of symbols that bind or match, as far as they were read: interned byte by byte.
+//! Texts of symbols that bind or match, as far as they have been read. They are interned byte by byte.
 
 use crate::bits;
 use crate::ids::{StateId, TextId};
@@ -8,16 +8,16 @@ use crate::limits;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// A text that is none of those that were bound, or one that nothing asks for.
+/// A text that equals no bound text, or one that no rule compares.
 pub(crate) const PLAIN: TextId = TextId(0);
 
-/// A text that is whatever it has to be: what is taken so may be refused when the text is known.
+/// A text that equals any text. A symbol with this text may be refused once its text is known.
 pub(crate) const WILD: TextId = TextId(1);
 
-/// As [`PLAIN`], and one that the cursor cuts.
+/// A text like [`PLAIN`] whose symbol the cursor cuts.
 pub(crate) const CUT: TextId = TextId(2);
 
-/// A symbol begins with the byte that is being read.
+/// A text of a symbol that begins with the current byte.
 pub(crate) const BEGUN: TextId = TextId(3);
 
 /// Nothing is bound.
@@ -25,7 +25,7 @@ pub(crate) const NOTHING: TextId = TextId(u32::MAX);
 
 const EMPTY: TextId = TextId(4);
 
-/// A text: the one that is shorter by a byte, that byte, and how many bytes there are.
+/// A text: its prefix without the last byte, that byte, and its length.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     shorter: TextId,
@@ -33,10 +33,10 @@ struct Text {
     length: u32,
 }
 
-/// The beginnings of a text, each with the lexer's state after it: at `n`, the one of `n + 1` bytes.
+/// The prefixes of a text, each with the lexer's state after it; entry `n` has `n + 1` bytes.
 type Beginnings = Box<[(TextId, StateId)]>;
 
-/// All texts that a session has met.
+/// Texts of one session.
 #[derive(Debug)]
 pub(crate) struct Texts {
     /// The slots of the session's R.
@@ -47,11 +47,11 @@ pub(crate) struct Texts {
     beginnings: FxHashMap<TextId, Beginnings>,
     /// The texts of the slots.
     named: Option<Box<[TextId]>>,
-    /// Which bytes there are in any of them.
+    /// Set of bytes in any of the texts.
     met: [u64; 4],
-    /// Texts that were bound, the last ones last, as many as searches try.
+    /// Bound texts, the most recent last, as many as searches try.
     bound: VecDeque<TextId>,
-    /// A text that may be anything was compared with another such, some time.
+    /// True once two texts that may be anything were compared.
     pub(crate) met_wild: bool,
 }
 
@@ -70,13 +70,13 @@ impl Texts {
         }
     }
 
-    /// The bytes that there are in any of them, or in one that R asks for.
+    /// Bytes of the texts, or of a text that R asks for.
     pub(crate) fn bytes_met(&self) -> impl Iterator<Item = u8> + '_ {
         let asked = |byte: u8| self.slots.texts().chain(self.slots.rests()).any(|text| text.contains(&byte));
         (0..=255).filter(move |&byte| bits::contains(&self.met, usize::from(byte)) || asked(byte))
     }
 
-    /// Take note of a text that a rule has bound.
+    /// Record a text that a rule has bound.
     pub(crate) fn bind(&mut self, text: TextId) {
         if Self::is_known(text) && !self.bound.contains(&text) {
             self.bound.push_back(text);
@@ -86,7 +86,7 @@ impl Texts {
         }
     }
 
-    /// The texts that were bound last, and those that R asks for.
+    /// The texts bound last, and those that R asks for.
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         let mut found: Vec<Vec<u8>> = self.bound.iter().map(|&text| self.bytes(text)).collect();
         found.extend(self.slots.texts().map(<[u8]>::to_vec));
@@ -106,7 +106,7 @@ impl Texts {
         text >= EMPTY && text != NOTHING
     }
 
-    /// A text and a byte more.
+    /// A text with one more byte.
     pub(crate) fn push(&mut self, text: TextId, byte: u8) -> TextId {
         let text = if text == BEGUN { EMPTY } else { text };
         bits::insert(&mut self.met, byte.into());
@@ -117,7 +117,7 @@ impl Texts {
         })
     }
 
-    /// A text and some bytes more.
+    /// A text with more bytes.
     pub(crate) fn extended(&mut self, text: TextId, bytes: &[u8]) -> TextId {
         bytes.iter().fold(text, |text, &byte| self.push(text, byte))
     }
@@ -127,13 +127,13 @@ impl Texts {
         self.extended(EMPTY, bytes)
     }
 
-    /// How many bytes a text that is known has.
+    /// Length of a known text in bytes.
     #[inline]
     pub(crate) fn length(&self, text: TextId) -> usize {
         self.table[text.index()].length as usize
     }
 
-    /// The texts that were given slots.
+    /// Texts that have slots.
     pub(crate) fn named(&mut self) -> &[TextId] {
         if self.named.is_none() {
             let texts: Vec<Vec<u8>> = self.slots.texts().map(<[u8]>::to_vec).collect();
@@ -142,18 +142,18 @@ impl Texts {
         self.named.as_deref().expect("they are known")
     }
 
-    /// The lexer's state after so many bytes of a text, one at least.
+    /// The lexer's state after the first `bytes` bytes of a text, at least one.
     pub(crate) fn state_after(&mut self, lexer: &Lexer, text: TextId, bytes: usize) -> StateId {
         self.beginnings(lexer, text)[bytes - 1].1
     }
 
-    /// Return whether a text begins with another one that has a byte at least, both of which are known.
+    /// Return whether a known text begins with another known, nonempty text.
     pub(crate) fn begins(&mut self, lexer: &Lexer, text: TextId, begin: TextId) -> bool {
         let (length, of_begin) = (self.length(text), self.length(begin));
         of_begin <= length && self.beginnings(lexer, text)[of_begin - 1].0 == begin
     }
 
-    /// Found once, so that a text is not gone through at each byte of one that begins like it.
+    /// The prefixes of a text, computed once for each text.
     fn beginnings(&mut self, lexer: &Lexer, text: TextId) -> &[(TextId, StateId)] {
         let table = &self.table;
         self.beginnings.entry(text).or_insert_with(|| {
@@ -172,7 +172,7 @@ impl Texts {
         })
     }
 
-    /// The bytes of a text that is known.
+    /// Bytes of a known text.
     pub(crate) fn bytes(&self, text: TextId) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut at = text;
@@ -185,7 +185,7 @@ impl Texts {
         bytes
     }
 
-    /// The slot of a text; of one that is not known, where it certainly is.
+    /// The slot of a text. A text that is not known has the slot that it certainly has.
     pub(crate) fn slot(&mut self, lexer: &Lexer, text: TextId) -> u8 {
         match text {
             CUT => CUTTABLE,

@@ -1,12 +1,12 @@
-//! What is open at a place of the text, for people: the constructs around it, and where each begins.
+//! Open constructs at a place of the text, for people, and where each begins.
 //!
-//! A set of the left chart stands for a parse stack wherever it comes up, so it has no position. But it cannot come up again
-//! inside of what began at it, since sets are younger than the origins of their items: a construct with origin s began where s
-//! was current for the last time.
+//! A set of the left chart stands for a parse stack wherever it comes up, so it has no position. But it cannot come up
+//! again inside a construct that began at it, since sets are younger than the origins of their items. So a construct
+//! with origin s began where s was current for the last time.
 //!
-//! A construct is told if it is open in every parse. A set's items with the least origin are; what began after that may have
-//! ended already, since those items have got past it. From their origin it goes on with the items that lead to them. Where
-//! the file may end nothing is open.
+//! A construct is reported if it is open in every parse. The items of a set with the least origin are open in every
+//! parse. Constructs that began later may have ended already, since those items have passed them. From the least origin
+//! the search goes on with the items that lead to it. Nothing is open where the file may end.
 
 use crate::bits;
 use crate::chart::left::{FIRST_SET, Item};
@@ -18,12 +18,12 @@ use crate::lexing::roles::Role;
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Where in the text each set was current last: the offset of the first byte after the symbol that led to it.
+/// Last offset at which each set was current: the first byte after the symbol that led to it.
 #[derive(Debug, Default)]
 pub(crate) struct LastSeen(FxHashMap<SetId, usize>);
 
 impl LastSeen {
-    /// Note the sets that branches have come to by the byte at an offset.
+    /// Record the sets that branches reach with the byte at an offset.
     pub(crate) fn see(&mut self, before: &[Branch], after: &[Branch], offset: usize) {
         for branch in after {
             if before.iter().all(|old| old.set != branch.set) {
@@ -37,12 +37,12 @@ impl LastSeen {
     }
 }
 
-/// How an item is told.
+/// Name of an item for people.
 #[derive(Debug)]
 struct Told {
-    /// Its place among the language's constructs; smaller is more telling.
+    /// Its place among the language's constructs; a smaller one says more.
     rank: usize,
-    /// A name at the bracket that it has open: where that is in its rule, and the name, if it is not the bracket's text.
+    /// A name at its open bracket: the bracket's place in the rule, and the name, unless it is the bracket's text.
     bracket: Option<(usize, Option<String>)>,
     /// A name at its first symbol.
     whole: Option<String>,
@@ -106,7 +106,7 @@ pub(crate) fn open_constructs(
     found
 }
 
-/// How an item is told to people; `None` if it is not, or if it has read nothing yet that other rules have not read as well.
+/// Name an item for people. `None` if it has no name, or has read nothing that other rules have not read as well.
 fn told(language: &Language, dot: DotId) -> Option<Told> {
     let grammar = &language.grammar;
     let read = &grammar.rule(dot).rhs[..grammar.position(dot)];
@@ -149,7 +149,7 @@ fn told(language: &Language, dot: DotId) -> Option<Told> {
     Some(told)
 }
 
-/// The set right after the bracket that an item of a set has open.
+/// The set right after the open bracket of an item.
 fn bracket_end(parser: &Parser, set: SetId, item: Item, position: usize) -> Option<SetId> {
     let grammar = &parser.language().grammar;
     let back = grammar.position(item.dot) - position - 1;
@@ -169,7 +169,7 @@ fn bracket_end(parser: &Parser, set: SetId, item: Item, position: usize) -> Opti
     None
 }
 
-/// A bracket's name and offset; where the construct begins, if it is not known where the bracket is.
+/// Name and offset of a bracket, or the construct's beginning if the bracket's place is unknown.
 fn at_bracket(
     language: &Language,
     dot: DotId,
@@ -186,7 +186,7 @@ fn at_bracket(
     (name.or_else(|| literal.map(str::to_string)).unwrap_or_else(bracket), offset)
 }
 
-/// The first symbol at or after an offset: blanks, comments and line breaks are passed.
+/// Offset of the first symbol at or after `from`. Blanks, comments and line breaks are passed over.
 fn first_symbol(language: &Language, text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &text[at..]) {

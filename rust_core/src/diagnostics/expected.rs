@@ -1,4 +1,4 @@
-//! What may come next, for people: the lexemes, and the rules that are open.
+//! Lexemes that may come next, and open rules, for people.
 
 use crate::chart::left::{FIRST_SET, NO_SET, Read};
 use crate::chart::texts::WILD;
@@ -10,7 +10,7 @@ use crate::language::free::INFINITE;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 
-/// The lexemes that may be read next, for people: after the symbol in progress, if it can end here.
+/// Lexemes that may be read next, for people; after the symbol in progress, if it can end here.
 pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
     let language = engine.language.clone();
     let accept = language.lexer.accept(branch.state);
@@ -44,7 +44,7 @@ pub(crate) fn expected(engine: &mut Engine, branch: &Branch) -> Vec<String> {
     names
 }
 
-/// The sets after what a line at some column reads first: the columns of the open blocks, and one right of them.
+/// Sets after the layout symbols of a line at some column: the columns of the open blocks, and one right of them.
 fn sets_after_layout(parser: &mut Parser, branch: &Branch) -> Vec<SetId> {
     let mut columns = parser.columns_of(branch.indentation);
     let top = parser.top(branch.indentation);
@@ -53,8 +53,8 @@ fn sets_after_layout(parser: &mut Parser, branch: &Branch) -> Vec<SetId> {
     columns.into_iter().filter_map(|column| parser.begin_line(branch, column)).map(|begun| begun.set).collect()
 }
 
-/// Nonterminals of L that are open at a branch, innermost first. Lists that Lark made out of
-/// `*` and `+` (their names begin with `__`) are left out.
+/// Nonterminals of L that are open at a branch, innermost first. Lists that Lark made of `*` and `+` (their names begin
+/// with `__`) are left out.
 pub(crate) fn open_rules(engine: &Engine, branch: &Branch) -> Vec<String> {
     let grammar = &engine.language.grammar;
     let mut found: Vec<String> = Vec::new();

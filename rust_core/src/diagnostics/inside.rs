@@ -1,4 +1,4 @@
-//! What a cursor is inside of that is not code: a comment, or a string.
+//! Comment or string around the cursor.
 
 use crate::bits::numbers as bits;
 use crate::engine::branch::{Branch, InLine};
@@ -6,16 +6,16 @@ use crate::engine::parser::Parser;
 use crate::ids::AcceptId;
 use crate::language::definition::CommentEnd;
 
-/// What a cursor can be inside of that is not code.
+/// Kind of non-code text around the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
     /// A comment.
     Comment,
-    /// A string literal, or the text of one that holds code; not that code.
+    /// A string literal, or the literal text of one that holds code, but not that code.
     String,
 }
 
-/// What all branches that can go on are inside of.
+/// The kind that all viable branches agree on.
 pub(crate) fn inside_all(parser: &mut Parser, branches: &[Branch]) -> Option<Inside> {
     let possible: Vec<&Branch> = branches.iter().filter(|branch| parser.can_go_on(branch)).collect();
     let mut found = possible.into_iter().map(|branch| inside(parser, branch));
@@ -23,7 +23,7 @@ pub(crate) fn inside_all(parser: &mut Parser, branches: &[Branch]) -> Option<Ins
     found.all(|other| other == Some(first)).then_some(first)
 }
 
-/// What the cursor is inside of at the end of a branch, whichever way the symbol in progress goes on.
+/// The kind at the end of a branch, in every continuation of the symbol in progress.
 pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
     let language = parser.language().clone();
     let lexer = &language.lexer;
@@ -54,7 +54,7 @@ pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
     first.filter(|_| found.iter().all(|other| *other == first))
 }
 
-/// What the end of a branch is inside of between two symbols: the text of a literal that holds code, or code.
+/// The kind at the end of a branch between two symbols: the text of a literal that holds code, or code.
 fn inside_between(parser: &Parser, branch: &Branch) -> Option<Inside> {
     let mode = parser.mode_of(branch.set);
     let text = !parser.language().grammar.reads_code(mode);

@@ -1,4 +1,4 @@
-//! What a session can tell people: where a cursor is, what may come, what stands against it.
+//! Diagnostics of a session: place of the cursor, expected lexemes, where the right context breaks, quotient grammar.
 
 pub(crate) mod constructs;
 pub(crate) mod expected;

@@ -1,10 +1,10 @@
-//! The explicit quotient grammar (paper, Fig. 2): a context-free grammar of the lexeme sequences that the middle may be.
+//! Explicit quotient grammar (paper, Fig. 2): a context-free grammar of the lexeme sequences that the middle may be.
 //!
-//! The left quotient is read off the left chart: after the A begun at set k comes whatever its parents in k have after it.
-//! The right quotient is read off R's chart: a symbol that the cursor cuts is completed from a free state to a node. Both
-//! are Bar-Hillel's triples over the free states and the nodes, of which only the useful ones are written down.
+//! The left quotient is read off the left chart. The A begun at set k is followed by the rest of its parents in k. The
+//! right quotient is read off R's chart: a symbol that the cursor cuts is completed from a free state to a node. Both
+//! are Bar-Hillel triples over the free states and the nodes, of which only the useful ones are written.
 //!
-//! A lexeme cut by the cursor on one side is written with `…` on that side.
+//! A lexeme that the cursor cuts is written with `…` on the cut side.
 
 use crate::chart::left::{FIRST_SET, NO_INDENTS, NO_SET, Read};
 use crate::chart::texts::WILD;
@@ -21,16 +21,16 @@ use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
-/// One thing the middle can begin with, for the explicit quotient grammar.
+/// A possible beginning of the middle.
 #[derive(Clone, Debug)]
 struct Opening {
-    /// The rest of the symbol in progress, if there is one to be passed on.
+    /// The rest of the symbol in progress, unless the lexer ignores it.
     lexeme: Option<String>,
     /// The set after it.
     set: SetId,
     /// The free state after it.
     free: FreeId,
-    /// The symbol ends in R: the middle holds nothing else.
+    /// True if the symbol ends in R: the middle holds nothing else.
     crosses: bool,
 }
 
@@ -39,7 +39,7 @@ struct Opening {
 enum Nonterminal {
     /// The whole middle.
     Start,
-    /// What the middle holds after the nonterminal begun at a set is finished.
+    /// The rest of the middle after the nonterminal that began at a set.
     Rest(SetId, SymbolId, FreeId),
     /// A nonterminal wholly in the middle.
     Whole(SymbolId, FreeId, FreeId),
@@ -53,7 +53,7 @@ enum Piece {
     Lexeme(String),
 }
 
-/// What comes behind a rule of the quotient.
+/// Continuation after a rule of the quotient.
 #[derive(Clone, Copy)]
 enum Behind {
     Rest(SetId, SymbolId, RequirementId),
@@ -105,7 +105,7 @@ pub(crate) fn extract(engine: &mut Engine, opening: &[Branch]) -> String {
     print(&engine.language.grammar, &rules)
 }
 
-/// What the middle can begin with.
+/// Possible beginnings of the middle at a branch.
 fn openings(engine: &mut Engine, branch: &Branch) -> Vec<Opening> {
     let language = engine.language.clone();
     let between = |set, free| Opening { lexeme: None, set, free, crosses: false };
@@ -159,7 +159,7 @@ impl Extractor<'_> {
         self.context.language.display(LexemeId(symbol.0))
     }
 
-    /// The alternatives of the start that a branch gives.
+    /// Add the alternatives of the start symbol that a branch gives.
     fn opening(&mut self, read: &Opening, out: &mut Vec<Vec<Piece>>) {
         let prefix: Vec<Piece> = read.lexeme.iter().map(|name| Piece::Lexeme(name.clone())).collect();
         let set = read.set;
@@ -240,7 +240,7 @@ impl Extractor<'_> {
         self.context.right.crossings().iter().any(|&(at, node, _)| at == from && nodes.binary_search(&node).is_ok())
     }
 
-    /// Every way to split the rest of a rule between the middle and R.
+    /// Add every split of the rest of a rule between the middle and R.
     fn tails(&mut self, tail: Tail, from: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let grammar = &self.context.language.grammar;
         let here = self.solver.requirements.step(
@@ -283,7 +283,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// The alternatives in which the cursor cuts a symbol.
+    /// Add the alternatives in which the cursor cuts a symbol.
     fn cuts(
         &mut self,
         symbol: SymbolId,
@@ -354,7 +354,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// Every path of free states over symbols that are wholly in the middle.
+    /// Add every path of free states over symbols that are wholly in the middle.
     fn whole(&self, symbols: &[SymbolId], from: FreeId, to: FreeId, prefix: Vec<Piece>, out: &mut Vec<Vec<Piece>>) {
         let Some((&symbol, rest)) = symbols.split_first() else {
             if from == to {
@@ -372,7 +372,7 @@ impl Extractor<'_> {
     }
 }
 
-/// Drop nonterminals that derive nothing, then those that the start does not reach.
+/// Drop nonterminals that derive nothing, then those unreachable from the start.
 fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
     let productive = productive(rules);
     for alternatives in rules.values_mut() {
@@ -390,7 +390,8 @@ fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
     rules.retain(|key, _| reached.contains(key));
 }
 
-/// The nonterminals that derive something. Each place in an alternative is looked at once, when what stands there turns out to be one.
+/// Nonterminals that derive something. Each place in an alternative is visited once, when its symbol turns out
+/// productive.
 fn productive(rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> FxHashSet<Nonterminal> {
     let mut found: FxHashSet<Nonterminal> = FxHashSet::default();
     let mut new: Vec<Nonterminal> = Vec::new();

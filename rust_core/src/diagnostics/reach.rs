@@ -1,4 +1,4 @@
-//! How far R can be read from what L has left in progress: where it breaks, if it does.
+//! Extent to which R can be read from L's symbols in progress, and where R breaks.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -7,8 +7,8 @@ use crate::language::compiled::Language;
 use crate::right::queries::Around;
 use rustc_hash::FxHashSet;
 
-/// Where R stops being the end of a program, for people: the first byte of the symbol that no parse of R gets past. R is
-/// read from where the symbol in progress at the end of L ends in it, and from its first byte if that symbol may be over.
+/// Offset at which R stops being the end of a program, for people: the first byte of the symbol that no parse of R gets
+/// past. R is read from where L's symbol in progress ends in it, and from its first byte if that symbol may be over.
 #[must_use]
 pub(crate) fn right_reach(engine: &Engine, branches: &[Branch]) -> usize {
     let lexer = &engine.language.lexer;
@@ -39,7 +39,8 @@ fn begins_text(language: &Language, branch: &Branch) -> bool {
     accept.0 != 0 && lexemes.any(|&lexeme| language.grammar.leads_away(SymbolId::from(lexeme)))
 }
 
-/// Return whether some open rule of a stack holds lexemes of modes that read no code: it is one of a literal that holds code.
+/// Return whether an open rule of a stack belongs to a literal that holds code: it contains lexemes of modes that read
+/// no code.
 fn is_held_by_text(engine: &Engine, set: SetId) -> bool {
     let grammar = &engine.language.grammar;
     let text = |symbol: &SymbolId| grammar.is_lexeme(*symbol) && !grammar.reads_code(grammar.mode_of(*symbol));

@@ -1,4 +1,4 @@
-//! What is told of a cursor, against all short middles.
+//! Diagnostics at a cursor, compared with all short middles.
 
 use crate::diagnostics::expected::{expected, open_rules};
 use crate::diagnostics::inside::{Inside, inside_all};

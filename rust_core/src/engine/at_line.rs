@@ -1,4 +1,4 @@
-//! How R goes on where a middle ends before a line: what it may bring of that line's indentation.
+//! Right contexts that begin a line: the part of that line's indentation that R brings.
 
 use crate::language::compiled::Language;
 use crate::language::definition::CommentEnd;
@@ -6,19 +6,19 @@ use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::right::queries::Right;
 
-/// How R goes on where the middle ends before a line.
+/// Beginning of R where the middle ends before a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AtLine {
-    /// Bytes before its first symbol; `None` where it has none there.
+    /// Bytes before R's first symbol; `None` if the first line of R has none.
     pub(super) passed: Option<u32>,
-    /// The column of the line after its first one, if a comment takes that in: the rightmost of all where it is not known.
+    /// The column of R's second line, if a comment swallows its first one; the rightmost of all if unknown.
     pub(super) after_comment: Column,
     /// True if the language joins lines: a backslash-newline keeps the column before it.
     pub(super) joins: bool,
 }
 
 impl AtLine {
-    /// Of R.
+    /// Read the beginning of R.
     pub(super) fn new(language: &Language, right: &Right) -> Self {
         let mut comments = language.lexer.accept_sets().filter_map(|accept| language.comment(accept));
         let after_comment = if comments.any(|end| end != CommentEnd::Line) {

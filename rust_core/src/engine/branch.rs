@@ -1,13 +1,13 @@
-//! A branch: one way to cut the text so far into symbols.
+//! Branch: one division of the text so far into symbols.
 
 use crate::ids::{GuardId, IndentationId, SetId, ShapeId, StateId, TextId};
 use crate::lexing::branch::Cut;
 use crate::lexing::layout::Column;
 
-/// Where in a logical line a branch is.
+/// Place of a branch in a logical line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum InLine {
-    /// The line has no symbol yet: its indentation so far, and the column a backslash-newline has fixed.
+    /// The line has no symbol yet.
     Start {
         /// The column of the next byte.
         column: Column,
@@ -18,7 +18,7 @@ pub(crate) enum InLine {
     Middle,
 }
 
-/// One way to cut the text so far into symbols.
+/// One division of the text so far into symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Branch {
     /// The left chart's set after the last ended symbol.
@@ -33,15 +33,15 @@ pub(crate) struct Branch {
     pub depth: u32,
     /// Open blocks.
     pub indentation: IndentationId,
-    /// The last byte ended a backslash-newline: the file must not end here.
+    /// True after a backslash-newline: the file must not end here.
     pub joined: bool,
-    /// Where in its shape the middle is, if it must have one: at its beginning while L is read.
+    /// State of the middle's shape, if it must have one; the initial state while L is read.
     pub at: ShapeId,
-    /// What has been read of the symbol in progress, where its text may bind or match.
+    /// Text read of the symbol in progress, where it may bind or match.
     pub text: TextId,
 }
 
-/// Which side of a bracket the newline is on.
+/// Side of a bracket on which the newline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Nesting {
     Outside,
@@ -80,12 +80,12 @@ impl Cut for Branch {
     }
 }
 
-/// What may stand first in a line, as far as blocks are concerned.
+/// Symbols that may stand first in a line, as far as blocks are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opens {
     /// The first line of a block.
     Always,
-    /// That, or something else.
+    /// The first line of a block, or another line.
     Maybe,
     /// A line of a block that is open.
     Never,

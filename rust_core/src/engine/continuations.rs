@@ -1,5 +1,5 @@
-//! The continuations in which a symbol in progress can go on: to end in the middle, or to be cut by the cursor and end in R. Found once
-//! for each state of the lexer, and shared by all states of a lexeme.
+//! Continuations of a symbol in progress: it ends in the middle, or the cursor cuts it and it ends in R. They are found
+//! once for each state of the lexer, and shared by all states of a lexeme.
 
 use crate::bits;
 use crate::engine::branch::{Branch, Nesting};
@@ -15,16 +15,16 @@ use crate::right::queries::Right;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// One way in which a symbol in progress can go on, and where the cursor may fall then.
+/// One continuation of a symbol in progress, with the places where the cursor may fall.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Continuation {
-    /// What is read; `None` for an ignored lexeme.
+    /// The accept set that the parser reads; `None` for an ignored lexeme.
     pub(crate) accept: Option<AcceptId>,
     /// The free state after a symbol that ends in the middle.
     pub(crate) free: Option<FreeId>,
-    /// Where R goes on after a symbol that ends in R: bitset over the requirements' targets.
+    /// Targets of the requirements at which R goes on after a symbol that ends in R, as a bitset.
     pub(crate) targets: Vec<u64>,
-    /// Where in R that symbol ends.
+    /// Position in R at which that symbol ends.
     pub(crate) end: u32,
 }
 
@@ -36,7 +36,7 @@ impl Continuation {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// What continuations are found by.
+/// Inputs from which continuations are computed.
 pub(super) struct Sources<'a> {
     pub(super) language: &'a Language,
     pub(super) right: &'a Right,
@@ -50,7 +50,7 @@ impl Sources<'_> {
         self.guards.states(guards).iter().all(|&state| self.right.lookahead.end(state).is_none())
     }
 
-    /// A symbol in progress where the cursor falls, ended in R.
+    /// The continuation by which a symbol that the cursor cuts ends in R.
     fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Continuation> {
         let language = self.language;
         let mut targets = vec![0u64; bits::words_for::<u64>(self.requirements.targets().len())];
@@ -87,7 +87,7 @@ impl Sources<'_> {
     }
 }
 
-/// All continuations that have been asked for, interned.
+/// Interned continuations, found on demand.
 #[derive(Debug)]
 pub(super) struct Continuations {
     table: Vec<Arc<[Continuation]>>,
@@ -96,7 +96,7 @@ pub(super) struct Continuations {
     plain: [Vec<u32>; 2],
     guarded: FxHashMap<(StateId, GuardId, Nesting), ContinuationsId>,
     shaped: FxHashMap<(StateId, GuardId, ShapeId, Nesting), ContinuationsId>,
-    /// How R goes on with a symbol that the cursor cuts, where the middle must have a shape.
+    /// Ends in R of symbols that the cursor cuts, where the middle must have a shape.
     cuts: Option<Cuts>,
     newline_accepts: Vec<AcceptId>,
 }
@@ -153,7 +153,7 @@ impl Continuations {
         id
     }
 
-    /// Intern a list of continuations, in whatever order.
+    /// Intern a list of continuations, in any order.
     pub(super) fn intern(&mut self, mut continuations: Vec<Continuation>) -> ContinuationsId {
         continuations.sort_unstable();
         continuations.dedup();
@@ -204,7 +204,7 @@ impl Continuations {
         continuations
     }
 
-    /// How R goes on with a symbol in progress at a place of its shape, if the middle ends in it.
+    /// Ends in R of a symbol in progress at a place of the shape, if the middle ends in it.
     pub(super) fn ends_in_right(&self, language: &Language, state: StateId, at: ShapeId) -> Vec<(u32, AcceptId)> {
         match (&self.cuts, &language.shaped) {
             (Some(cuts), Some(shaped)) => cuts.reached_from(language, shaped, (state, at)),
@@ -212,7 +212,7 @@ impl Continuations {
         }
     }
 
-    /// Continuations of a state that no guard runs beside, in a language with separators.
+    /// Continuations of a state without guards, in a language with separators.
     fn plain(&self, sources: &Sources<'_>, state: StateId, nesting: Nesting) -> Vec<Continuation> {
         let language = sources.language;
         let mut continuations = Vec::new();
@@ -227,7 +227,8 @@ impl Continuations {
         continuations
     }
 
-    /// Continuations of a state beside guards, or in a language without separators: a walk over the product with the guards.
+    /// Continuations of a state with guards, or in a language without separators, by a walk over the product with the
+    /// guards.
     fn guarded(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Continuation> {
         let language = sources.language;
         let lexer = &language.lexer;
@@ -261,7 +262,7 @@ impl Continuations {
         continuations
     }
 
-    /// What the parser reads when a symbol ends at a place of the shape, and the free states after it.
+    /// Accept sets that the parser reads when a symbol ends at a place of the shape, and the free states after them.
     pub(super) fn ended_at(
         &self,
         language: &Language,
@@ -292,7 +293,7 @@ impl Continuations {
         found
     }
 
-    /// What the parser reads when a symbol ends inside the middle, and the free state after it.
+    /// Accept sets that the parser reads when a symbol ends inside the middle, and the free state after each.
     fn ended(&self, language: &Language, accept: AcceptId, nesting: Nesting) -> Vec<(Option<AcceptId>, FreeId)> {
         let layout = language.layout.is_some();
         match language.accept_role(accept) {
@@ -307,20 +308,20 @@ impl Continuations {
     }
 }
 
-/// A comment may end with the middle, whatever the shape says of line breaks: its line ends in R.
+/// The end in R of a comment. It may end with the middle, whatever the shape says of line breaks: its line ends in R.
 fn ended_comment(language: &Language, state: StateId) -> Option<(u32, AcceptId)> {
     let accept = language.lexer.accept(state);
     let comment = language.layout.is_some() && accept.0 != 0 && language.accept_role(accept) == Role::Comment;
     comment.then_some((0, accept))
 }
 
-/// How R goes on with symbols that the cursor cuts where the middle has its shape.
+/// Ends in R of symbols that the cursor cuts, where the middle has its shape.
 #[derive(Debug)]
 struct Cuts {
     ends: Vec<(u32, AcceptId)>,
-    /// Per state of the lexer: the place of its own among them.
+    /// Per state of the lexer: its place in the list of cuts.
     of_state: Vec<Option<usize>>,
-    /// Which of them each pair of lexer and shape can come to.
+    /// Cuts that each pair of lexer state and shape state can reach.
     reach: Reach,
 }
 

@@ -1,5 +1,5 @@
-//! What a line that has begun still needs of its indentation: of all columns, it can begin only where a block is open, or right of
-//! them all where a block has to open.
+//! Lower bounds on the blanks that a begun line still needs. A line can begin only at the column of an open block, or
+//! right of all of them where a block must open.
 
 use crate::engine::branch::{Branch, InLine, Opens};
 use crate::engine::verdicts::Engine;
@@ -7,11 +7,11 @@ use crate::language::free::{Cost, INFINITE, LINE};
 use crate::lexing::layout::Column;
 
 impl Engine {
-    /// A lower bound on the bytes of further middle that complete a branch which is before a line and in no comment; 0 if there is
-    /// nothing to be told.
+    /// A lower bound on the further bytes that complete a branch before a line and outside comments; 0 if unknown.
     ///
-    /// What completes a fresh line would complete this one as well, if its blanks were others; so of the cost of a fresh line only that
-    /// may be taken off which the blanks so far have in common with the shortest indentation at a column where the line may begin.
+    /// The completions of a fresh line would complete this line as well if its blanks were others. So the bound is the
+    /// cost of a fresh line, less the blanks that this line shares with the shortest indentation at a column where it
+    /// may begin.
     pub(super) fn bound_of_line(&mut self, branch: &Branch) -> Cost {
         let InLine::Start { column, kept } = branch.line else { return 0 };
         let Some(passed) = self.at_line.passed else { return 0 };

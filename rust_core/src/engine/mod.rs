@@ -1,4 +1,4 @@
-//! Lexer, layout and parser stepped together, and what R says of where that leads.
+//! Lexer, layout and parser stepped together, and R's verdict on the result.
 
 mod at_line;
 pub(crate) mod branch;

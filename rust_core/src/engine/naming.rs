@@ -1,4 +1,4 @@
-//! Symbols in progress whose text may bind or match: which texts they may come to, and where each of them leads.
+//! Symbols in progress whose text may bind or match: the texts that they can become, and the sets after each of them.
 
 use crate::chart::left::{NO_SET, Read};
 use crate::chart::texts::{CUT, PLAIN, Texts, WILD};
@@ -9,12 +9,11 @@ use crate::ids::{AcceptId, SetId, TextId};
 use crate::language::free::Cost;
 use crate::lexing::guards::NO_GUARDS;
 
-/// A text that a symbol in progress may come to, and how many bytes of it are still to be written.
+/// A text that a symbol in progress can become, and the bytes of it that are still missing.
 type Coming = (TextId, Cost);
 
 impl Engine {
-    /// The sets after a way in which the symbol in progress of a branch can go on, each with the least bytes that its text is
-    /// known to lack.
+    /// Sets after a continuation of a branch's symbol in progress, each with the least bytes that its text lacks.
     pub(super) fn after_continuation(&mut self, branch: &Branch, continuation: &Continuation) -> Vec<(SetId, Cost)> {
         let Some(accept) = continuation.accept else { return vec![(branch.set, 0)] };
         let texts = if self.language.has_marks(accept) && self.parser.asks_text(branch.set, branch.state) {
@@ -29,8 +28,8 @@ impl Engine {
         after.filter(|after| after.0 != NO_SET).collect()
     }
 
-    /// The texts that the symbol in progress of a branch may come to as an accept set, in the middle or with the bytes of R up to
-    /// `cut`: those that something asks for, and one that stands for all others.
+    /// Texts that a branch's symbol in progress can become as an accept set, in the middle or with the bytes of R up to
+    /// `cut`. They are the texts that a rule compares, and one text that stands for all others.
     fn coming(&mut self, branch: &Branch, accept: AcceptId, cut: Option<u32>) -> Vec<Coming> {
         if branch.text == WILD || !Texts::is_known(branch.text) {
             return vec![(branch.text, 0)];
@@ -80,7 +79,8 @@ impl Engine {
         Branch { text: self.parser.texts().extended(branch.text, &rest), ..*branch }
     }
 
-    /// Return whether the symbol in progress of a branch, on an unconstrained stack, can become one that has to be the text that is bound.
+    /// Return whether a branch's symbol in progress, on an unconstrained stack, can become one that must equal the
+    /// bound text.
     pub(super) fn can_match(&mut self, branch: &Branch) -> bool {
         let language = self.language.clone();
         let Some(marks) = &language.marks else { return false };

@@ -1,7 +1,7 @@
-//! The lexer, the layout stage and the parser stepped together, one byte at a time.
+//! Lexer, layout stage and parser stepped together, one byte at a time.
 //!
-//! More than one branch lives only while a symbol may have ended or may still go on. Nothing here knows R: a branch that cannot
-//! be parsed is dropped, one that cannot be completed is not.
+//! Several branches live only while a symbol may have ended or may still go on. The parser does not know R: it drops
+//! branches that cannot be parsed, and keeps those that cannot be completed.
 
 use crate::bits::{BitSet, contains};
 
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The left chart, and what branches over it refer to.
+/// The left chart, and the tables that branches over it refer to.
 #[derive(Debug)]
 pub(crate) struct Parser {
     language: Arc<Language>,
@@ -36,28 +36,28 @@ pub(crate) struct Parser {
     guards: Guards,
     line_bytes: Vec<LineByte>,
     nexts: Nexts,
-    /// Accept sets that a symbol in progress beside guards can still be.
+    /// Accept sets that a symbol in progress with guards can still become.
     guarded_live: FxHashMap<(StateId, GuardId), BitSet>,
-    /// What a symbol in progress may be that goes on by at least one byte.
+    /// Accept sets that a symbol in progress can become after at least one more byte.
     live_later: FxHashMap<StateId, Box<[u64]>>,
-    /// What the middle must not close.
+    /// Brackets and blocks that the middle must not close.
     pub(super) least: Least,
-    /// What is taken for the texts of symbols that begin from now on.
+    /// Text assumed for symbols that begin from here on.
     reads: Reads,
-    /// What has been asked of texts since that was last said.
+    /// Marks that have been compared since `reads` was set.
     asked: Expects,
 }
 
-/// What is taken for a text that may bind or match.
+/// Text assumed for a symbol that may bind or match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// Itself.
+    /// The symbol's own text.
     Text,
-    /// One that nothing equals, or one that equals all: whatever the texts before it are, and so for all of them at once.
+    /// One text for all: one that equals nothing, or one that equals everything.
     Always(TextId),
 }
 
-/// How many brackets and blocks must stay open; nothing in force is none.
+/// Brackets and blocks that must stay open, 0 without a floor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Least {
     /// Brackets.
@@ -67,7 +67,7 @@ pub(crate) struct Least {
 }
 
 impl Parser {
-    /// A left chart before the first symbol. `predictions` are those of R's chart.
+    /// A parser before the first symbol. `predictions` are those of R's chart.
     pub(super) fn new(language: &Arc<Language>, mut predictions: Predictions, slots: Slots) -> Self {
         Self {
             left: LeftChart::new(language, &mut predictions, slots),
@@ -106,7 +106,7 @@ impl Parser {
         }
     }
 
-    /// The lexer's state between two symbols, in the mode that the set before them is in.
+    /// The lexer's state between two symbols, in the mode of the set before them.
     #[inline]
     pub(crate) fn start_at(&self, set: SetId) -> StateId {
         self.language.lexer.start_of(self.left.set(set).mode)
@@ -123,7 +123,7 @@ impl Parser {
         self.left.mark()
     }
 
-    /// Forget the sets made since a mark; returns how many are left. No branch made since may be used again.
+    /// Forget the sets made since a mark, and return how many are left. No branch made since may be used again.
     pub(super) fn truncate(&mut self, mark: Mark) -> usize {
         self.left.truncate(mark);
         self.nexts.truncate(self.left.len());
@@ -152,12 +152,12 @@ impl Parser {
         self.left.scan(&self.language, &mut self.predictions, set, read)
     }
 
-    /// The left chart, the predictions of both charts and the columns of L's blocks, for what is computed from them.
+    /// The left chart, the predictions of both charts and the columns of L's blocks.
     pub(super) fn charts(&self) -> (&LeftChart, &Predictions, &Columns) {
         (&self.left, &self.predictions, &self.columns)
     }
 
-    /// One byte's step of every branch, those that cannot be parsed left out; viability is not asked.
+    /// Step every branch by one byte, and drop those that cannot be parsed. Viability is not checked.
     pub(crate) fn step_all(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
         out.clear();
         for branch in branches {
@@ -172,8 +172,8 @@ impl Parser {
         }
     }
 
-    /// The branch after a byte that only goes on with its symbol: nothing ends, nothing forks. `None` if more happens; the
-    /// general step then says what.
+    /// The branch after a byte that only continues its symbol: nothing ends, nothing forks. `None` where the general
+    /// step is needed.
     #[inline]
     #[must_use]
     pub(crate) fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
@@ -188,13 +188,13 @@ impl Parser {
         Some(Branch { state, joined: false, ..*branch })
     }
 
-    /// What marks can be read at a set.
+    /// Kinds of marks that can be read at a set.
     #[inline(always)]
     pub(crate) fn expects(&self, set: SetId) -> Expects {
         self.left.set(set).expects
     }
 
-    /// Return whether the text of a symbol in progress counts: it may bind or match where it began.
+    /// Return whether the text of a symbol in progress matters: it may bind or match where it began.
     #[inline]
     pub(crate) fn asks_text(&mut self, set: SetId, state: StateId) -> bool {
         let Some(marks) = &self.language.marks else { return false };
@@ -205,29 +205,29 @@ impl Parser {
         asks
     }
 
-    /// Say what is taken for texts from now on.
+    /// Set the text assumed for symbols from here on.
     pub(crate) fn set_reads(&mut self, reads: Reads) {
         (self.reads, self.asked) = (reads, Expects::default());
     }
 
-    /// What the texts of symbols counted for since that was said.
+    /// Marks that have been compared since then.
     pub(crate) fn asked(&self) -> Expects {
         self.asked
     }
 
-    /// A text has been asked for at a set.
+    /// Record that a text has been compared at a set.
     pub(crate) fn note_asked(&mut self, set: SetId) {
         let expects = self.expects(set);
         self.asked.binds |= expects.binds;
         self.asked.matches |= expects.matches;
     }
 
-    /// A text may have been asked for that must be the one which is bound.
+    /// Record that a text may have been compared with the bound one.
     pub(crate) fn note_match(&mut self) {
         self.asked.matches = true;
     }
 
-    /// What is taken for texts; nothing in particular where each is taken for itself.
+    /// The text assumed for all symbols, or [`PLAIN`] if each keeps its own.
     pub(crate) fn assumed_text(&self) -> TextId {
         match self.reads {
             Reads::Always(text) => text,
@@ -245,7 +245,8 @@ impl Parser {
         self.left.texts.bytes_met()
     }
 
-    /// Return whether the next byte may be one of a text that binds or matches: of the symbol in progress, or of one that begins.
+    /// Return whether the next byte may belong to a text that binds or matches: of the symbol in progress, or of one
+    /// that begins.
     pub(crate) fn may_read_text(&mut self, branch: &Branch) -> bool {
         if self.language.marks.is_none() || self.expects(branch.set).any() {
             return self.language.marks.is_some();
@@ -260,12 +261,12 @@ impl Parser {
         self.left.texts.names()
     }
 
-    /// How many texts are kept.
+    /// Number of texts kept.
     pub(crate) fn text_count(&self) -> usize {
         self.left.texts.len()
     }
 
-    /// The texts that may have to come again at a set, and where one may be bound, those that R asks for.
+    /// Texts that may have to come again at a set, and, where one may be bound, those that R asks for.
     pub(crate) fn wanted_texts(&mut self, set: SetId) -> Vec<TextId> {
         let mut found = self.left.all_bound(&self.language, &self.predictions, set);
         if self.expects(set).binds {
@@ -306,7 +307,7 @@ impl Parser {
         wanted.into_iter().any(|wanted| self.left.texts.begins(&self.language.lexer, wanted, text))
     }
 
-    /// Read the layout symbols that a line's first symbol at a column brings about.
+    /// Read the layout symbols before a line's first symbol at a column.
     pub(crate) fn begin_line(&mut self, branch: &Branch, column: Column) -> Option<Branch> {
         let mut begun = Branch { line: InLine::Middle, ..*branch };
         loop {
@@ -340,28 +341,29 @@ impl Parser {
         }
     }
 
-    /// The branch after the symbol in progress has been ended as `accept`, guards left as they were.
+    /// The branch after the symbol in progress has ended as `accept`, with unchanged guards.
     pub(crate) fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
         let mut found = None;
         branch::end_symbol(self, *branch, accept, |_, ended, ()| found = Some(ended));
         found
     }
 
-    /// What comes of a symbol that is passed on, between two symbols; `None` where the parser refuses it.
+    /// The branch after a symbol that the lexer hands on; `None` where the parser refuses it.
     fn pass_on(&mut self, branch: Branch, accept: AcceptId) -> Option<Branch> {
         let set = self.scan(branch.set, Read::Accepted(accept, branch.text));
         (set != NO_SET).then(|| Branch { set, state: self.start_at(set), text: PLAIN, ..branch })
     }
 
-    /// Return whether a symbol in progress can still become one that may come here, or that is ignored. Text has to be read to its
-    /// symbol's end before the parser refuses it; this says from which byte on that was certain.
+    /// Return whether a symbol in progress can still become one that may come here, or that is ignored. The parser
+    /// refuses a symbol only at its end; this finds the byte from which refusal was certain.
     #[must_use]
     pub(crate) fn can_go_on(&self, branch: &Branch) -> bool {
         let lexer = &self.language.lexer;
         lexer.is_start(branch.state) || lexer.live(branch.state).any(|accept| self.can_read(branch, accept))
     }
 
-    /// Return whether the symbol in progress of a branch may end as an accept set, as far as grammar and brackets say it.
+    /// Return whether the symbol in progress of a branch may end as an accept set, as far as grammar and brackets
+    /// decide it.
     pub(crate) fn can_read(&self, branch: &Branch, accept: AcceptId) -> bool {
         match self.language.accept_role(accept) {
             Role::Blank | Role::Comment | Role::Join => true,
@@ -371,7 +373,7 @@ impl Parser {
         }
     }
 
-    /// Return whether the symbol in progress may end as it is.
+    /// Return whether the symbol in progress may end here.
     pub(crate) fn may_end(&mut self, branch: &Branch) -> bool {
         let accept = self.language.lexer.accept(branch.state);
         self.end_symbol(branch, accept).is_some()
@@ -390,7 +392,7 @@ impl Parser {
         }
     }
 
-    /// The columns of the open blocks, innermost first.
+    /// Call `each` with the columns of the open blocks, innermost first.
     pub(crate) fn for_each_block(&self, indentation: IndentationId, mut each: impl FnMut(Column)) {
         let mut at = indentation;
         while let Some(parent) = self.indentations.parent(at) {
@@ -399,7 +401,7 @@ impl Parser {
         }
     }
 
-    /// Open blocks of a stack.
+    /// Number of open blocks.
     pub(crate) fn blocks(&self, indentation: IndentationId) -> u32 {
         self.indentations.depth(indentation)
     }
@@ -418,7 +420,7 @@ impl Parser {
         if self.language.layout.is_some() && branch.depth == 0 { Nesting::Outside } else { Nesting::Inside }
     }
 
-    /// What is done while the floor is not looked at: what L and R hold is theirs.
+    /// Run `act` without the floor: brackets and blocks of L and R are not subject to it.
     pub(crate) fn without_floor<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
         let least = std::mem::take(&mut self.least);
         let done = act(self);
@@ -426,7 +428,7 @@ impl Parser {
         done
     }
 
-    /// Open blocks at the cursor: those at or left of its column where it stands in an indentation.
+    /// Number of open blocks at the cursor: those at or left of its column where it stands in an indentation.
     pub(super) fn blocks_left_of(&self, branch: &Branch) -> u32 {
         let open = self.indentations.depth(branch.indentation);
         let lexer = &self.language.lexer;
@@ -459,7 +461,7 @@ impl Parser {
         branch.depth >= limits.brackets || self.indentations.depth(branch.indentation) >= limits.blocks
     }
 
-    /// The limit of the language that some branch has reached, for people.
+    /// The limit of the language that a branch has reached, for people.
     #[must_use]
     pub(crate) fn limit_reached(&self, branches: &[Branch]) -> Option<String> {
         let limits = self.language.limits;
@@ -507,7 +509,8 @@ impl Parser {
         &mut self.guards
     }
 
-    /// Return whether the set of a branch, on an unconstrained stack, allows what its symbol in progress, which guards run beside, can be.
+    /// Return whether the set of a branch, on an unconstrained stack, allows an accept set that its symbol in progress,
+    /// with guards, can become.
     pub(super) fn takes_beside(&mut self, branch: &Branch, outside: bool) -> bool {
         let id = self.next_id(branch.set);
         let Self { language, guards, guarded_live, .. } = self;
@@ -516,18 +519,19 @@ impl Parser {
         self.nexts.get(id).takes(outside, live.words())
     }
 
-    /// What a symbol in progress may be that goes on by at least one byte, as a mask over accept sets.
+    /// Accept sets that a symbol in progress can become after at least one more byte, as a mask.
     pub(crate) fn live_later(&mut self, state: StateId) -> &[u64] {
         let lexer = &self.language.lexer;
         self.live_later.entry(state).or_insert_with(|| live_later(lexer, state))
     }
 
-    /// What may come after an accept set has been read after a set of an unconstrained stack, as far as the set after that says it.
+    /// Symbols that may come after reading an accept set at a set of an unconstrained stack. `None` if the accept set
+    /// cannot be read.
     pub(crate) fn ahead(&mut self, set: SetId, accept: AcceptId) -> Option<Ahead> {
         self.left.ahead(&self.language, &mut self.predictions, set, accept)
     }
 
-    /// What a set allows next where its stack is unconstrained.
+    /// Symbols that a set of an unconstrained stack allows next.
     #[inline]
     pub(crate) fn next(&mut self, set: SetId) -> &Next {
         let id = self.next_id(set);
@@ -635,7 +639,7 @@ impl Reader for Parser {
     }
 }
 
-/// What a symbol in progress may be that goes on by at least one byte.
+/// Accept sets that a symbol in progress can become after at least one more byte.
 fn live_later(lexer: &Lexer, state: StateId) -> Box<[u64]> {
     let mut live = vec![0u64; lexer.live_mask(state).len()];
     for byte in lexer.representatives() {

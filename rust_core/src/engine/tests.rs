@@ -5,13 +5,13 @@ use crate::language::free::INFINITE;
 use crate::test_languages::{Twin, blocks, compile, opened, strings, sums, texts, words};
 use std::collections::BTreeSet;
 
-/// A middle's verdict, as far as all middles up to a length tell it.
+/// A middle's verdict, derived from all middles up to a length.
 struct Case<'a> {
     left: &'a str,
     right: &'a str,
-    /// Middles whose completeness is asked.
+    /// Middles whose completeness is checked.
     middles: &'a [Vec<u8>],
-    /// Those whose viability is known by the middles that begin with them.
+    /// Number of bytes up to which viability is known from the middles that extend them.
     judged: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Verdicts on branches: whether R can still be reached, for how little, and whether the text so far is a whole middle.
+//! Verdicts on branches: whether R can still be reached, at what cost, and whether the text so far is a whole middle.
 //!
 //! A branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
@@ -24,15 +24,15 @@ use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// True if a set can go on by some continuations, as far as that was asked.
+/// Known answers: whether a set can go on by some continuations.
 #[derive(Debug, Default)]
 struct Answers {
     known: FxHashMap<Asked, bool>,
-    /// The last answer: a mask asks the same again for every byte of an identifier or a string.
+    /// The last answer. A mask repeats a question for every byte of an identifier or a string.
     last: Option<(Asked, bool)>,
 }
 
-/// A set, the continuations on from it, and what has been read of a text that may bind or match.
+/// A set, the continuations from it, and the text read of a symbol that may bind or match.
 type Asked = (SetId, ContinuationsId, TextId);
 
 impl Answers {
@@ -58,34 +58,34 @@ impl Answers {
     }
 }
 
-/// True if R has a say in what may come next.
+/// Result of checking whether R constrains the next symbols.
 #[derive(Debug, Default)]
 struct Freedom {
-    /// It has none: the stacks of all branches are unconstrained.
+    /// True if it does not: the stacks of all branches are unconstrained.
     unconstrained: bool,
-    /// That was found out for some branch, and holds for all sessions that share this engine.
+    /// True once some branch was checked. The result holds for all sessions that share this engine.
     settled: bool,
 }
 
-/// How much the engine held, and holds on to.
+/// Sizes of the engine's tables.
 #[derive(Debug)]
 struct Sizes {
     /// Sets and requirements when the first session was opened.
     first: Option<(usize, usize)>,
     /// Sets when the last session was opened.
     last: usize,
-    /// Sets that have not been forgotten since this was last asked.
+    /// Sets not forgotten since [`Engine::take_kept`] was last called.
     kept: usize,
 }
 
-/// One R, and what has been asked of it: all that the sessions which share it compute with.
+/// One R, and all that has been computed for it. Sessions with the same R share it.
 #[derive(Debug)]
 pub(crate) struct Engine {
     /// The language.
     pub language: Arc<Language>,
     /// The right context.
     pub right: Right,
-    /// What L and the middle are read by.
+    /// Parser of L and the middle.
     pub(crate) parser: Parser,
     solver: Solver,
     continuations: Continuations,
@@ -141,13 +141,13 @@ impl Engine {
         self.parser.set_count().saturating_sub(self.sizes.last)
     }
 
-    /// The number of sets that have not been forgotten since this was last asked: the id of a later one may be another's now.
+    /// Number of sets not forgotten since the last call. The id of a later set may name another one.
     pub(crate) fn take_kept(&mut self) -> usize {
         std::mem::replace(&mut self.sizes.kept, usize::MAX)
     }
 
-    /// The floor that some branches at the end of L stand on, of a kind: how many brackets, or blocks, the middle must leave
-    /// open. None at all where that is 0, or the language's rules do not say.
+    /// The floor of some branches at the end of L: the number of brackets, or blocks, that the middle must leave open.
+    /// 0 if the language's rules do not define it.
     pub(crate) fn floor_of(&self, kind: Floor, branches: &[Branch]) -> u32 {
         if self.language.nesting(kind).is_none() {
             return 0;
@@ -159,7 +159,7 @@ impl Engine {
         branches.iter().map(of).min().unwrap_or(0)
     }
 
-    /// How many of the brackets that L has opened R closes, where it is read on as L leaves it.
+    /// Number of L's open brackets that R closes when it is read right after L.
     fn brackets_kept(&self, branch: &Branch) -> u32 {
         let lexer = &self.language.lexer;
         let in_progress = !lexer.is_start(branch.state);
@@ -177,7 +177,7 @@ impl Engine {
         self.right.unopened(cut.map_or(0, |(end, _)| end)).map_or(0, |closed| closed.min(depth))
     }
 
-    /// Put a floor in force. Only where nothing has been asked of R yet, or of one like it.
+    /// Put a floor in force, before R is asked anything, or only what is true under the same floor.
     pub(crate) fn set_floor(&mut self, floor: Option<(Floor, u32)>) {
         self.floor = floor;
         self.parser.least = match floor {
@@ -187,8 +187,8 @@ impl Engine {
         };
     }
 
-    /// Find out whether R has a say in what may follow the branches that a session opens with. Branches that come of them
-    /// need not be asked again. False where it is otherwise for an earlier session: the two cannot share an engine.
+    /// Find out whether R constrains the symbols after the branches that a session opens with. Branches derived from
+    /// them need no further check. Return false if an earlier session's answer differs: the two cannot share an engine.
     pub(crate) fn find_unconstrained(&mut self, branches: &[Branch]) -> bool {
         let sets = self.parser.set_count();
         self.sizes.last = sets;
@@ -207,7 +207,7 @@ impl Engine {
         true
     }
 
-    /// Return whether sessions have left so much behind in this engine that the next one shall have its own.
+    /// Return whether sessions have left so much behind in this engine that the next one needs its own.
     #[must_use]
     pub(crate) fn is_worn(&self) -> bool {
         self.sizes.first.is_some_and(|(sets, requirements)| {
@@ -217,32 +217,32 @@ impl Engine {
         })
     }
 
-    /// Return whether R has no say in what may come next.
+    /// Return whether R puts no constraint on the next symbols.
     #[must_use]
     pub(crate) fn is_unconstrained(&self) -> bool {
         self.freedom.unconstrained
     }
 
-    /// Take R into account at every step, even where it has no say: the plain twin.
+    /// Ask R at every step, even where it puts no constraint: the plain twin.
     pub(crate) fn tighten(&mut self) {
         self.freedom.unconstrained = false;
     }
 
-    /// How often R was asked whether a branch is viable: at a limit even where the stack is unconstrained, since R may close what the
-    /// middle could not open.
+    /// Number of times that R was asked whether a branch is viable. At a limit it is asked even where the stack is
+    /// unconstrained, since R may close a bracket that the middle could not open.
     #[must_use]
     pub(crate) fn right_asked(&self) -> u64 {
         self.right_asked
     }
 
-    /// The sizes of everything kept: sets, lattice nodes, requirements, frames.
+    /// Numbers of sets, lattice nodes, requirements and frames.
     #[must_use]
     pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
         let (requirements, frames) = self.solver.sizes();
         (self.parser.set_count(), self.right.node_count(), requirements, frames)
     }
 
-    /// What R demands of sets, and what that is computed from.
+    /// The solver of requirements, and the context that it computes from.
     pub(crate) fn parts(&mut self) -> (&mut Solver, Context<'_>) {
         let (left, predictions, columns) = self.parser.charts();
         let floor = self.floor.and_then(|(kind, level)| Some((self.language.nesting(kind)?, level as Depth)));
@@ -250,13 +250,13 @@ impl Engine {
         (&mut self.solver, context)
     }
 
-    /// Where the cursor may fall right after a set.
+    /// Reachability of R's nodes right after a set.
     pub(crate) fn reachability(&mut self, set: SetId) -> Arc<Reachability> {
         let (solver, context) = self.parts();
         solver.reachability(context, set)
     }
 
-    /// One byte's step of every branch, those that cannot be completed left out.
+    /// Step every branch by one byte, and drop those that cannot be completed.
     pub(crate) fn advance(&mut self, branches: &[Branch], byte: u8, out: &mut Vec<Branch>) {
         poll();
         if self.language.free.shape().is_none() {
@@ -271,7 +271,7 @@ impl Engine {
         out.retain(|branch| self.viable(branch));
     }
 
-    /// The branches after some bytes that leave the whole viable.
+    /// The branches after the longest prefix of `bytes` that leaves the whole viable.
     pub(crate) fn advance_all(&mut self, branches: &[Branch], bytes: &[u8], out: &mut Vec<Branch>) {
         let mut before = branches.to_vec();
         for &byte in bytes {
@@ -281,7 +281,7 @@ impl Engine {
         std::mem::swap(&mut before, out);
     }
 
-    /// Where in its shape the middle is after one byte more; `None` if no middle of the shape goes on so.
+    /// State of the middle's shape after one byte more; `None` if the shape does not allow it.
     fn next_at(&self, at: ShapeId, byte: u8) -> Option<ShapeId> {
         self.language.free.shape().map_or(Some(at), |shape| shape.step(at, byte))
     }
@@ -291,8 +291,8 @@ impl Engine {
         self.next_at(branch.at, byte) != Some(branch.at)
     }
 
-    /// The branch after a byte that only goes on with its symbol, if that is all that the byte does: nothing ends, nothing
-    /// forks. `None` if more happens, or less; the general step then says what.
+    /// The branch after a byte that only continues its symbol: nothing ends, nothing forks. `None` where the general
+    /// step is needed.
     #[inline]
     #[must_use]
     pub(crate) fn continued(&self, branch: &Branch, byte: u8) -> Option<Branch> {
@@ -300,7 +300,7 @@ impl Engine {
         Some(Branch { at: self.next_at(branch.at, byte)?, ..continued })
     }
 
-    /// Return whether some further middle completes the branch.
+    /// Return whether some further middle completes a branch.
     pub(crate) fn viable(&mut self, branch: &Branch) -> bool {
         if self.freedom.unconstrained && !self.parser.is_at_limit(branch) {
             return self.viable_unconstrained(branch);
@@ -360,7 +360,7 @@ impl Engine {
         self.answers.put(asked, found)
     }
 
-    /// Those of a branch's continuations that open neither a bracket nor a block too many.
+    /// Continuations of a branch that open neither a bracket nor a block too many.
     fn continuations_at_limit(&mut self, branch: &Branch, continuations: ContinuationsId) -> ContinuationsId {
         let language = self.language.clone();
         let mut few = self.continuations.get(continuations).to_vec();
@@ -378,7 +378,7 @@ impl Engine {
         self.continuations.intern(few)
     }
 
-    /// Those of some continuations that close no bracket in the middle; one that R ends is R's.
+    /// Continuations that close no bracket in the middle. A bracket that R ends belongs to R.
     fn continuations_on_floor(&mut self, continuations: ContinuationsId) -> ContinuationsId {
         if let Some(&known) = self.not_closing.get(&continuations) {
             return known;
@@ -421,7 +421,7 @@ impl Engine {
         self.continuations.of(&mut sources, branch, nesting)
     }
 
-    /// The free state of a kind where in the shape the middle is; `None` between the bytes of a character.
+    /// The free state of a kind at a place of the shape; `None` between the bytes of a character.
     pub(super) fn free_at(&self, kind: FreeId, at: ShapeId) -> Option<FreeId> {
         let free = &self.language.free;
         free.shape().map_or(Some(kind), |shape| shape.place(at).map(|place| free.at_place(kind, place)))
@@ -432,8 +432,8 @@ impl Engine {
         self.language.free.shape().is_none_or(|shape| shape.accepts(at))
     }
 
-    /// Return whether some further middle of the shape completes a branch that is in a comment or a line join, in a line that has no
-    /// symbol yet: the shape may leave no way to end it but in R.
+    /// Return whether some further middle of the shape completes a branch in a comment or a line join, in a line that
+    /// has no symbol yet. The shape may allow it to end only in R.
     fn viable_in_trivia(&mut self, branch: &Branch) -> bool {
         let language = self.language.clone();
         let Some(shaped) = &language.shaped else { return false };
@@ -465,7 +465,7 @@ impl Engine {
         self.parser.guard_states(guards).iter().all(|&state| self.right.lookahead.end(state).is_none())
     }
 
-    /// Return whether the text so far is a whole middle: L, it and R are a program.
+    /// Return whether the text so far is a whole middle: L, it and R form a program.
     pub(crate) fn complete(&mut self, branch: &Branch) -> bool {
         if !self.has_shape(branch.at) || !self.guards_hold(branch.guards) {
             return false;
@@ -492,8 +492,8 @@ impl Engine {
         }
     }
 
-    /// Return whether the text so far is a whole middle, for a branch between two symbols, the first of them already read into R up to `position`; `begun` if it was
-    /// a newline that ended in R.
+    /// Return whether the text so far is a whole middle, for a branch between two symbols. R has been read up to
+    /// `position`; `begun` if a newline ended in R.
     fn complete_between(&mut self, branch: &Branch, position: u32, begun: bool) -> bool {
         if branch.joined && position as usize == self.right.text().len() {
             return false;
@@ -525,7 +525,7 @@ impl Engine {
         solver.reaches(context, set, &targets)
     }
 
-    /// A lower bound on the bytes of further middle that complete the branch; [`INFINITE`] if it is not viable.
+    /// A lower bound on the further bytes that complete the branch; [`INFINITE`] if it is not viable.
     pub(crate) fn bound(&mut self, branch: &Branch) -> Cost {
         let expected = self.expected(branch);
         if expected == INFINITE || !matches!(branch.line, InLine::Start { .. }) || self.is_in_comment(branch) {
@@ -543,7 +543,7 @@ impl Engine {
             && self.language.accept_role(lexer.accept(branch.state)) == Role::Comment
     }
 
-    /// A bound that is lower where a line begins: each blank of it counts, whether or not it is needed.
+    /// A bound that is lower where a line begins: each of its blanks counts, whether needed or not.
     pub(crate) fn expected(&mut self, branch: &Branch) -> Cost {
         if let InLine::Start { column, kept } = branch.line {
             // Part of the indentation that the cost counts may have been written; a backslash-newline in progress is part of

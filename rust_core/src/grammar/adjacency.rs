@@ -1,13 +1,13 @@
-//! Which lexemes can stand next to each other in some text of a language, and what the rest of a rule can begin with.
+//! Lexemes that can stand next to each other, and lexemes with which the rest of a rule can begin.
 
 use crate::bits::{self, BitRows, BitSet};
 use crate::grammar::rules::{END_OF_RULE, Rules};
 use crate::ids::{DotId, SymbolId};
 
-/// What can come next, by lexemes and by dots.
+/// Lexemes that can come next, by lexeme and by dot.
 #[derive(Debug)]
 pub(crate) struct Adjacency {
-    /// Per lexeme: the lexemes that can come next, those of the layout stage passed over.
+    /// Per lexeme: the lexemes that can come next, layout lexemes passed over.
     adjacent: BitRows,
     /// Per dot: the lexemes that the rest of its rule can begin with.
     first: BitRows,
@@ -40,7 +40,7 @@ impl Adjacency {
         self.first.row(dot.index())
     }
 
-    /// Return whether a lexeme can come right after another, the layout stage's passed over.
+    /// Return whether a lexeme can come right after another, layout lexemes passed over.
     #[must_use]
     pub(crate) fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
         bits::contains(self.adjacent.row(one.index()), other.index())
@@ -91,7 +91,7 @@ fn first_of_dots(rules: &Rules, first: &BitRows) -> BitRows {
     found
 }
 
-/// The layout stage's lexemes have no text: what can come after them can come right after what they follow.
+/// Pass over layout lexemes, which have no text: their followers can come right after their predecessors.
 fn pass_over_layout(rules: &Rules, adjacent: &mut BitRows) {
     let Some((indent, dedent)) = rules.indent_dedent else { return };
     for _ in 0..rules.lexeme_count() {

@@ -1,4 +1,4 @@
-//! A grammar as the parser asks it: its rules, with everything precomputed that depends on them alone.
+//! Grammar in the form that the parser needs: its rules, with all tables that depend on them alone.
 
 use crate::bits::{self, BitRows};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::spec::LanguageSpec;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-/// A reduced grammar: its [`Rules`], and what follows from all of them together.
+/// A reduced grammar: its [`Rules`], and tables derived from them.
 #[derive(Debug)]
 pub struct Grammar {
     rules: Rules,
@@ -20,7 +20,7 @@ pub struct Grammar {
     lone: Box<[bool]>,
     adjacency: Adjacency,
     modes: Modes,
-    /// Per 64 lexemes, once they are asked for: which of them can come next after each dot, as a mask.
+    /// Per 64 lexemes, on demand: the mask of those that can come next after each dot.
     coming: Box<[OnceLock<Vec<u64>>]>,
 }
 
@@ -34,11 +34,11 @@ impl Deref for Grammar {
 }
 
 impl Grammar {
-    /// Compile and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
+    /// Compile and reduce a definition's rules. `producible` marks the lexemes that some text can be lexed as.
     ///
     /// # Errors
-    /// Unknown symbols, an empty language, a block whose INDENT and DEDENT are not paired in one rule, or a rule that ends a
-    /// mode which it did not begin.
+    /// Unknown symbols, an empty language, a block whose INDENT and DEDENT are not paired in one rule, or a rule that
+    /// ends a mode which it did not begin.
     pub fn compile(spec: &LanguageSpec, producible: &[bool], mode_of: Vec<ModeId>) -> Result<Self, Error> {
         let rules = Rules::compile(spec, producible)?;
         let nonterminals = rules.symbol_count() - rules.lexeme_count();
@@ -86,7 +86,7 @@ impl Grammar {
         self.adjacency.first(dot)
     }
 
-    /// Return whether a lexeme can come right after another, the layout stage's passed over.
+    /// Return whether a lexeme can come right after another, layout lexemes passed over.
     #[must_use]
     pub fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
         self.adjacency.is_adjacent(one, other)
@@ -134,7 +134,7 @@ impl Grammar {
         self.modes.after_lexeme(lexeme)
     }
 
-    /// Return whether a lexeme can come next after a dot, whatever its rule stands in.
+    /// Return whether a lexeme can come next after a dot, whatever surrounds its rule.
     #[must_use]
     pub fn can_come(&self, dot: DotId, lexeme: SymbolId) -> bool {
         let (group, place) = (lexeme.index() / 64, lexeme.index() % 64);
@@ -143,7 +143,7 @@ impl Grammar {
         bits::has(masks[dot.index()], place)
     }
 
-    /// Return whether what follows a lexeme is never code.
+    /// Return whether code never follows a lexeme.
     #[must_use]
     pub fn leads_away(&self, lexeme: SymbolId) -> bool {
         let after = self.modes_after_lexeme(lexeme);

@@ -1,4 +1,4 @@
-//! Rules over lexemes, with everything precomputed that depends on them alone.
+//! Rules over lexemes, with all tables that depend on them alone.
 
 mod adjacency;
 pub(crate) mod compiled;

@@ -1,4 +1,4 @@
-//! What the lexer's modes are to the grammar: which of them can come next where. Masks have a bit for each mode.
+//! Modes of the lexer in the grammar: which modes can come next where. Masks have a bit for each mode.
 
 use crate::error::Error;
 use crate::grammar::rules::Rules;
@@ -17,7 +17,7 @@ pub(crate) struct Modes {
     after: Vec<u64>,
     /// Per lexeme: the modes of the lexemes that can come right after it.
     after_lexeme: Vec<u64>,
-    /// Per dot: whether its rule can be, or be part of, what a rule with another mode's lexemes holds.
+    /// Per dot: whether its rule can stand inside a rule with another mode's lexemes.
     nested: Vec<bool>,
 }
 
@@ -70,8 +70,8 @@ impl Modes {
         (0..rules.dot_count()).map(|dot| within[rules.lhs(DotId::from_index(dot)).index()]).collect()
     }
 
-    /// Where a lexeme of a mode that reads no code leads back to code, the line goes on that the rule began in (see `right`):
-    /// the rule has to begin with code.
+    /// Check rules that lead back to code. After a lexeme of a mode that reads no code the line goes on in which the
+    /// rule began (see `right`), so the rule has to begin with code.
     fn check_ends(&self, rules: &Rules, spec: &LanguageSpec) -> Result<(), Error> {
         let opens =
             |symbol: SymbolId| spec.modes.iter().any(|mode| mode.open.iter().any(|name| name == rules.name(symbol)));
@@ -140,7 +140,8 @@ fn bit(of: &[ModeId], lexeme: SymbolId) -> u64 {
     1 << of[lexeme.index()].index()
 }
 
-/// Per dot: the masks of the lexemes that can come next, as a least fixpoint over the rules; `end` is that of the file's end.
+/// Per dot: the union of the masks of the lexemes that can come next, as a least fixpoint over the rules. `end` is the
+/// mask of the file's end.
 pub(super) fn after_dots(rules: &Rules, mask_of: impl Fn(SymbolId) -> u64, end: u64) -> Vec<u64> {
     let mut first = vec![0u64; rules.symbol_count()];
     for (index, mask) in first.iter_mut().enumerate().take(rules.lexeme_count()) {

@@ -1,4 +1,4 @@
-//! The BNF rules with a number for every dot, and what Earley asks of single dots and symbols.
+//! BNF rules with a number for every dot, and the tables that Earley needs of dots and symbols.
 //!
 //! Nullable symbols follow Aycock & Horspool 2002: a dot before a nullable symbol also stands after it, so an empty
 //! derivation is never completed.
@@ -9,7 +9,7 @@ use crate::limits;
 use crate::spec::LanguageSpec;
 use rustc_hash::FxHashMap;
 
-/// What stands for "no symbol after the dot" in [`Rules::next`].
+/// Marker for "no symbol after the dot" in [`Rules::next`].
 pub(crate) const END_OF_RULE: SymbolId = SymbolId(u16::MAX);
 
 /// One BNF rule after pruning.
@@ -37,13 +37,13 @@ pub struct Rules {
     next: Vec<SymbolId>,
     rule_of: Vec<u32>,
     nullable: Vec<bool>,
-    /// Per symbol: dots of predicted items (at position 0, or after nullable symbols only) that have it next.
+    /// Per symbol: the dots of predicted items that have it next (at position 0, or after nullable symbols only).
     initial: Vec<Vec<DotId>>,
     /// Per symbol: every dot that has it next.
     occurrences: Vec<Vec<DotId>>,
 }
 
-/// The names of all symbols, lexemes first, and what each name stands for.
+/// Names of all symbols, lexemes first, and the symbol of each name.
 struct Symbols<'a> {
     spec: &'a LanguageSpec,
     names: Vec<String>,
@@ -199,7 +199,7 @@ impl Rules {
         self.rules[self.rule_of[dot.index()] as usize].lhs
     }
 
-    /// How many symbols stand before the dot.
+    /// Number of symbols before the dot.
     #[inline(always)]
     #[must_use]
     pub fn position(&self, dot: DotId) -> usize {

@@ -1,4 +1,4 @@
-//! The grammar by itself: what is known of symbols, dots and neighbours, against all short texts that the rules derive.
+//! The grammar's tables compared with all short texts that the rules derive.
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;
@@ -14,7 +14,7 @@ fn grammar(spec: &LanguageSpec) -> Grammar {
     Grammar::compile(spec, &vec![true; spec.lexemes.len()], modes).expect("a grammar")
 }
 
-/// Per symbol, all sequences of lexemes up to a length that it derives, as a least fixpoint.
+/// Per symbol: the sequences of lexemes up to a length that it derives, as a least fixpoint.
 fn derivations(rules: &Rules, longest: usize) -> Vec<BTreeSet<Vec<SymbolId>>> {
     let lexeme = |symbol: usize| (symbol < rules.lexeme_count()).then(|| vec![SymbolId::from_index(symbol)]);
     let mut found: Vec<BTreeSet<Vec<SymbolId>>> =

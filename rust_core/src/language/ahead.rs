@@ -1,5 +1,4 @@
-//! What each dot of a grammar allows next where R asks for nothing that a free middle could not bring about (see `follow`):
-//! the accept sets that can be read, and the free states from which the middle can go on.
+//! Accept sets and free states that each dot allows next on an unconstrained stack (see `follow`).
 
 use crate::bits::{self, BitSet};
 use crate::grammar::compiled::Grammar;
@@ -10,7 +9,7 @@ use crate::language::follow::{Follow, bit};
 use crate::language::free::{LINE, MIDDLE};
 use crate::lexing::roles::Role;
 
-/// Accept sets by what is done with them, as masks.
+/// Accept sets by role, as masks.
 #[derive(Debug, Default)]
 struct ByRole<Mask> {
     /// Ignored wherever the middle of a line can go on: `[outside, inside]` of brackets.
@@ -21,8 +20,8 @@ struct ByRole<Mask> {
 }
 
 impl<Mask: AsRef<[u64]>> ByRole<Mask> {
-    /// Of the accept sets that can be read somewhere, those that are; and those that are ignored there. `free`: the free states
-    /// from which the middle can go on; `outside`: of brackets.
+    /// Keep the readable accept sets of `readable` that `free` allows, and add the ignored ones. `free` holds the free
+    /// states from which the middle can go on; `outside` means outside of brackets.
     #[inline(always)]
     fn take(&self, readable: &mut [u64], free: u64, outside: bool) {
         let (newlines, comments) = (self.newlines.as_ref(), self.comments.as_ref());
@@ -40,7 +39,7 @@ impl<Mask: AsRef<[u64]>> ByRole<Mask> {
     }
 }
 
-/// Accept sets by the lexemes that stand in them and by what is done with them, as masks.
+/// Accept sets by lexeme and by role, as masks.
 #[derive(Debug)]
 pub(crate) struct AcceptMasks {
     of_lexeme: Vec<BitSet>,
@@ -80,8 +79,8 @@ impl AcceptMasks {
         self.words
     }
 
-    /// Of the accept sets that can be read somewhere, those that are; and those that are ignored there. `free`: the free states
-    /// from which the middle can go on; `outside`: of brackets.
+    /// Keep the readable accept sets of `readable` that `free` allows, and add the ignored ones. `free` holds the free
+    /// states from which the middle can go on; `outside` means outside of brackets.
     pub(crate) fn take(&self, readable: &mut [u64], free: u64, outside: bool) {
         self.by_role.take(readable, free, outside);
     }
@@ -101,10 +100,10 @@ impl AcceptMasks {
     }
 }
 
-/// Words of a mask over accept sets that fit an [`Ahead`]; languages with more accept sets do without.
+/// Words of an [`Ahead`]'s mask over accept sets. Languages with more accept sets do without.
 pub(crate) const AHEAD_WORDS: usize = 4;
 
-/// What a set allows next, before anything else is made of it: a union over its items.
+/// Accept sets and free states that a set allows next: a union over its items.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ahead {
     /// The accept sets that can be read, as a mask.
@@ -113,7 +112,7 @@ pub(crate) struct Ahead {
     pub free: u64,
     /// The modes of the lexemes that can come, as a mask.
     pub modes: u64,
-    /// True if a text can come that must be the one which is bound: then this does not say all.
+    /// True if a text can come that must equal the bound one. Then the other fields are incomplete.
     pub marks: bool,
 }
 
@@ -128,7 +127,7 @@ impl Ahead {
     }
 }
 
-/// What each dot of a grammar allows next.
+/// One [`Ahead`] for each dot of a grammar.
 #[derive(Debug, Default)]
 pub(crate) struct Aheads {
     of_dot: Vec<Ahead>,
@@ -136,7 +135,7 @@ pub(crate) struct Aheads {
 }
 
 impl Aheads {
-    /// Derive them for an even language; none if there are too many accept sets.
+    /// Derive them for an even language; empty if there are too many accept sets.
     #[must_use]
     pub(crate) fn derive(definition: &Definition, follow: &Follow, masks: &AcceptMasks) -> Self {
         if masks.words > AHEAD_WORDS {
@@ -192,20 +191,20 @@ impl Aheads {
         }
     }
 
-    /// Return whether there are any.
+    /// Return whether the language has none.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.of_dot.is_empty()
     }
 
-    /// What a dot that is not at its rule's end allows next.
+    /// The [`Ahead`] of a dot that is not at its rule's end.
     #[inline(always)]
     #[must_use]
     pub(crate) fn of(&self, dot: DotId) -> &Ahead {
         &self.of_dot[dot.index()]
     }
 
-    /// The accept sets that can be read or ignored, as a mask. `outside`: of brackets.
+    /// The accept sets that can be read or ignored, as a mask; `outside` means outside of brackets.
     #[inline]
     #[must_use]
     pub(crate) fn allowed(&self, ahead: &Ahead, outside: bool) -> [u64; AHEAD_WORDS] {

@@ -1,8 +1,8 @@
-//! The least fixpoint of a grammar's rules over (min, +).
+//! Least fixpoint of a grammar's rules over (min, +).
 //!
-//! What symbols do to the free states are matrices, and far fewer than there are symbols and dots: all keywords of one length are
-//! alike to a shape, and so are a name and the seventeen rules that each are a name among other things. So matrices are
-//! interned, and each product of two, and each least of two, is worked out once.
+//! Symbols act on the free states as matrices. There are far fewer matrices than symbols and dots. To a shape, all
+//! keywords of one length are alike, and so are a name and the seventeen unit rules above it. So matrices are interned,
+//! and each product and each minimum of two is computed once.
 
 use crate::components::components;
 use crate::grammar::compiled::Grammar;
@@ -10,7 +10,7 @@ use crate::ids::{DotId, SymbolId};
 use crate::language::matrices::{Cell, Cost, IDENTITY, NEVER, Pool};
 use rustc_hash::FxHashMap;
 
-/// Costs of symbols, and of what stands before dots, from one state to another; equal matrices are held once.
+/// Costs of symbols, and of the prefixes of dots, from one state to another. Equal matrices are stored once.
 #[derive(Debug)]
 pub(super) struct Relations {
     count: usize,
@@ -33,7 +33,7 @@ impl Relations {
         self.cells[self.dots[dot.index()] as usize + from * self.count + to]
     }
 
-    /// What stands before a dot, as a number that dots with equal costs have in common.
+    /// A number shared by the dots whose prefixes have equal costs.
     pub(super) fn prefix_class(&self, dot: DotId) -> u32 {
         self.dots[dot.index()] / u32::try_from(self.count.pow(2)).expect("free states are few")
     }
@@ -43,7 +43,7 @@ impl Relations {
         self.cells.len() / self.count.pow(2)
     }
 
-    /// The same over other states, `count` of them: each matrix becomes another.
+    /// Map the relations to `count` other states: each matrix becomes another.
     pub(super) fn over(&self, count: usize, matrix: impl Fn(&[Cost]) -> Vec<Cost>) -> Self {
         let (square, other) = (self.count.pow(2), count.pow(2));
         let moved =
@@ -66,7 +66,7 @@ pub(super) fn close(lexemes: &[Cost], grammar: &Grammar, count: usize) -> Relati
         .expect("no cost is too large for its own type")
 }
 
-/// The rules of each component of nonterminals, those first that others are made of.
+/// The rules of each component of nonterminals, dependencies first.
 fn rules_by_component(grammar: &Grammar) -> Vec<Vec<usize>> {
     let first = grammar.lexeme_count();
     let mut made_of: Vec<Vec<usize>> = vec![Vec::new(); grammar.symbol_count() - first];

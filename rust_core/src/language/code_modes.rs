@@ -1,11 +1,12 @@
-//! Check for lexemes of modes with code that a text right of the cursor cannot tell: such definitions are refused.
+//! Check for lexemes of modes with code that R cannot distinguish. Definitions with such lexemes are refused.
 //!
 //! Left of the cursor, the parser's set determines the mode in force. R is read without one: in mode 0 outside of
 //! literals, and inside of them in all modes with code at once. Each such mode contributes its own lexemes, mode 0 the
-//! shared ones. The two readings agree for a lexeme X of a mode M with code if
-//! 1. X stands only inside of literals (behind a lexeme of a mode without code that opens a bracket), and
-//! 2. the two readings take no other lexeme differently that can come where X can: neither one of another mode, nor a
-//!    shared one that matches some text in only one of mode 0 and M.
+//! shared ones. The two readings agree for a lexeme X of a mode M with code under two conditions:
+//!
+//! 1. X stands only inside of literals (behind a lexeme of a mode without code that opens a bracket).
+//! 2. The two readings read every other lexeme alike that can come where X can. They differ for one of another mode,
+//!    and for a shared one that matches some text in only one of mode 0 and M.
 //!
 //! Two lexemes can come at one place only if the innermost open bracket can be the same, and the lexeme before, with
 //! the bracket that it closes. Both conditions are necessary, so no definition with different readings is accepted.
@@ -27,7 +28,7 @@ enum Bracket {
     Top,
     /// One that this lexeme opens.
     Open(SymbolId),
-    /// One that was open before what a rule closes: any.
+    /// Any bracket that was open before a rule closed one.
     Any,
 }
 
@@ -40,7 +41,7 @@ const ANYWHERE: Around = (Bracket::Any, false);
 struct Places {
     /// Surroundings of each lexeme.
     of: FxHashMap<SymbolId, FxHashSet<Around>>,
-    /// Followers of each lexeme; of a closing bracket, behind those that close one that a certain lexeme opened.
+    /// Followers of each lexeme. A closing bracket has followers for each lexeme that opened its partner.
     behind: FxHashMap<(SymbolId, Option<Bracket>), Behind>,
 }
 
@@ -58,7 +59,7 @@ type Occurrence = (FxHashSet<Option<Bracket>>, FxHashSet<Bracket>);
 /// Check that R is read as L is.
 ///
 /// # Errors
-/// A lexeme of a mode with code that R cannot tell.
+/// A lexeme of a mode with code that R cannot distinguish.
 pub(super) fn check(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar, roles: &[Role]) -> Result<(), Error> {
     let own = |mode: ModeId| {
         let lexemes = (0..grammar.lexeme_count()).map(SymbolId::from_index);
@@ -93,8 +94,8 @@ pub(super) fn check(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar, roles
     Ok(())
 }
 
-/// Lexemes that L and R would read differently where a lexeme of a mode can come. `None` is an ignored lexeme, which
-/// may come anywhere.
+/// Lexemes that L and R read differently where a lexeme of a mode can come. `None` is an ignored lexeme, which may come
+/// anywhere.
 fn doubtful(lexer: &Lexer, grammar: &Grammar, roles: &[Role], mode: ModeId, lexeme: SymbolId) -> Vec<Option<SymbolId>> {
     let lexemes = (0..grammar.lexeme_count()).map(SymbolId::from_index);
     let others = lexemes.filter(|&other| ![ModeId(0), mode].contains(&grammar.mode_of(other)));
@@ -119,7 +120,7 @@ fn doubtful(lexer: &Lexer, grammar: &Grammar, roles: &[Role], mode: ModeId, lexe
     found
 }
 
-/// The pairs of longest matches of one text in mode 0 and in another mode, where they are not the same; 0 is no match.
+/// Pairs of longest matches of one text in mode 0 and in another mode, where they differ; 0 is no match.
 fn differing(lexer: &Lexer, mode: ModeId) -> FxHashSet<(AcceptId, AcceptId)> {
     /// A text's states in both modes, its longest matches so far, and whether these have one length.
     type At = (StateId, StateId, AcceptId, AcceptId, bool);
@@ -244,7 +245,7 @@ fn behind(
     found
 }
 
-/// Per nonterminal: the dots before the lexemes that its texts can end with.
+/// Per nonterminal: the dots before the last lexemes of its texts.
 fn last_occurrences(grammar: &Grammar) -> BitRows {
     let mut last = BitRows::new(grammar.symbol_count(), grammar.dot_count());
     let mut changed = true;
@@ -269,7 +270,7 @@ fn last_occurrences(grammar: &Grammar) -> BitRows {
     last
 }
 
-/// The brackets that are in two sets; any is in all.
+/// Brackets in both sets; `Any` matches all.
 fn both(one: &FxHashSet<Bracket>, other: &FxHashSet<Bracket>) -> FxHashSet<Bracket> {
     let any = |set: &FxHashSet<Bracket>| set.contains(&Bracket::Any);
     let in_both = |bracket: &&Bracket| (one.contains(*bracket) || any(one)) && (other.contains(*bracket) || any(other));

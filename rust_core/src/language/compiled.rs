@@ -1,4 +1,4 @@
-//! A compiled language: a definition, and what a middle that is still free can do in it.
+//! Compiled language: a definition, and relations over a middle that is still free.
 
 use crate::error::Error;
 use crate::language::ahead::{AcceptMasks, Aheads};
@@ -13,19 +13,19 @@ use crate::spec::LanguageSpec;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A compiled language: its [`Definition`], and relations over what a free middle can be. Immutable; shared by all sessions.
+/// A compiled language: its [`Definition`], and relations over the free middle. Immutable; shared by all sessions.
 #[derive(Debug)]
 pub struct Language {
     definition: Arc<Definition>,
-    /// What a free middle can do.
+    /// Relations of the free middle.
     pub(crate) free: Free,
-    /// What may come next where R asks for nothing.
+    /// Free states that can follow where R puts no constraint.
     pub(crate) follow: Follow,
     /// Which accept sets can be read or ignored, by role and by lexeme.
     pub(crate) accept_masks: Arc<AcceptMasks>,
-    /// What each dot allows next where R asks for nothing; none if the language is not even.
+    /// Lexemes that each dot allows next where R puts no constraint; empty if the language is not even.
     pub(crate) aheads: Arc<Aheads>,
-    /// What the sessions of the definition have predicted.
+    /// Predictions of all sessions with the definition.
     pub(crate) predictions: Arc<SharedPredictions>,
     /// The lexer beside the shape that the middle must have, if there is one.
     pub(crate) shaped: Option<ShapedLexer>,
@@ -44,7 +44,7 @@ impl Language {
     /// Compile a definition; `table` is a lexer table compiled earlier from the same definition.
     ///
     /// # Errors
-    /// Whatever is wrong with the definition, in one line.
+    /// Any flaw of the definition, in one line.
     pub fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
         let definition = Definition::compile(spec, table)?;
         let free = Free::derive(&definition.lexer, &definition.grammar, &definition.roles, definition.layout)?;

@@ -1,4 +1,4 @@
-//! What a definition says of a language: its lexer, its grammar, and what lexemes and rules are to the other stages.
+//! Compiled definition of a language: its lexer, its grammar, and the roles of lexemes and rules in the other stages.
 
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
@@ -14,7 +14,7 @@ use crate::spec::{LanguageSpec, LimitsSpec};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
-/// What a middle must not close that L has opened: a constraint against text that closes it and opens it again.
+/// Constructs of L that the middle must not close: a constraint against text that closes one and opens it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Floor {
     /// The brackets of L that R closes.
@@ -23,7 +23,7 @@ pub enum Floor {
     Block,
 }
 
-/// What ends a comment.
+/// End of a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommentEnd {
     /// The end of its line.
@@ -32,7 +32,7 @@ pub(crate) enum CommentEnd {
     Text,
 }
 
-/// A definition, compiled. What a middle can do in the language is told by [`crate::language::compiled::Language`].
+/// A compiled definition. [`crate::language::compiled::Language`] adds the relations over the middle.
 #[derive(Debug)]
 pub struct Definition {
     /// The language's name.
@@ -45,27 +45,27 @@ pub struct Definition {
     pub layout: Option<Layout>,
     /// A hash of the definition.
     pub fingerprint: u128,
-    /// How deep texts may nest.
+    /// Limits on how deep texts may nest.
     pub limits: LimitsSpec,
-    /// What texts that complete a middle are put together from.
+    /// Texts from which completions are put together.
     pub(crate) spelling: Arc<Spelling>,
-    /// What is done with each lexeme.
+    /// Role of each lexeme.
     pub(crate) roles: Vec<Role>,
     /// Texts that bind and match, if there are any.
     pub(crate) marks: Option<Marks>,
     mode_count: usize,
     /// Per lexeme: whether it is, or is part of, a string literal.
     strings: Vec<bool>,
-    /// Per lexeme: what ends it, if it is a comment.
+    /// Per lexeme: the end of a comment, if it is one.
     comments: Vec<Option<CommentEnd>>,
     /// Names of constructs, the most telling first.
     constructs: Vec<Construct>,
     /// By nonterminal: the places of its constructs.
     constructs_of: FxHashMap<SymbolId, Vec<usize>>,
     literals: Vec<Option<String>>,
-    /// By lexeme: the texts that people are told it is; none where there are many.
+    /// By lexeme: its texts for people; empty where there are many.
     shown: Vec<Vec<String>>,
-    /// How dots stand in brackets, and in blocks; counted when a floor first asks.
+    /// Depths of dots in brackets, and in blocks, counted when a floor first needs them.
     nestings: [OnceLock<Option<Nesting>>; 2],
 }
 
@@ -74,7 +74,7 @@ pub struct Definition {
 pub struct Construct {
     /// The lexeme that must have been read.
     pub lexeme: Option<SymbolId>,
-    /// What it is called.
+    /// The name.
     pub name: String,
 }
 
@@ -82,7 +82,7 @@ impl Definition {
     /// Compile a definition; `table` is a lexer table compiled earlier from the same definition.
     ///
     /// # Errors
-    /// Whatever is wrong with the definition, in one line.
+    /// Any flaw of the definition, in one line.
     pub(crate) fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
         let table = match table {
             Some(table) if table.is_of(spec) => table,
@@ -118,21 +118,21 @@ impl Definition {
         })
     }
 
-    /// What is done with a lexeme.
+    /// The role of a lexeme.
     #[inline(always)]
     #[must_use]
     pub fn role(&self, lexeme: LexemeId) -> Role {
         self.roles[lexeme.index()]
     }
 
-    /// What is done with what a state accepts: the role of its first lexeme (sets hold lexemes of one role).
+    /// The role of an accept set: that of its first lexeme (sets hold lexemes of one role).
     #[inline(always)]
     #[must_use]
     pub fn accept_role(&self, accept: AcceptId) -> Role {
         self.roles[self.lexer.lexemes(accept)[0].index()]
     }
 
-    /// What a lexeme marks, if anything.
+    /// The mark of a lexeme, if it has one.
     #[inline]
     #[must_use]
     pub(crate) fn mark(&self, lexeme: LexemeId) -> Option<Mark> {
@@ -158,19 +158,19 @@ impl Definition {
         &lexemes[..lexemes.partition_point(|&lexeme| self.mark(lexeme).is_none())]
     }
 
-    /// Return whether what an accept set stands for is a string literal, or part of one.
+    /// Return whether an accept set is a string literal, or part of one.
     #[must_use]
     pub fn is_string(&self, accept: AcceptId) -> bool {
         self.unmarked(accept).iter().all(|lexeme| self.strings[lexeme.index()])
     }
 
-    /// What ends what an accept set stands for, if it is a comment.
+    /// The end of an accept set that is a comment.
     #[must_use]
     pub(crate) fn comment(&self, accept: AcceptId) -> Option<CommentEnd> {
         self.comments[self.lexer.lexemes(accept)[0].index()]
     }
 
-    /// The names that a nonterminal may have for people, the most telling first, with their ranks among all.
+    /// The names of a nonterminal for people, the most informative first, with their ranks among all.
     pub fn constructs(&self, nonterminal: SymbolId) -> impl Iterator<Item = (usize, &Construct)> {
         let ranks = self.constructs_of.get(&nonterminal).into_iter().flatten();
         ranks.map(|&rank| (rank, &self.constructs[rank]))
@@ -182,7 +182,7 @@ impl Definition {
         self.literals[lexeme.index()].as_deref()
     }
 
-    /// How dots stand in what a floor counts; `None` where depth and rule do not agree.
+    /// Depths of dots, as a floor counts them; `None` where depth and rule do not agree.
     pub(crate) fn nesting(&self, floor: Floor) -> Option<&Nesting> {
         let known = &self.nestings[usize::from(floor == Floor::Block)];
         let layout = self.grammar.indent_dedent;
@@ -203,7 +203,7 @@ impl Definition {
         self.mode_count
     }
 
-    /// How a lexeme is shown to people: its literal in quotes, or its name.
+    /// Show a lexeme to people: its literal in quotes, or its name.
     #[must_use]
     pub fn display(&self, lexeme: LexemeId) -> String {
         match &self.literals[lexeme.index()] {
@@ -212,7 +212,7 @@ impl Definition {
         }
     }
 
-    /// How a lexeme is shown to people who want to know what they may write: all its texts in quotes, where they are few.
+    /// Show the texts that people may write for a lexeme: all its texts in quotes, where they are few.
     #[must_use]
     pub fn shown(&self, lexeme: LexemeId) -> Vec<String> {
         match &*self.shown[lexeme.index()] {
@@ -222,7 +222,7 @@ impl Definition {
     }
 }
 
-/// Which lexemes the parser can be given: those that some text is lexed as, and those of the layout stage.
+/// Lexemes that the parser can be given: those that some text is lexed as, and those of the layout stage.
 fn producible(spec: &LanguageSpec, lexer: &Lexer, roles: &[Role], layout: Option<Layout>) -> Vec<bool> {
     let mut producible = vec![false; spec.lexemes.len()];
     for accept in lexer.accept_sets() {
@@ -237,8 +237,8 @@ fn producible(spec: &LanguageSpec, lexer: &Lexer, roles: &[Role], layout: Option
     producible
 }
 
-/// Which lexemes are string literals: those that the definition names, and the parts of literals that hold code, which are
-/// the lexemes of modes that read no code and those that lead into such a mode.
+/// Mark string literals: the lexemes that the definition names, and the parts of literals that hold code. Such parts
+/// are lexemes of modes that read no code, and those that lead into such a mode.
 fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
     let part = |symbol| {
         !grammar.reads_code(grammar.mode_of(symbol))
@@ -251,7 +251,7 @@ fn strings(spec: &LanguageSpec, grammar: &Grammar) -> Result<Vec<bool>, Error> {
     Ok(strings)
 }
 
-/// By lexeme, what ends it if it is a comment; that of the layout stage ends with its line.
+/// Per lexeme: the end of a comment. A comment of the layout stage ends with its line.
 fn comments(spec: &LanguageSpec, has_layout: bool) -> Result<Vec<Option<CommentEnd>>, Error> {
     let mut found = vec![None; spec.lexemes.len()];
     for comment in &spec.comments {

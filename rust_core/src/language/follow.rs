@@ -1,9 +1,9 @@
-//! What may come next where R asks for nothing that a free middle could not bring about.
+//! FOLLOW over free states: what the middle can do after a nonterminal where R puts no constraint.
 //!
-//! After a nonterminal the middle can go on from some free states. Where every context of every nonterminal allows the same
-//! ones (a language is *even* then), what a parse stack allows next can be read off the dots of its top set alone, as long
-//! as no requirement behind them is narrower than that: such a stack is *unconstrained* (see `Solver::is_unconstrained`). An unconstrained stack stays
-//! unconstrained whatever is read, and what it allows depends on nothing in R.
+//! After a nonterminal the middle can go on from some free states. A language is *even* if every context of every
+//! nonterminal allows the same ones. Then the dots of a stack's top set decide what may come next, unless a requirement
+//! behind them is narrower. A stack without narrower requirements is *unconstrained* (see `Solver::is_unconstrained`).
+//! It stays unconstrained whatever is read, and what it allows depends on nothing in R.
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;
@@ -19,19 +19,19 @@ pub(crate) struct Follow {
     /// Per dot: before the symbol after it.
     before: Vec<u64>,
     even: bool,
-    /// Per rule of the start symbol, in their order: whether more can follow.
+    /// Per rule of the start symbol, in order: whether more can follow.
     ends: Vec<FileEnd>,
 }
 
-/// What may come after a file that is whole by one rule of the start symbol.
+/// Text that may come after a file that is whole by one rule of the start symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileEnd {
-    /// Nothing that this tells of.
+    /// Unknown.
     Closed,
-    /// More of the file: the rule is one nonterminal, and another one that the file can begin with begins with it and goes
-    /// on (`lines: head | ended line`, `ended: lines semicolon`); or the file is empty.
+    /// More of the file. Either the file is empty, or its rule is one nonterminal with which another possible beginning
+    /// of the file begins and goes on (`lines: head | ended line`, `ended: lines semicolon`).
     Open,
-    /// Nothing: the file has ended with a lexeme that nothing but its end can end, and no middle goes on there.
+    /// Nothing: the file has ended with a lexeme that only its end can end.
     Last,
 }
 
@@ -73,7 +73,7 @@ impl Follow {
         follow
     }
 
-    /// Carry what may come after rules backwards through them, once; whether anything changed.
+    /// Carry follow masks backwards through the rules once, and return whether one changed.
     fn sweep(&mut self, grammar: &Grammar, free: &Free, ends: &[u64]) -> bool {
         let mut changed = false;
         for (index, rule) in grammar.rules().iter().enumerate() {
@@ -98,7 +98,7 @@ impl Follow {
         changed
     }
 
-    /// Return whether each nonterminal of a rule can be followed there by all that can follow it anywhere.
+    /// Return whether each nonterminal of a rule can be followed there by all that follows it anywhere.
     fn is_even_in(&self, grammar: &Grammar, rule: usize, ends: &[u64]) -> bool {
         let right = &grammar.rules()[rule].rhs;
         right.iter().enumerate().filter(|(_, symbol)| !grammar.is_lexeme(**symbol)).all(|(position, symbol)| {
@@ -107,7 +107,7 @@ impl Follow {
         })
     }
 
-    /// What may come after a file that is whole by a rule of the start symbol, of which this is the right side.
+    /// Classify the end of a file that is whole by a rule of the start symbol; `right` is the rule's right side.
     fn file_end(&self, grammar: &Grammar, free: &Free, right: &[SymbolId]) -> FileEnd {
         let [only] = *right else { return if right.is_empty() { FileEnd::Open } else { FileEnd::Closed } };
         let mut own = grammar.rules().iter().filter(|rule| rule.lhs == only).peekable();
@@ -128,7 +128,7 @@ impl Follow {
         if goes_on { FileEnd::Open } else { FileEnd::Closed }
     }
 
-    /// The free states from which the rest of a rule, and what may come after it, can go on.
+    /// The free states from which the rest of a rule, and its followers, can go on.
     #[inline(always)]
     #[must_use]
     pub(crate) fn before(&self, dot: DotId) -> u64 {
@@ -142,27 +142,27 @@ impl Follow {
         self.after[symbol.index()]
     }
 
-    /// Return whether all contexts of a nonterminal allow the same: only then do the masks say what a stack allows.
+    /// Return whether all contexts of a nonterminal allow the same. Only then do the masks decide what a stack allows.
     #[must_use]
     pub(crate) fn is_even(&self) -> bool {
         self.even
     }
 
-    /// What may come after a file that is whole, per rule of the start symbol in their order.
+    /// The class of the file's end, per rule of the start symbol.
     #[must_use]
     pub(crate) fn file_ends(&self) -> &[FileEnd] {
         &self.ends
     }
 }
 
-/// Return whether a nonterminal can be what a file begins with.
+/// Return whether a file can begin with a nonterminal.
 fn begins_file(grammar: &Grammar, nonterminal: SymbolId) -> bool {
     bits::contains(grammar.closure(grammar.start), nonterminal.index() - grammar.lexeme_count())
 }
 
-/// Return whether a lexeme that nothing but the file's end can end is never all that may come: wherever it may, so may another that
-/// begins alike and after which the middle goes on (the comment of a last line, and one with its line break). Then nothing
-/// has to be known of R to say that a text which begins so can go on.
+/// Return whether a lexeme that only the file's end can end always has a twin. Wherever the lexeme may come, so may its
+/// twin, which begins alike and after which the middle goes on. An example is the comment of a last line, and one with
+/// its line break. With a twin, a text that begins so can go on, whatever R is.
 fn has_twin(lexer: &Lexer, grammar: &Grammar, last: LexemeId) -> bool {
     let has = |accept: AcceptId, lexeme: LexemeId| lexer.lexemes(accept).contains(&lexeme);
     let states = || (1..lexer.state_count()).map(StateId::from_index).filter(|&state| lexer.accepts(state));

@@ -1,12 +1,13 @@
-//! The free middle: what a text that is still to be chosen can do between two symbols.
+//! Free middle: the effect of a text that is still to be chosen, between two symbols.
 //!
-//! Viability asks for *some* x. What x can contribute to the parser is a word of lexemes, and which words some text can be
-//! lexed as is a regular language; its states are the *free states*. Where symbols can always be kept apart by a
-//! separator that is not passed on, every word is possible and one state is enough; a language with indentation has two
-//! (`MIDDLE` of a line, `LINE` start), because only at a line's start may layout lexemes come. Without separators the
-//! states are the sets of guards that can stand at a boundary between two symbols.
+//! Viability asks for *some* x. To the parser, x is a word of lexemes, and the words that some text can be lexed as
+//! form a regular language. Its states are the *free states*. Where a separator that is not passed on can keep any two
+//! symbols apart, every word is possible and one state is enough. A language with indentation has two (`MIDDLE` of a
+//! line, `LINE` start), because layout lexemes come only at a line's start. Without separators the states are the sets
+//! of guards that can stand at a boundary between two symbols.
 //!
-//! Every relation is kept over the (min, +) semiring, in bytes, so that it answers "can it" and "for how little" at once.
+//! Every relation is kept over the (min, +) semiring, in bytes, so that it answers both whether a text exists and how
+//! short it is.
 
 use crate::error::{Error, ErrorKind};
 use crate::grammar::compiled::Grammar;
@@ -26,19 +27,19 @@ use std::sync::{Arc, OnceLock};
 
 pub(crate) use crate::language::terminals::{Cost, INFINITE, InProgress, LINE, MIDDLE};
 
-/// Dots, each with where its rule began and what the symbols before it cost.
+/// Dots, each with its rule's origin and the cost of the symbols before it.
 type Dots = Box<[(DotId, FreeId, Cost)]>;
 
 /// Relations over the free states.
 #[derive(Debug)]
 pub(crate) struct Free {
     count: usize,
-    /// What symbols, and those before a dot, lead to from each free state, and for how little.
+    /// Costs of symbols, and of the prefixes of dots, between free states.
     relations: Relations,
-    /// What tells costs apart more finely; none for middles of a shape, and without separators.
+    /// States with finer costs; absent for middles of a shape, and without separators.
     prices: Option<Prices>,
-    /// Per symbol and free state, once it is asked for: what completing it there advances, as (dot after, from, cost of what
-    /// precedes).
+    /// Per symbol and free state, on demand: the items that completing it advances, as (dot after, from, cost of the
+    /// prefix).
     advances: Vec<OnceLock<Dots>>,
     /// Per dot: whether a line of its rule can begin after it.
     lines: Vec<bool>,
@@ -89,9 +90,9 @@ impl Free {
         Ok(Self::closed(terminals, grammar, separators.ok(), layout, None, prices))
     }
 
-    /// Derive the free states of a language for middles of a shape: each is one of those of [`Free::derive`], and a place in
-    /// the shape between two characters. With it comes the lexer beside the shape. Separators are taken to be of the shape wherever they are needed; where the shape
-    /// has none, more is held possible than is.
+    /// Derive the free states of a language for middles of a shape: each pairs one of [`Free::derive`] with a place in
+    /// the shape between two characters. The lexer beside the shape is derived as well. Separators are assumed to fit
+    /// the shape wherever they are needed; where the shape has none, this overestimates what is possible.
     ///
     /// # Errors
     /// A language without separators, or a shape of too many states.
@@ -254,24 +255,24 @@ impl Free {
         self.relations.symbol(symbol, from.index(), to.index())
     }
 
-    /// The number of states that bounds tell apart: the free states, and some more.
+    /// Number of priced states: the free states, and some more.
     #[must_use]
     pub(crate) fn priced_count(&self) -> usize {
         self.prices.as_ref().map_or(self.count, |prices| prices.count)
     }
 
-    /// All states that bounds tell apart, the free states first.
+    /// The priced states, the free states first.
     pub(crate) fn priced_states(&self) -> impl Iterator<Item = FreeId> + use<> {
         (0..self.priced_count()).map(FreeId::from_index)
     }
 
-    /// The states among those that are a free state.
+    /// The priced states of a free state.
     pub(crate) fn priced_as(&self, free: FreeId) -> impl Iterator<Item = FreeId> + '_ {
         let finer = self.prices.iter().flat_map(move |prices| prices.states_of(free));
         finer.chain(self.prices.is_none().then_some(free))
     }
 
-    /// [`Free::relation`] between the states that bounds tell apart.
+    /// [`Free::relation`] between priced states.
     #[inline]
     #[must_use]
     pub(crate) fn price(&self, symbol: SymbolId, from: FreeId, to: FreeId) -> Cost {
@@ -281,7 +282,7 @@ impl Free {
         }
     }
 
-    /// Return whether a line that begins in a state is still to be indented.
+    /// Return whether a line that begins in a state still needs its indentation.
     #[inline]
     #[must_use]
     pub(crate) fn pays_indentation(&self, from: FreeId) -> bool {
@@ -295,14 +296,14 @@ impl Free {
         self.prices.as_ref().is_some_and(|prices| prices.is_written(from))
     }
 
-    /// The start of a line whose blanks are written; none where bounds do not tell that apart.
+    /// The start of a line whose blanks are written; `None` where prices do not distinguish it.
     #[must_use]
     pub(crate) fn written(&self) -> Option<FreeId> {
         self.prices.as_ref().and_then(Prices::written)
     }
 
-    /// What bounds take a free state for that the middle is in `finish` bytes after a state of the lexer, by a symbol that has been
-    /// read then.
+    /// The priced state of a free state that the middle reaches `finish` bytes after a state of the lexer, by a symbol
+    /// that has been read then.
     #[must_use]
     pub(crate) fn priced_after(&self, free: FreeId, state: StateId, accept: Option<AcceptId>, finish: Cost) -> FreeId {
         match (&self.prices, accept) {
@@ -318,15 +319,15 @@ impl Free {
         self.relations.prefix(dot, from.index(), to.index())
     }
 
-    /// What a symbol advances that was entered from a free state: each dot after it, where its rule began, at what cost.
+    /// Items that a symbol entered from a free state advances: each dot after it, its rule's origin, and the cost.
     #[must_use]
     pub(crate) fn advances(&self, grammar: &Grammar, symbol: SymbolId, from: FreeId) -> &[(DotId, FreeId, Cost)] {
         let known = &self.advances[symbol.index() * self.count + from.index()];
         known.get_or_init(|| self.free_dots(grammar, symbol, from))
     }
 
-    /// The dots that may stand where the middle ends, each with the dot whose prefix it costs. A rule with nothing before its
-    /// dot begins in R and is predicted there.
+    /// The dots that may stand where the middle ends, each with the dot whose prefix it costs. A rule with nothing
+    /// before its dot begins in R and is predicted there.
     pub(crate) fn open_dots(grammar: &Grammar) -> impl Iterator<Item = (DotId, DotId)> + use<'_> {
         let dots = (0..grammar.dot_count()).map(DotId::from_index);
         let open = dots.filter(|&dot| grammar.next(dot) != END_OF_RULE && grammar.position(dot) > 0);
@@ -334,7 +335,7 @@ impl Free {
         open.map(|dot| (dot, if grammar.is_after_indent(dot) { DotId(dot.0 - 1) } else { dot }))
     }
 
-    /// A number that dots have in common whose prefixes cost the same.
+    /// A number shared by dots whose prefixes cost the same.
     pub(crate) fn prefix_class(&self, dot: DotId) -> u32 {
         self.relations.prefix_class(dot)
     }
@@ -368,7 +369,7 @@ impl Free {
         self.ignored[from.index() * self.count + to.index()]
     }
 
-    /// Return whether any two lexemes can be kept apart by a separator.
+    /// Return whether a separator can keep any two lexemes apart.
     #[must_use]
     pub(crate) fn is_separated(&self) -> bool {
         self.separated

@@ -1,10 +1,10 @@
-//! Matched text: lexemes that stand for texts which bind, and for texts that have to be the one which was bound.
+//! Matched text: lexemes for texts that bind, and for texts that must equal a bound one.
 //!
-//! A rule that binds a text (`class: "class" NAME body`) is written out once for each *slot*, and so is what is below it, down to
-//! where the text comes again (`constructor: NAME parameters`). The two are *marks*: lexemes without a pattern, which are read
-//! along with those whose texts they may be, where the text is in their slot. Most texts are in [`OTHER`], and are told apart
-//! by the items that bound them; R gives slots of their own to those that it matches and has not bound itself, so that what it
-//! demands of the stack is a matter of symbols.
+//! A rule that binds a text (`class: "class" NAME body`) is written out once for each *slot*. So are the rules below
+//! it, down to where the text comes again (`constructor: NAME parameters`). The two are *marks*: lexemes without a
+//! pattern, which are read along with the lexemes of their texts, where the text is in their slot. Most texts are in
+//! [`OTHER`], and the items that bound them distinguish them. Texts that R matches and has not bound itself get slots
+//! of their own, so that R's requirements on the stack concern symbols only.
 
 use crate::bits::{self, BitSet};
 use crate::error::Error;
@@ -25,18 +25,18 @@ pub(crate) const CUTTABLE: u8 = 1;
 /// Texts that R matches and has not bound; where there are more of them than slots, the last one holds several.
 pub(crate) const NAMED: std::ops::RangeInclusive<u8> = 2..=3;
 
-/// Those of them that the cursor may cut.
+/// Texts of [`NAMED`] that the cursor may cut.
 pub(crate) const NAMED_CUTTABLE: u8 = 4;
 
 /// The number of slots.
 const SLOTS: usize = 5;
 
-/// What a lexeme marks.
+/// Meaning of a lexeme that is a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// It binds a text; else its text must be the one that is bound.
+    /// True if the mark binds a text; otherwise its text must equal the bound one.
     pub(crate) binds: bool,
-    /// The texts that it is for.
+    /// The slot of its texts.
     pub(crate) slot: u8,
 }
 
@@ -51,19 +51,19 @@ pub(crate) struct Marks {
     mask: BitSet,
     /// Per accept set: its text, if it has but one.
     only: Vec<Option<Box<[u8]>>>,
-    /// Per dot: the same one in the first slot.
+    /// Per dot: its copy in the first slot.
     first: Vec<DotId>,
-    /// By byte, once it is asked for: the bytes after which a symbol that begins with it may begin.
+    /// By byte, on demand: the bytes after which a symbol that begins with it may begin.
     begins_after: Vec<OnceLock<[u64; 4]>>,
-    /// Per state of the lexer: whether a symbol in progress may still be in such a set.
+    /// Per state of the lexer: whether a symbol in progress may still reach an accept set with marks.
     live: Vec<bool>,
 }
 
 impl Marks {
-    /// Read them from a definition; `None` if it has none.
+    /// Read the marks of a definition; `None` if it has none.
     ///
     /// # Errors
-    /// A name that no lexeme has, or a slot that there is not.
+    /// A name that no lexeme has, or a slot that does not exist.
     pub(crate) fn read(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar) -> Result<Option<Self>, Error> {
         if spec.marks.is_empty() {
             return Ok(None);
@@ -103,19 +103,19 @@ impl Marks {
         }))
     }
 
-    /// What a lexeme marks, if anything.
+    /// The mark of a lexeme.
     #[inline]
     pub(crate) fn of(&self, lexeme: LexemeId) -> Option<Mark> {
         self.of_lexeme[lexeme.index()]
     }
 
-    /// The same of a symbol.
+    /// The mark of a symbol.
     #[inline]
     pub(crate) fn of_symbol(&self, symbol: SymbolId) -> Option<Mark> {
         self.of_lexeme.get(symbol.index()).copied().flatten()
     }
 
-    /// A dot as it is written for the first slot: where R has no say, what a dot allows is the same in all of them.
+    /// The copy of a dot in the first slot. Where R puts no constraint, a dot allows the same in all slots.
     #[inline]
     pub(crate) fn first(&self, dot: DotId) -> DotId {
         self.first[dot.index()]
@@ -126,8 +126,8 @@ impl Marks {
         self.matching.iter().copied().flatten()
     }
 
-    /// Return whether a symbol that begins with a byte may begin right after another byte, of which it is no part: elsewhere the symbol
-    /// before it would go on.
+    /// Return whether a symbol that begins with `byte` may begin right after `before`. Elsewhere the symbol before it
+    /// would go on.
     pub(crate) fn begins_after(&self, lexer: &Lexer, byte: u8, before: u8) -> bool {
         let known = self.begins_after[usize::from(byte)].get_or_init(|| {
             let mut found = [0; 4];
@@ -160,14 +160,14 @@ impl Marks {
         self.only[accept.index()].as_deref()
     }
 
-    /// Return whether a symbol in progress may still be in an accept set that has marks.
+    /// Return whether a symbol in progress may still reach an accept set with marks.
     #[inline]
     pub(crate) fn are_live(&self, state: StateId) -> bool {
         self.live[state.index()]
     }
 }
 
-/// By dot, the same one of the rule that is written for the first slot.
+/// By dot: its copy in the rule for the first slot.
 fn first_dots(spec: &LanguageSpec, grammar: &Grammar, mark: impl Fn(SymbolId) -> Option<Mark>) -> Vec<DotId> {
     let symbols = || (0..grammar.symbol_count()).map(SymbolId::from_index);
     let ids: FxHashMap<&str, SymbolId> = symbols().map(|symbol| (grammar.name(symbol), symbol)).collect();
@@ -189,18 +189,18 @@ fn first_dots(spec: &LanguageSpec, grammar: &Grammar, mark: impl Fn(SymbolId) ->
     dots
 }
 
-/// The slots of the texts that one R matches.
+/// Slots of the texts that one R matches.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     named: Vec<(Box<[u8]>, u8)>,
-    /// Where in R symbols end that the cursor cuts and that may be marks, and their states there; ascending.
+    /// Ends in R of cut symbols that may be marks, with the lexer's states there; ascending.
     cuts: Vec<(u32, StateId)>,
-    /// R, as far as any of them reaches.
+    /// R up to the last of these ends.
     cut: Box<[u8]>,
 }
 
 impl Slots {
-    /// None but for what the cursor may cut.
+    /// No slots but those of cut texts.
     pub(crate) fn new(mut cuts: Vec<(u32, StateId)>, right: &[u8]) -> Self {
         cuts.retain(|cut| cut.0 > 0);
         cuts.sort_unstable();
@@ -217,22 +217,22 @@ impl Slots {
         }
     }
 
-    /// The slot that a text was given.
+    /// The slot of a text.
     pub(crate) fn named(&self, text: &[u8]) -> Option<u8> {
         self.named.iter().find(|named| *named.0 == *text).map(|named| named.1)
     }
 
-    /// The texts that were given slots.
+    /// Texts that have slots.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
         self.named.iter().map(|named| &*named.0)
     }
 
-    /// How R goes on with texts that the cursor cuts.
+    /// Rests of R that complete a cut text.
     pub(crate) fn rests(&self) -> impl Iterator<Item = &[u8]> {
         self.cuts.chunk_by(|one, other| one.0 == other.0).map(|cuts| &self.cut[..cuts[0].0 as usize])
     }
 
-    /// Return whether R tells any texts apart.
+    /// Return whether R distinguishes any texts.
     pub(crate) fn any(&self) -> bool {
         !self.named.is_empty() || self.any_cuts()
     }
@@ -251,7 +251,7 @@ impl Slots {
         })
     }
 
-    /// Give a text a slot: one that is free, or the last one of its kind.
+    /// Give a text a slot: a free one, or the last of its kind.
     pub(crate) fn give(&mut self, lexer: &Lexer, text: &[u8]) -> u8 {
         let is_taken = |slot: u8| self.named.iter().any(|named| named.1 == slot);
         let slot = if self.is_cuttable(lexer, text) {

@@ -1,4 +1,4 @@
-//! Matrices of costs over (min, +), interned, so that each product of two is worked out once.
+//! Interned matrices of costs over (min, +). Each product of two is computed once.
 
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
@@ -11,14 +11,14 @@ pub(crate) type Cost = u32;
 /// No text does it.
 pub(crate) const INFINITE: Cost = u32::MAX;
 
-/// A cost as it is worked with: sums of two costs that are no larger than [`Cell::MOST`] are exact.
+/// Internal form of a cost: sums of two costs up to [`Cell::MOST`] are exact.
 pub(super) trait Cell: Copy + Ord + Hash {
     /// No text does it.
     const NEVER: Self;
     /// The largest cost.
     const MOST: Self;
 
-    /// A cost; one that is too large is larger than [`Cell::MOST`].
+    /// The cell of a cost. A cost that is too large becomes larger than [`Cell::MOST`].
     fn of(cost: Cost) -> Self;
 
     /// The cost.
@@ -71,10 +71,10 @@ impl Cell for u16 {
 /// The matrix of no symbols.
 pub(super) const IDENTITY: u32 = 0;
 
-/// The matrix of what no text does.
+/// The matrix without a finite cost.
 pub(super) const NEVER: u32 = 1;
 
-/// Matrices over (min, +), each once, and what has been worked out of them.
+/// Interned matrices over (min, +), and known results of operations on them.
 pub(super) struct Pool<C> {
     count: usize,
     matrices: Vec<Arc<[C]>>,
@@ -88,7 +88,7 @@ pub(super) struct Pool<C> {
 }
 
 impl<C: Cell> Pool<C> {
-    /// Matrices over so many states: that of no symbols, and that of none.
+    /// Matrices over `count` states: the identity, and the one without a finite cost.
     pub(super) fn new(count: usize) -> Self {
         let mut pool = Self {
             count,
@@ -111,7 +111,7 @@ impl<C: Cell> Pool<C> {
         self.count
     }
 
-    /// Return whether no cost has been too large.
+    /// Return whether all costs have been exact.
     pub(super) fn is_exact(&self) -> bool {
         self.exact
     }

@@ -1,4 +1,4 @@
-//! A language as the engine works with it, and what a text that is still to be written can do in it.
+//! Language as the engine uses it, and relations over a text that is still to be written.
 
 pub(crate) mod ahead;
 mod closing;

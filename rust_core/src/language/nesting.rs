@@ -1,17 +1,17 @@
-//! How deep a dot stands in the brackets, or blocks, of its rule: what floors are counted by.
+//! Depth of a dot in the brackets, or blocks, of its rule, as floors count it.
 //!
-//! Depth and rule must agree, so that what closes below a depth ends a rule that began there: a nonterminal leaves as many
-//! brackets open whatever it derives, and closes one that it has not opened at its very end at most (a field of a formatted
-//! string, whose brace the text before it opens).
+//! Depth and rule must agree: what closes below a depth ends a rule that began there. A nonterminal leaves as many
+//! brackets open whatever it derives. It closes a bracket that it has not opened at most at its very end (a field of a
+//! formatted string, whose brace the text before it opens).
 
 use crate::grammar::rules::Rules;
 use crate::ids::{DotId, SymbolId};
 
-/// Per dot, how many more are open there than where the rule began.
+/// Per dot: the number of constructs open there, less those open where the rule began.
 #[derive(Debug)]
 pub(crate) struct Nesting {
     at: Vec<i32>,
-    /// The least of that at the dots after it.
+    /// Per dot: the least depth at the dots after it.
     lowest_after: Vec<i32>,
 }
 
@@ -59,13 +59,13 @@ impl Nesting {
         (net[rules.start.index()] == Some(0)).then_some(Self { at, lowest_after })
     }
 
-    /// How many more are open at a dot than where its rule began.
+    /// The depth of a dot.
     #[inline]
     pub(crate) fn at(&self, dot: DotId) -> i32 {
         self.at[dot.index()]
     }
 
-    /// The least of that further on in the rule.
+    /// The least depth further on in the rule.
     #[inline]
     pub(crate) fn lowest_after(&self, dot: DotId) -> i32 {
         self.lowest_after[dot.index()]

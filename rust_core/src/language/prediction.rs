@@ -1,5 +1,6 @@
-//! Predicted items, never materialised: a bitset of predicted nonterminals has an index from symbol to the predicted dots that
-//! have it next (design: precomputed item sets, Aycock & Horspool 2002). Built once for all sessions of a language.
+//! Predicted items, never materialised: a bitset of predicted nonterminals has an index from each symbol to the
+//! predicted dots before it. These are the precomputed item sets of Aycock & Horspool 2002, built once for all sessions
+//! of a language.
 
 use crate::bits::{BitSet, numbers};
 use crate::grammar::compiled::Grammar;
@@ -10,7 +11,7 @@ use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What one bitset of nonterminals predicts.
+/// Index over the nonterminals that a set predicts.
 #[derive(Debug)]
 pub(crate) struct Prediction {
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
@@ -21,22 +22,22 @@ pub(crate) struct Prediction {
     chains: Mutex<FxHashMap<SymbolId, Arc<Chain>>>,
 }
 
-/// What a symbol does to the predicted items of a set, whatever the set's own items are: the moved dots, and the predicted
-/// nonterminals that it finishes, by way of each other (design: unit chains). All of them begin at the set.
+/// Effect of a symbol on the predicted items of a set, whatever the set's own items are: the moved dots, and the
+/// predicted nonterminals that it completes through unit chains. All of them begin at the set.
 #[derive(Debug)]
 pub(crate) struct Chain {
     /// Moved dots with something left to read.
     pub dots: Vec<DotId>,
-    /// Finished nonterminals, as a bitset.
+    /// Completed nonterminals, as a bitset.
     pub finished: BitSet,
     /// True if it does anything to them.
     pub moves: bool,
-    /// What the dots allow next, where that is known of dots.
+    /// Union of what the moved dots allow next.
     pub ahead: Ahead,
 }
 
 impl Chain {
-    /// Return whether a nonterminal is finished.
+    /// Return whether a nonterminal is completed.
     #[inline(always)]
     #[must_use]
     pub(crate) fn finishes(&self, grammar: &Grammar, nonterminal: SymbolId) -> bool {
@@ -44,7 +45,7 @@ impl Chain {
     }
 }
 
-/// What the sessions of one language have met, so that each of them builds it once only.
+/// Predictions that the sessions of one language have met, so that each is built once.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPredictions(Mutex<FxHashMap<Box<[u64]>, Arc<Prediction>>>);
 
@@ -78,7 +79,7 @@ impl Prediction {
         self.modes
     }
 
-    /// What a symbol does to the predicted items, worked out when it is first asked for.
+    /// The effect of a symbol on the predicted items, computed on demand.
     pub(crate) fn chain(&self, grammar: &Grammar, aheads: &Aheads, symbol: SymbolId) -> Arc<Chain> {
         let mut known = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(symbol).or_insert_with(|| Arc::new(self.find_chain(grammar, aheads, symbol))).clone()

@@ -1,10 +1,11 @@
-//! What a free middle costs, told apart more finely than what it can do: what a search expects rests on it.
+//! Prices of a free middle, which distinguish more states than its possibilities do. The bounds of searches rest on
+//! them.
 //!
-//! Whether the middle can go on is the same after a name as after a bracket, and the same at a line's start whether or not its
-//! blanks are written. For how little is not: after a name, another word needs a blank before it; and a line whose blanks are
-//! written is not to pay for them again. Each byte that a bound leaves out is tried in every place where it may be saved, so
-//! searches grow exponentially with them. Two states more tell these apart, for requirements and bounds alone: R's chart and all
-//! verdicts know the free states only.
+//! The possibilities after a name equal those after a bracket, and those at a line's start do not depend on whether its
+//! blanks are written. The costs differ. After a name, another word needs a blank before it; a line whose blanks are
+//! written does not pay for them again. A search tries each byte that a bound leaves out in every place where it may be
+//! saved, so it grows exponentially with them. Two more states distinguish these cases, for requirements and bounds
+//! alone: R's chart and all verdicts know the free states only.
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, FreeId, LexemeId, StateId};
@@ -15,7 +16,7 @@ use crate::lexing::lexer::{DEAD, Lexer, NEVER};
 use crate::lexing::roles::Role;
 use rustc_hash::FxHashSet;
 
-/// Bytes, as a set.
+/// Set of bytes.
 type Bytes = [u64; 4];
 
 /// Relations over the free states and these: after a word, and at the start of a line whose blanks are written.
@@ -23,9 +24,9 @@ type Bytes = [u64; 4];
 pub(crate) struct Prices {
     /// The number of states.
     pub(super) count: usize,
-    /// The free state that each of them is.
+    /// Per state: its free state.
     free: Vec<FreeId>,
-    /// What symbols cost.
+    /// Costs of symbols between the states.
     pub(super) relations: Relations,
     /// Per state of the lexer: whether a word ends there.
     word_states: Vec<bool>,
@@ -82,12 +83,12 @@ impl Prices {
         Self { count, free, relations, word_states: words.states, word_accepts: words.accepts, after_word, written }
     }
 
-    /// The states that are a free state.
+    /// The states of a free state.
     pub(super) fn states_of(&self, free: FreeId) -> impl Iterator<Item = FreeId> + '_ {
         (0..self.count).filter(move |&index| self.free[index] == free).map(FreeId::from_index)
     }
 
-    /// Least costs among the free states: none is less after a word, so all may begin as after something else.
+    /// Least costs among the free states. None is less after a word, so all may begin as after another symbol.
     pub(super) fn over_free(&self, free_count: usize) -> Relations {
         self.relations.over(free_count, |matrix| {
             let rows = matrix.chunks_exact(self.count).take(free_count);
@@ -108,14 +109,14 @@ impl Prices {
         self.written
     }
 
-    /// Where the middle is `finish` bytes after a state of the lexer, in which it has then read a symbol.
+    /// The state `finish` bytes after a state of the lexer, at whose end it has read a symbol.
     pub(super) fn after(&self, state: StateId, accept: AcceptId, finish: Cost) -> FreeId {
         let in_word = finish == 0 && self.word_states[state.index()];
         if in_word || self.word_accepts[accept.index()] { self.after_word } else { MIDDLE }
     }
 }
 
-/// Which symbols another one needs a separator after: those that go on, as a symbol, with each of some bytes.
+/// Words: symbols after which another symbol that begins with one of some bytes needs a separator.
 struct Words {
     bytes: Bytes,
     states: Vec<bool>,
@@ -123,7 +124,7 @@ struct Words {
 }
 
 impl Words {
-    /// The bytes are chosen so that most pairs of symbols need separators.
+    /// Choose the bytes such that most pairs of symbols need separators.
     fn of(lexer: &Lexer, roles: &[Role]) -> Self {
         let symbol = |accept: AcceptId| lexer.lexemes(accept).iter().any(|lexeme| !roles[lexeme.index()].is_ignored());
         let ends = |state: &StateId| !lexer.is_start(*state) && lexer.accepts(*state) && symbol(lexer.accept(*state));
@@ -161,7 +162,7 @@ impl Words {
         best
     }
 
-    /// Least bytes of a symbol that does not begin with one of the bytes; [`INFINITE`] if none does.
+    /// Least bytes of a symbol that does not begin with one of the bytes; [`INFINITE`] if there is none.
     fn least_apart(&self, lexer: &Lexer, accept: AcceptId) -> Cost {
         let mut least = INFINITE;
         for byte in (0..=255u8).filter(|&byte| self.bytes[usize::from(byte >> 6)] >> (byte & 63) & 1 == 0) {

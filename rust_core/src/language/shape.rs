@@ -1,15 +1,14 @@
 //! Shapes: a regular language that the middle must be in, as an automaton over bytes.
 //!
-//! The free middle then carries the automaton's state along: a free state is where in a line, *and* where in the shape. All
-//! that asks what a middle can still become asks it of both at once (see `free`), so a token is allowed only if some middle
-//! that begins with it has the shape and completes the program.
+//! The free middle carries the automaton's state along: a free state is a place in a line *and* a place in the shape
+//! (see `free`). So a token is allowed only if some middle that begins with it has the shape and completes the program.
 
 use crate::error::{Error, ErrorKind};
 use crate::ids::ShapeId;
 use crate::lexing::automaton::{Automaton, Minimal, Unbuilt};
 use crate::limits;
 
-/// No middle of the shape begins like that.
+/// The state from which no text of the shape is reached.
 const DEAD: ShapeId = ShapeId(u32::MAX);
 
 /// The automaton of a shape.
@@ -27,7 +26,7 @@ impl Shape {
     /// The shape of all texts that match a regular expression as a whole.
     ///
     /// # Errors
-    /// The expression is no such, matches nothing, or has too many states.
+    /// The expression is invalid, matches nothing, or has too many states.
     pub fn regex(pattern: &str) -> Result<Self, Error> {
         // A pattern that is too long is not repeated in the message.
         let shown: String = pattern.chars().take(100).collect();
@@ -46,7 +45,8 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The shape of all texts of at most some lines: fewer line breaks than that, which are `\n` alone.
+    /// The shape of all texts of at most `most` lines. Only `
+    /// ` breaks a line.
     ///
     /// # Errors
     /// No lines, or too many.
@@ -86,7 +86,8 @@ impl Shape {
         Some(shape)
     }
 
-    /// Walk whole characters from the first state. What a lead byte leads to is left by that many bytes that go on with it.
+    /// Walk whole characters from the first state. A state after a lead byte is left by that character's continuation
+    /// bytes.
     fn find_boundaries(&mut self) {
         self.places = vec![None; self.next.len()];
         let mut stack = vec![self.first()];

@@ -1,4 +1,4 @@
-//! The lexer beside a shape: what a symbol in progress can still become if the middle must keep its shape.
+//! Lexer beside a shape: the accept sets that a symbol in progress can still become if the middle must keep its shape.
 
 use crate::bits::{self, words_for};
 use crate::components::components;
@@ -11,29 +11,29 @@ use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// No pair that comes up.
+/// The place of a pair that does not occur.
 const NONE: u32 = u32::MAX;
 
-/// The product of a lexer and a shape: the pairs of their states that come up while a middle is written, each once. Those are
-/// the ones that follow a boundary between symbols, and those that follow the symbol which L leaves in progress. Where a mask
-/// is walked for one place of the shape, others are asked about as well, which soon lead to these or nowhere.
+/// Product of a lexer and a shape: each pair of their states that occurs while a middle is written. Pairs follow a
+/// boundary between symbols, or the symbol that L leaves in progress. A mask that is walked for one place of the shape
+/// asks about other pairs as well, which soon lead to these or nowhere.
 #[derive(Debug)]
 pub(crate) struct ShapedLexer {
     lexer: Arc<Lexer>,
     shape: Arc<Shape>,
-    /// The pairs that come up.
+    /// The pairs that occur.
     pairs: Vec<(StateId, ShapeId)>,
-    /// The place of each pair among them, [`NONE`] for the others.
+    /// The index of each pair, [`NONE`] for the others.
     place_of: Vec<u32>,
     /// Successors of a pair, each once: `targets[first[pair]..first[pair + 1]]`.
     first: Vec<u32>,
     targets: Vec<u32>,
-    /// The pairs that lead to each other, each such set before those that it leads to; and the set of each pair.
+    /// The strongly connected components of pairs, each before those that it leads to, and the component of each pair.
     components: Vec<Vec<usize>>,
     component_of: Vec<usize>,
     /// Per pair: bitset of the accept sets that the symbol can end as, each at a place of the shape.
     ends: Reach,
-    /// One byte of each class that neither the lexer nor the shape tells apart.
+    /// One byte of each class that the lexer and the shape do not distinguish.
     bytes: Vec<u8>,
     /// The class of each byte: the place of its own one among them.
     classes: [u8; 256],
@@ -41,7 +41,7 @@ pub(crate) struct ShapedLexer {
     takes: [bool; 256],
 }
 
-/// What can be reached from each component of pairs, as a bitset; equal ones are one.
+/// Numbers reachable from each component of pairs, as interned bitsets.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     width: usize,
@@ -86,13 +86,13 @@ impl ShapedLexer {
         product
     }
 
-    /// What a symbol is that ends in a pair, and where: the number of both.
+    /// The number of the accept set and place at which a symbol ends in a pair.
     fn end(&self, state: StateId, inside: ShapeId) -> Option<usize> {
         let place = self.shape.place(inside).filter(|_| self.lexer.accepts(state))?;
         Some(self.lexer.accept(state).index() * self.shape.boundaries().len() + place)
     }
 
-    /// The class of a byte: bytes of one class are the same to the lexer and to the shape.
+    /// The class of a byte. The lexer and the shape do not distinguish bytes of one class.
     pub(crate) fn class_of(&self, byte: u8) -> u8 {
         self.classes[byte as usize]
     }
@@ -102,7 +102,7 @@ impl ShapedLexer {
         self.takes[byte as usize]
     }
 
-    /// Find the pairs that come up, what they lead to, and which lead to each other.
+    /// Find the pairs that occur, their successors and their components.
     fn link(&mut self) {
         let (lexer, shape) = (self.lexer.clone(), self.shape.clone());
         // The bytes that the shape goes on with from each of its states, and where to.
@@ -158,7 +158,7 @@ impl ShapedLexer {
         &self.targets[self.first[pair] as usize..self.first[pair + 1] as usize]
     }
 
-    /// What each pair can reach by zero or more bytes: the numbers below a bound that pairs bring with them.
+    /// Numbers that each pair can reach by zero or more bytes. `own` gives the number, below `bound`, of a pair itself.
     pub(crate) fn reach(&self, bound: usize, own: impl Fn(StateId, ShapeId) -> Option<usize>) -> Reach {
         let width = words_for::<u64>(bound);
         let mut reach = Reach { width, rows: Vec::new(), row_of: vec![NONE; self.components.len()] };
@@ -196,14 +196,14 @@ impl ShapedLexer {
         reach
     }
 
-    /// What a symbol in progress can end as in the middle, each with the place of the shape that it ends at.
+    /// Accept sets as which a symbol in progress can end in the middle, each with the place of the shape where it ends.
     pub(crate) fn ends(&self, state: StateId, inside: ShapeId) -> Vec<(AcceptId, usize)> {
         let places = self.shape.boundaries().len();
         let ends = self.reached(&self.ends, |state, inside| self.end(state, inside), (state, inside)).into_iter();
         ends.map(|end| (AcceptId::from_index(end / places), end % places)).collect()
     }
 
-    /// What is reached from a pair, ascending; `own`: what pairs bring with them, as told to [`ShapedLexer::reach`].
+    /// The numbers that are reachable from a pair, ascending; `own` as in [`ShapedLexer::reach`].
     pub(crate) fn reached(
         &self,
         reach: &Reach,
@@ -236,7 +236,7 @@ impl ShapedLexer {
         bits::numbers(&found).collect()
     }
 
-    /// All configurations that a symbol in progress beside guards can come to, up to where no guard is left.
+    /// Configurations that a symbol in progress with guards can reach, until no guard is left.
     pub(crate) fn beside(
         &self,
         guards: &mut Guards,
@@ -247,7 +247,8 @@ impl ShapedLexer {
         found.into_iter().map(|at| (at.state, at.guards, at.along)).collect()
     }
 
-    /// A walk from a boundary between symbols, in every mode, nearest first: what it comes to by some bytes, and by how few.
+    /// Walk from a boundary between symbols, in every mode, nearest first. `found` gets each configuration and the
+    /// least bytes to it.
     pub(crate) fn walk(&self, from: ShapeId, seen: &mut Walked, mut found: impl FnMut(StateId, ShapeId, u32)) {
         seen.walk += 1;
         seen.by.resize(self.pairs.len(), 0);
@@ -280,7 +281,7 @@ pub(crate) struct Walked {
 }
 
 impl Reach {
-    /// One of the rows; [`NONE`] is that of what reaches nothing.
+    /// One of the rows; [`NONE`] is the empty row.
     fn row(&self, row: u32) -> &[u64] {
         if row == NONE { &[] } else { &self.rows[row as usize * self.width..(row as usize + 1) * self.width] }
     }
@@ -288,7 +289,7 @@ impl Reach {
 
 #[cfg(test)]
 impl ShapedLexer {
-    /// The number of pairs that come up.
+    /// Number of pairs that occur.
     pub(crate) fn pair_count(&self) -> usize {
         self.pairs.len()
     }

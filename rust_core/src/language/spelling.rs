@@ -1,4 +1,5 @@
-//! How a language is written: what the texts that complete a middle are put together from. All of it is data of its definition.
+//! Spelling of a language: texts from which completions of a middle are put together. All of it is data of its
+//! definition.
 
 use crate::error::Error;
 use crate::ids::{AcceptId, ModeId};
@@ -7,7 +8,7 @@ use crate::lexing::roles::Role;
 use crate::spec::{BlockLineSpec, CommentSpec, LanguageSpec};
 use std::sync::OnceLock;
 
-/// Texts that a search puts together.
+/// Texts that a search combines.
 pub(crate) type Texts = Box<[Box<[u8]>]>;
 
 /// An opening and a closing text.
@@ -17,35 +18,35 @@ type Pair = (Box<[u8]>, Box<[u8]>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BracketKind(u32);
 
-/// Brackets that are of no pair; equal to themselves alone.
+/// Kind of a bracket without a pair; equal to itself alone.
 const NO_PAIR: BracketKind = BracketKind(u32::MAX);
 
-/// A line that opens a block, or finishes one whose end is owed.
+/// A line that opens a block, or finishes one whose end is due.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockLine {
     /// The line.
     pub text: String,
     /// True if a block has to follow it.
     pub opens: bool,
-    /// Words of which the line after its block begins with one; without any, every line may follow.
+    /// Words with which the line after its block begins; if empty, every line may follow.
     pub before: Vec<String>,
-    /// Words of which the lines of its block begin with one; without any, every line may be in it.
+    /// Words with which the lines of its block begin; if empty, every line may be in it.
     pub holds: Vec<String>,
 }
 
-/// The texts of a language that plans are made of.
+/// Texts of a language from which plans are made.
 #[derive(Debug)]
 pub(crate) struct Spelling {
-    /// What stands for a name or a value.
+    /// Text of a name or a value.
     pub placeholder: Option<Box<[u8]>>,
-    /// What begins a comment that takes in the rest of its line.
+    /// Beginnings of comments that take up the rest of their line.
     pub line_comments: Texts,
-    /// What string literals begin and end with.
+    /// Beginnings and ends of string literals.
     pub quotes: Texts,
-    /// Texts that begin what R may go on with where a bracket alone will not do.
+    /// Texts to try before R where brackets alone do not complete a middle.
     pub openings: Texts,
     pub block_lines: Box<[BlockLine]>,
-    /// What a line ends with that opens a block.
+    /// End of a line that opens a block.
     pub block_opener: Option<Box<[u8]>>,
     /// Columns by which a new block is indented.
     pub step: u32,
@@ -54,12 +55,12 @@ pub(crate) struct Spelling {
     /// Opening and closing texts, pairwise.
     brackets: Box<[Pair]>,
     operators: Box<[u8]>,
-    /// Bytes that begin nothing but what joins a line to the next.
+    /// Bytes with which only line joins begin.
     joining: Vec<u8>,
 }
 
 impl Spelling {
-    /// Read it from a definition.
+    /// Read the spelling of a definition.
     ///
     /// # Errors
     /// A text that the language has no use for, with the key that holds it.
@@ -122,7 +123,7 @@ impl Spelling {
         kinds.map(|(_, pair)| &*pair.1)
     }
 
-    /// What closes a bracket of a kind.
+    /// The text that closes a bracket of a kind.
     pub(crate) fn closer(&self, kind: BracketKind) -> &[u8] {
         self.brackets.get(kind.0 as usize).map_or(b"", |pair| &*pair.1)
     }
@@ -145,18 +146,18 @@ impl Spelling {
         fits.max_by_key(|pair| pair.1.len()).map(|pair| (self.kind(&pair.1), pair.1.len()))
     }
 
-    /// The kind of a closing bracket of R, or that of brackets of no pair.
+    /// The kind of a closing bracket of R, or the kind of brackets without a pair.
     pub(crate) fn closed_by(&self, text: &[u8]) -> BracketKind {
         self.closes(text).map_or(NO_PAIR, |found| found.0)
     }
 
-    /// Return whether a text ends with an opening bracket, or with what opens a block, after something else.
+    /// Return whether a text ends with an opening bracket, or with a block opener, after another byte.
     pub(crate) fn ends_open(&self, text: &[u8]) -> bool {
         let ends = |end: &[u8]| text.len() > end.len() && text.ends_with(end);
         self.brackets.iter().any(|pair| ends(&pair.0)) || self.block_opener.as_deref().is_some_and(ends)
     }
 
-    /// Return whether a text ends with a quote, after something else.
+    /// Return whether a text ends with a quote, after another byte.
     pub(crate) fn ends_quoted(&self, text: &[u8]) -> bool {
         self.quotes.iter().any(|quote| text.len() > quote.len() && text.ends_with(quote))
     }
@@ -175,12 +176,12 @@ impl Spelling {
         (0..text.len()).rev().find_map(at).map(|quote| &**quote)
     }
 
-    /// Return whether a text begins with a comment that takes in its line.
+    /// Return whether a text begins with a comment that takes up its line.
     pub(crate) fn begins_comment(&self, text: &[u8]) -> bool {
         self.line_comments.iter().any(|prefix| text.starts_with(prefix))
     }
 
-    /// The lower, the sooner a byte is chosen of several that do the same.
+    /// Rank of a byte: of several bytes that do the same, the lowest is chosen.
     pub(crate) fn readability(&self, byte: u8) -> u8 {
         match byte {
             _ if self.placeholder.as_ref().is_some_and(|text| text.first() == Some(&byte)) => 0,
@@ -198,7 +199,7 @@ impl Spelling {
         self.operators.contains(&byte)
     }
 
-    /// Return whether a byte begins nothing but what joins a line to the next.
+    /// Return whether only line joins begin with a byte.
     pub(crate) fn joins(&self, byte: u8) -> bool {
         self.joining.contains(&byte)
     }
@@ -212,7 +213,7 @@ impl Spelling {
     }
 }
 
-/// What the texts of a definition are compared with.
+/// Lexer and roles against which the texts of a definition are checked.
 struct Check<'a> {
     spec: &'a LanguageSpec,
     lexer: &'a Lexer,
@@ -234,7 +235,7 @@ impl Check<'_> {
         self.lexer.lexemes(accept).iter().any(|lexeme| wanted(self.roles[lexeme.index()]))
     }
 
-    /// Return whether some lexeme that is wanted begins with a text, in some mode.
+    /// Return whether a wanted lexeme begins with a text, in some mode.
     fn begins(&self, text: &str, wanted: impl Fn(usize) -> bool) -> bool {
         !text.is_empty()
             && self.lexer.starts().any(|start| {

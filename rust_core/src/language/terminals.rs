@@ -1,4 +1,4 @@
-//! What single lexemes do to a free middle: the costs from one free state to another before the rules are closed over them.
+//! Costs of single lexemes from one free state to another, before the rules are closed over them.
 
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
@@ -36,8 +36,8 @@ pub(crate) struct InProgress {
     pub cost: Cost,
 }
 
-/// The lexemes of a language whose symbols can be kept apart that nothing ends but the file: a comment of the last line, in
-/// a language whose other comments belong to the line breaks after them. After them no middle goes on.
+/// Lexemes that only the end of the file can end, in a language with separators. An example is the comment of a last
+/// line, where other comments belong to the line breaks after them. No middle goes on after them.
 #[derive(Debug, Default)]
 pub(crate) struct Lasts(Vec<LexemeId>);
 
@@ -55,12 +55,12 @@ impl Lasts {
     }
 }
 
-/// Return whether separators keep any two lexemes apart (with layout: whether the space alone does), and which lexemes they need
-/// not end, because nothing comes after them; else a lexeme that none of the separators ends.
+/// Find out whether separators keep any two lexemes apart (with layout: whether the space alone does). Return the
+/// lexemes that separators need not end, because nothing comes after them; otherwise a lexeme that no separator ends.
 ///
-/// A byte separates if it alone is an ignored lexeme and no lexeme that may follow it could be swallowed by it. Every
-/// accepting state of a lexeme that the parser takes, and of every ignored one, must die on some separator; a comment
-/// of a language with layout is ended by the newline, which is a symbol, and is handled where it occurs.
+/// A byte separates if it alone is an ignored lexeme and no lexeme that may follow it could swallow it. Every accepting
+/// state of a parsed or ignored lexeme must die on some separator. The newline ends a comment of a language with
+/// layout; it is a symbol, and is handled where it occurs.
 pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layout: bool) -> Result<Lasts, LexemeId> {
     let ignored = |accept: AcceptId| lexer.lexemes(accept).iter().all(|lexeme| roles[lexeme.index()].is_ignored());
     let only_ignored = |state: StateId| lexer.live(state).all(ignored);
@@ -115,7 +115,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
     }
 }
 
-/// Return whether a state is one of a separator's own lexeme: another separator goes on with it and changes nothing.
+/// Return whether a state is one of a separator's own lexeme: another separator extends it and changes nothing.
 fn blank_like(lexer: &Lexer, state: StateId, byte: u8) -> bool {
     let after = lexer.step(state, byte);
     after != DEAD
@@ -260,8 +260,8 @@ impl Terminals {
         }
     }
 
-    /// Without separators: one free state per guard set that can stand at a boundary. `culprit`: the lexeme that no separator
-    /// ends, for who is told that there are too many of them.
+    /// Without separators: one free state per guard set that can stand at a boundary. `culprit` is the lexeme that no
+    /// separator ends, for the message that there are too many.
     pub(crate) fn by_guards(
         lexer: &Lexer,
         grammar: &Grammar,
@@ -370,7 +370,7 @@ impl Terminals {
     }
 }
 
-/// One symbol's walk from a boundary: where it can end, and what can be in progress.
+/// Ends of one symbol that begins at a boundary, and symbols that can be in progress.
 struct Walk {
     ends: Vec<(AcceptId, GuardId, Cost)>,
     in_progress: Vec<InProgress>,
@@ -390,8 +390,8 @@ fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
     Walk { ends, in_progress }
 }
 
-/// One symbol's walk through a shape from a state of it, in every mode: `end` is told where it can end, as what, at which place
-/// of the shape and for how little. Returns what can be in progress where a middle has its shape.
+/// Walk one symbol through a shape from a state of it, in every mode. `end` gets each end: accept set, place of the
+/// shape and least bytes. Return the symbols that can be in progress where a middle has its shape.
 fn walk_in_shape(
     lexer: &Lexer,
     (shape, shaped): (&Shape, &ShapedLexer),

@@ -1,4 +1,4 @@
-//! What is known of a language beyond its lexer and grammar: costs of a free middle, shapes, and what its texts are made of.
+//! Language relations beyond lexer and grammar: costs of a free middle, shapes, and spelling.
 
 use crate::ids::{AcceptId, DotId, FreeId, ShapeId, StateId, SymbolId};
 use crate::language::compiled::Language;
@@ -14,7 +14,7 @@ use regex_automata::{Anchored, Input, MatchKind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The least length of a text that some symbols derive one after another.
+/// The least length of a text that some symbols derive in sequence.
 fn least(language: &Language, symbols: &[SymbolId], texts: &[Vec<u8>]) -> u32 {
     let length = |symbol: &SymbolId| {
         texts.iter().find(|text| derives(&language.grammar, *symbol, &spelled(text))).map(|text| text.len() as u32)
@@ -158,7 +158,7 @@ fn shaped(spec: &LanguageSpec, shape: &Arc<Shape>) -> Language {
     compile(spec).shaped(shape.clone()).expect("a language with separators")
 }
 
-/// What a symbol can end as, and where in its shape, from one pair on: by a walk of its own.
+/// Ends of a symbol from one pair on, with their places in the shape, found by a separate walk.
 fn ends_by_walk(language: &Language, shape: &Shape, from: (StateId, ShapeId)) -> Vec<(AcceptId, usize)> {
     let mut seen = BTreeSet::from([from]);
     let mut stack = vec![from];
@@ -212,7 +212,7 @@ fn only_pairs_that_come_up_are_kept() {
     assert_eq!(counted(9) - counted(6), counted(6) - counted(3), "as many for each character more");
 }
 
-/// The least fixpoint of a grammar's rules as it is defined: all rules again until nothing changes.
+/// The least fixpoint of a grammar's rules by definition: all rules again until nothing changes.
 fn closed_by_definition(language: &Language) -> Vec<Vec<Vec<u32>>> {
     let (grammar, count) = (&language.grammar, language.free.count());
     let free = |state| FreeId::from_index(state);

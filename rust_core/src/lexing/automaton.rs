@@ -1,7 +1,7 @@
-//! Automata over bytes as `regex-automata` builds them, copied into plain tables and minimised.
+//! Automata over bytes built by `regex-automata`, copied into plain tables and minimised.
 //!
-//! `regex-automata` reports a match one byte late; the copy has acceptance on the states themselves, and the states that this
-//! leaves without any use become one with the dead one.
+//! `regex-automata` reports a match one byte late. The copy accepts in the states themselves; states that become
+//! useless by this are merged with the dead state.
 
 use crate::limits::Determinising;
 use regex_automata::hybrid::dfa::{Cache, Config, DFA};
@@ -15,33 +15,33 @@ use rustc_hash::FxHashMap;
 #[derive(Debug)]
 pub(crate) struct Automaton {
     rows: Vec<[u32; 256]>,
-    /// What each state accepts; 0 is nothing.
+    /// Label of each state; 0 accepts nothing.
     labels: Vec<u16>,
 }
 
 /// Why there is no automaton of some expressions.
 #[derive(Debug)]
 pub(crate) enum Unbuilt {
-    /// One of them is none, or has what automata cannot tell.
+    /// An expression that is invalid, or uses a feature that automata lack.
     Wrong(Box<BuildError>),
     /// It has no start state, and why.
     Start(String),
-    /// So much of something is over a limit: what, how much, and the limit.
+    /// A passed limit: its subject, the given amount and the limit.
     Large(&'static str, usize, usize),
 }
 
 /// A minimal automaton: no two states accept the same texts.
 #[derive(Debug)]
 pub(crate) struct Minimal {
-    /// The class of each byte: bytes of one class lead to the same states.
+    /// The class of each byte. Bytes of one class lead to the same states.
     pub class_of: Vec<u8>,
     /// The number of classes.
     pub class_count: usize,
     /// The state after each state by each class: `next[state * class_count + class]`.
     pub next: Vec<u32>,
-    /// What each state accepts.
+    /// Label of each state.
     pub labels: Vec<u16>,
-    /// The state that each state of the copied automaton has become; 0 if nothing can be accepted from it.
+    /// The state into which each state of the copied automaton was merged; 0 if it accepts nothing.
     pub state_of: Vec<u32>,
 }
 
@@ -58,18 +58,18 @@ impl Automaton {
         self.labels.push(label);
     }
 
-    /// What a state accepts.
+    /// The label of a state.
     pub(crate) fn label(&self, state: u32) -> u16 {
         self.labels[state as usize]
     }
 
-    /// Add the automaton of some expressions, which may match at once, and returns its first state. `label`: what a state
-    /// accepts, by the patterns that end in it.
+    /// Add the automaton of some expressions, which may match at once, and return its first state. `label` gives the
+    /// label of a state, by the patterns that end in it.
     ///
-    /// It is made state by state, each when it is first come to, so that what grows beyond the limits is left off there.
+    /// States are made when they are first reached, so construction stops at the limits.
     ///
     /// # Errors
-    /// An expression is none, or they are too large together.
+    /// An invalid expression, or expressions that are too large together.
     pub(crate) fn add(
         &mut self,
         patterns: &[String],
@@ -177,7 +177,7 @@ impl Automaton {
     }
 }
 
-/// The automaton of some expressions, whose states are made when they are asked for.
+/// The automaton of some expressions, whose states are made on demand.
 fn lazy(patterns: &[String], limits: Determinising) -> Result<DFA, Unbuilt> {
     let config = Config::new()
         .match_kind(MatchKind::All)
@@ -196,7 +196,7 @@ fn lazy(patterns: &[String], limits: Determinising) -> Result<DFA, Unbuilt> {
         })
 }
 
-/// Return whether an error, or what caused it, is that of a size limit.
+/// Return whether an error, or its cause, is a passed size limit.
 fn too_large(error: &BuildError) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
@@ -212,7 +212,7 @@ fn too_large(error: &BuildError) -> bool {
 struct Lazy {
     dfa: DFA,
     cache: Cache,
-    /// Per state: the bytes of what it stands for.
+    /// Per state: the bytes of its representation.
     sizes: FxHashMap<LazyStateID, usize>,
 }
 
@@ -234,7 +234,7 @@ impl Lazy {
         Ok(target)
     }
 
-    /// The bytes of what a state stands for; the first one's are not known, and taken for few.
+    /// Bytes of a state's representation. The first state's are unknown, and assumed to be few.
     fn size(&self, state: LazyStateID) -> usize {
         self.sizes.get(&state).copied().unwrap_or(1)
     }
@@ -251,7 +251,7 @@ fn full(error: regex_automata::hybrid::CacheError) -> Unbuilt {
     Unbuilt::Start(error.to_string())
 }
 
-/// The states that lead to each state by each class of bytes.
+/// Predecessors of each state by each class of bytes.
 struct Sources {
     classes: usize,
     /// Those of a state and a class: `states[first[state * classes + class]..first[state * classes + class + 1]]`.
@@ -300,7 +300,8 @@ struct Partition {
 }
 
 impl Partition {
-    /// The coarsest partition finer than that by labels whose blocks lead into one block each by every class (Hopcroft 1971).
+    /// The coarsest refinement of a partition by labels whose blocks lead into one block each by every class (Hopcroft
+    /// 1971).
     fn refined(labels: &[u32], sources: &Sources) -> Self {
         let mut partition = Self::by_labels(labels);
         let classes = sources.classes;

@@ -1,14 +1,15 @@
-//! One byte's step of the lexer and of the layout stage, for whatever reads the symbols.
+//! One byte's step of the lexer and of the layout stage, for any reader of symbols.
 //!
-//! Where a symbol may have ended and may also go on, a branch forks: one ends the symbol beside a guard, the other goes on with
-//! it. What the end of a symbol leads to is the [`Reader`]'s: the engine has the parser read it, the builder of the token table
-//! notes that some parser will be asked. The reader is chosen when this is compiled, so nothing here is looked up at run time.
+//! Where a symbol may have ended and may also go on, a branch forks. One branch ends the symbol beside a guard, the
+//! other goes on with it. The [`Reader`] decides what follows the end of a symbol. The engine lets the parser read it;
+//! the builder of the token table records that some parser will be asked. The reader is chosen at compile time, so
+//! nothing here is dispatched dynamically.
 
 use crate::ids::{AcceptId, GuardId, StateId};
 use crate::lexing::lexer::{DEAD, Lexer};
 use crate::lexing::roles::{LineByte, Role};
 
-/// One way to cut a text into symbols, as far as lexer and layout see it; what its reader knows besides travels along.
+/// One division of a text into symbols, as far as lexer and layout see it. The reader's own fields travel along.
 pub(crate) trait Cut: Copy {
     /// The symbol in progress; a start state between two symbols.
     fn state(&self) -> StateId;
@@ -29,12 +30,12 @@ pub(crate) trait Cut: Copy {
     fn at_line_start(self) -> Self;
 }
 
-/// What reads the symbols, and knows what lexing goes on from.
+/// Reader of symbols, with the state from which lexing goes on.
 pub(crate) trait Reader {
     /// A branch.
     type Branch: Cut;
 
-    /// What was read within a step before its byte was.
+    /// Result of reading before the step's byte.
     type Read: Copy;
 
     /// Nothing was.
@@ -43,10 +44,10 @@ pub(crate) trait Reader {
     /// The lexer.
     fn lexer(&self) -> &Lexer;
 
-    /// What is done with what a state accepts.
+    /// The role of an accept set.
     fn role(&self, accept: AcceptId) -> Role;
 
-    /// What a byte does at the start of a line.
+    /// The effect of a byte at the start of a line.
     fn line_byte(&self, byte: u8) -> LineByte;
 
     /// The guards after a byte; `None` if one of them accepts.
@@ -64,7 +65,7 @@ pub(crate) trait Reader {
     /// The branch after a line join has ended, which may fix a column; `None` where the reader cannot say.
     fn join(&mut self, branch: Self::Branch) -> Option<Self::Branch>;
 
-    /// Read a newline: `each` gets a branch in the line for open brackets, one before the next line for none.
+    /// Read a newline. `each` gets a branch in the line if brackets are open, otherwise one before the next line.
     fn end_line(
         &mut self,
         branch: Self::Branch,
@@ -72,7 +73,7 @@ pub(crate) trait Reader {
         each: impl FnMut(&mut Self, Self::Branch, Self::Read),
     );
 
-    /// Read a symbol that is passed on whatever is open: `each` gets what comes of it, between two symbols.
+    /// Read a symbol that is passed on whatever is open. `each` gets the branches after it, between two symbols.
     fn read(
         &mut self,
         branch: Self::Branch,
@@ -91,7 +92,7 @@ pub(crate) trait Reader {
     fn begin_line(&mut self, branch: Self::Branch, state: StateId, read: Self::Read, out: &mut Vec<Self::Branch>);
 }
 
-/// One byte's step of a branch; `out` gets what the reader takes of it.
+/// Step a branch by one byte; `out` gets the branches that the reader allows.
 #[inline]
 pub(crate) fn step<R: Reader>(reader: &mut R, branch: R::Branch, byte: u8, out: &mut Vec<R::Branch>) {
     let Some(guards) = reader.step_guards(branch.guards(), byte) else { return };
@@ -115,7 +116,8 @@ pub(crate) fn step<R: Reader>(reader: &mut R, branch: R::Branch, byte: u8, out: 
     }
 }
 
-/// End the symbol in progress as an accept set, guards left as they are: `each` gets what comes of it, between two symbols.
+/// End the symbol in progress as an accept set, with unchanged guards. `each` gets the branches after it, between two
+/// symbols.
 #[inline]
 pub(crate) fn end_symbol<R: Reader>(
     reader: &mut R,

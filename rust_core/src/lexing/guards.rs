@@ -1,8 +1,8 @@
-//! Guards: what keeps a symbol that was ended early from having a longer match after all.
+//! Guards, which keep a symbol that was ended early from having a longer match after all.
 //!
-//! While a middle is being written no lookahead exists, so a symbol may be ended where a longer match is still possible.
-//! The DFA goes on running as a guard beside the symbols that follow: should it accept again, the symbol was not a longest
-//! match and the branch dies. A set of guards is interned; the empty set is `GuardId(0)`.
+//! While a middle is being written no lookahead exists, so a symbol may be ended where a longer match is still
+//! possible. The DFA goes on running as a guard beside the symbols that follow. If it accepts again, the symbol was not
+//! a longest match and the branch dies. A set of guards is interned; the empty set is `GuardId(0)`.
 
 use crate::ids::{GuardId, StateId};
 use crate::lexing::lexer::{DEAD, Lexer};

@@ -1,7 +1,7 @@
 //! Columns and indentation stacks.
 //!
-//! A column is what CPython's tokenizer keeps: the width with tab stops every eight columns, and the width with tabs
-//! counted as one. Two indentations compare only if both widths agree on the order; otherwise tabs and spaces are mixed
+//! A column holds the two widths that CPython's tokenizer keeps: with tab stops every eight columns, and with tabs
+//! counted as one. Two indentations compare only if both widths agree on the order. Otherwise tabs and spaces are mixed
 //! inconsistently and the line is refused.
 
 use crate::ids::{ColumnId, IndentationId, LexemeId};
@@ -50,15 +50,15 @@ impl Column {
         blanks.iter().fold(self, |column, &byte| column.after(byte))
     }
 
-    /// What a backslash-newline in the indentation fixes the line's column at: this one, with its tab stops for both widths
-    /// (as CPython's tokenizer does); nothing at column 0.
+    /// The column that a backslash-newline at this column of the indentation fixes, with its tab stops for both widths
+    /// (as CPython's tokenizer does); `None` at column 0.
     #[must_use]
     pub(crate) fn kept(self) -> Option<Self> {
         (self.wide != 0).then_some(Self { wide: self.wide, narrow: self.wide })
     }
 
-    /// Least bytes of an indentation at this column: a byte a blank, or, for a column that a backslash-newline can have
-    /// made, tabs and blanks and those two bytes.
+    /// Least bytes of an indentation at this column: a byte for each blank. A column that only a backslash-newline can
+    /// make needs tabs, blanks and those two bytes.
     #[must_use]
     pub(crate) fn least_bytes(self) -> u32 {
         if self.wide == self.narrow { self.narrow.min(self.wide / 8 + self.wide % 8 + 2) } else { self.narrow }
@@ -82,15 +82,16 @@ impl Column {
         (self.wide / 8 + self.wide % 8..=self.wide).contains(&self.narrow)
     }
 
-    /// No indentation right of this column has fewer bytes than these. `joins`: whether there are backslash-newlines.
+    /// A lower bound on the bytes of indentations right of this column. `joins`: whether the language has
+    /// backslash-newlines.
     #[must_use]
     pub(crate) fn least_bytes_right_of(self, joins: bool) -> u32 {
         let blanks = self.narrow + 1;
         if joins { blanks.min((self.wide + 1).div_ceil(8) + 2) } else { blanks }
     }
 
-    /// No fewer bytes lead from this column to another, over a backslash-newline where that helps; `None` if none do but on a
-    /// new line.
+    /// A lower bound on the bytes from this column to another, over a backslash-newline where that helps; `None` if a
+    /// new line is needed.
     #[must_use]
     pub(crate) fn least_bytes_to(self, to: Self) -> Option<u32> {
         let wide = to.wide.checked_sub(self.wide)?;
@@ -101,7 +102,8 @@ impl Column {
         blanks.into_iter().chain(joined).min()
     }
 
-    /// No fewer bytes lead from this column to one right of another, but on a new line. `joins`: whether there are backslash-newlines.
+    /// A lower bound on the bytes from this column to one right of another in the same line. `joins`: whether the
+    /// language has backslash-newlines.
     #[must_use]
     pub(crate) fn least_bytes_to_right_of(self, other: Self, joins: bool) -> u32 {
         let wide = if self.wide > other.wide { 0 } else { (other.wide + 1).div_ceil(8) - self.wide / 8 };
@@ -109,7 +111,7 @@ impl Column {
         if joins { blanks.min(wide + 2) } else { blanks }
     }
 
-    /// How two columns compare; `None` if tabs and spaces disagree.
+    /// Compare two columns; `None` if tabs and spaces disagree.
     #[must_use]
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         let wide = self.wide.cmp(&other.wide);

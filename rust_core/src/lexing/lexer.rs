@@ -1,7 +1,7 @@
-//! The joined byte-level DFA of all lexemes in all modes and what is known about its states.
+//! Joined byte-level DFA of all lexemes in all modes, and tables of its states.
 //!
-//! Lexing is leftmost-longest with priorities, over UTF-8 bytes. Compilation uses `regex-automata`; the result is copied
-//! into a minimal table of our own so that a state is a small number, the dead state is 0, and acceptance belongs to the
+//! Lexing is leftmost-longest with priorities, over UTF-8 bytes. `regex-automata` compiles the patterns. The result is
+//! copied into a minimal table. There a state is a small number, the dead state is 0, and acceptance belongs to the
 //! state itself rather than to the byte after it.
 
 use crate::bits::{self, BitRows};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// The dead state: nothing matches from here.
 pub(crate) const DEAD: StateId = StateId(0);
 
-/// A distance that stands for "never", in bytes.
+/// An infinite distance, in bytes.
 pub(crate) const NEVER: u16 = u16::MAX;
 
 /// The minimal joined DFA. Serialisable, so that a compiled language can be cached on disk.
@@ -93,7 +93,7 @@ impl LexerTable {
         self.accept.len()
     }
 
-    /// Return whether a table that was read is one of a definition, as far as reading it goes: all that it refers to is there.
+    /// Return whether a table that was read fits a definition: all lexemes and modes that it refers to exist.
     #[must_use]
     pub(crate) fn is_of(&self, spec: &LanguageSpec) -> bool {
         let (states, sets, modes) = (self.state_count(), self.accept_sets.len(), spec.modes.len() + 1);
@@ -154,7 +154,7 @@ fn modes(spec: &LanguageSpec) -> Result<Vec<Vec<LexemeId>>, Error> {
     Ok(found)
 }
 
-/// The mode that each lexeme is one of; 0 for those in none.
+/// The mode of each lexeme; 0 for those in none.
 ///
 /// # Errors
 /// A mode that names a lexeme which does not exist or is another mode's as well, or too many modes.
@@ -197,7 +197,7 @@ impl AcceptSets {
     }
 }
 
-/// The lexemes that a match by these patterns stands for: the best one, and the next best behind a soft keyword.
+/// The lexemes of a match by some patterns: the best one, and the next best behind a soft keyword.
 fn winners(mut matched: Vec<LexemeId>, spec: &LanguageSpec) -> Vec<LexemeId> {
     let rank = |id: &LexemeId| {
         let lexeme = &spec.lexemes[id.index()];
@@ -356,7 +356,7 @@ impl Lexer {
         self.table.next[state.index() * self.table.class_count + class]
     }
 
-    /// What the state accepts; `AcceptId(0)` is nothing.
+    /// The accept set of a state; `AcceptId(0)` is empty.
     #[inline(always)]
     #[must_use]
     pub fn accept(&self, state: StateId) -> AcceptId {
@@ -388,14 +388,14 @@ impl Lexer {
         self.table.accept_sets.len()
     }
 
-    /// The accept sets that can still be reached from a state (by zero or more bytes), as a mask.
+    /// The accept sets that a state can still reach by zero or more bytes, as a mask.
     #[inline(always)]
     #[must_use]
     pub fn live_mask(&self, state: StateId) -> &[u64] {
         self.live.row(state.index())
     }
 
-    /// The accept sets that can still be reached from a state (by zero or more bytes).
+    /// The accept sets that a state can still reach by zero or more bytes.
     pub fn live(&self, state: StateId) -> impl Iterator<Item = AcceptId> + '_ {
         bits::numbers(self.live_mask(state)).map(AcceptId::from_index)
     }
@@ -455,13 +455,13 @@ impl Lexer {
         &self.table
     }
 
-    /// The class of a byte: bytes of one class are told apart by no state.
+    /// The class of a byte. No state distinguishes bytes of one class.
     #[must_use]
     pub fn class_of(&self, byte: u8) -> u8 {
         self.table.class_of[byte as usize]
     }
 
-    /// One byte of each class of bytes that no state tells apart, the least first.
+    /// The least byte of each class.
     #[must_use]
     pub fn representatives(&self) -> Vec<u8> {
         let mut seen = vec![false; self.table.class_count];
@@ -470,7 +470,7 @@ impl Lexer {
             .collect()
     }
 
-    /// The longest match of a text from its first byte in a mode: its length in bytes and what was accepted.
+    /// The longest match of a text from its first byte in a mode: its length in bytes and its accept set.
     #[must_use]
     pub fn longest_match(&self, mode: ModeId, text: &[u8]) -> Option<(usize, AcceptId)> {
         self.longest_from(self.start_of(mode), text)

@@ -1,4 +1,5 @@
-//! R run through the lexer from every state that can be in progress at the cursor, all at once (paper, Fig. 7).
+//! Lookahead: R run through the lexer from every state that can be in progress at the cursor, all at once (paper, Fig.
+//! 7).
 //!
 //! Most states die or merge within a few bytes; the survivors are strings and comments.
 
@@ -12,11 +13,11 @@ pub(crate) struct Lookahead {
     ends: Vec<Option<(u32, AcceptId)>>,
 }
 
-/// States that have become one, and what they were at the cursor.
+/// States that have merged, and their states at the cursor.
 struct Group {
     state: StateId,
     members: Vec<u32>,
-    /// Where the symbol has last ended, as far as that is not told of the members: a comment ends after each of its bytes.
+    /// Last end of the symbol, as far as it is not recorded per member: a comment ends after each of its bytes.
     end: Option<(u32, AcceptId)>,
 }
 
@@ -104,7 +105,7 @@ impl Lookahead {
         }
     }
 
-    /// The longest match, at least one byte into R, of the symbol in progress in a state: its end in R and what it is.
+    /// The longest match of a symbol in progress that ends at least one byte into R: its end and its accept set.
     #[inline]
     #[must_use]
     pub(crate) fn end(&self, state: StateId) -> Option<(u32, AcceptId)> {

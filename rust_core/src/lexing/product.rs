@@ -1,4 +1,4 @@
-//! What a symbol in progress can come to beside guards: the product of the lexer with the guards' steps.
+//! Product of the lexer with guards: the configurations that a symbol in progress can reach.
 
 use crate::bits::{self, BitSet};
 use crate::ids::{GuardId, StateId};
@@ -7,23 +7,23 @@ use crate::lexing::lexer::{DEAD, Lexer};
 use rustc_hash::FxHashSet;
 use std::hash::Hash;
 
-/// A symbol in progress beside guards, and what else is stepped along.
+/// A symbol in progress with guards, and a value that is stepped along.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside<T> {
     /// The symbol in progress.
     pub state: StateId,
     /// Its guards.
     pub guards: GuardId,
-    /// What is stepped along.
+    /// The value that is stepped along.
     pub along: T,
-    /// Least bytes that lead there.
+    /// Least bytes to this configuration.
     pub bytes: u32,
 }
 
-/// All that some bytes lead to from a symbol in progress, each once, nearest first; what it begins with is the first.
+/// Configurations reachable from a symbol in progress, each once, nearest first, beginning with `from` itself.
 ///
-/// `bytes`: one of each class that nothing here tells apart. `step`: a byte's step of what is stepped along; `None` where it may
-/// not be. From what `goes_on` refuses no further step is taken.
+/// `bytes` holds one byte of each class. `step` steps the value along; `None` forbids the byte. Configurations that
+/// `goes_on` refuses are not expanded.
 pub(crate) fn walk_beside<T: Copy + Eq + Hash>(
     lexer: &Lexer,
     guards: &mut Guards,
@@ -57,7 +57,7 @@ pub(crate) fn walk_beside<T: Copy + Eq + Hash>(
     found
 }
 
-/// The accept sets that a symbol in progress beside guards can still be, as a mask.
+/// The accept sets that a symbol in progress with guards can still become, as a mask.
 #[must_use]
 pub(crate) fn live_beside(lexer: &Lexer, guards: &mut Guards, state: StateId, id: GuardId) -> BitSet {
     let mut live = BitSet::new(lexer.accept_set_count());

@@ -1,4 +1,4 @@
-//! What the stages between lexer and parser do with a lexeme, and with a byte at the start of a line.
+//! Roles of lexemes, and of bytes at the start of a line, in the stages between lexer and parser.
 
 use crate::error::Error;
 use crate::ids::{AcceptId, LexemeId};
@@ -6,7 +6,7 @@ use crate::lexing::layout::{Layout, is_blank};
 use crate::lexing::lexer::{DEAD, Lexer};
 use crate::spec::LanguageSpec;
 
-/// What the stages between lexer and parser do with a lexeme.
+/// Role of a lexeme in the stages between lexer and parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Passed on to the parser.
@@ -33,7 +33,7 @@ impl Role {
     }
 }
 
-/// What a byte does at the start of a line.
+/// Role of a byte at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineByte {
     /// It is part of the indentation.
@@ -46,7 +46,7 @@ pub(crate) enum LineByte {
     Symbol,
 }
 
-/// What each byte does at the start of a line.
+/// The role of each byte at the start of a line.
 pub(crate) fn line_bytes(lexer: &Lexer, role: impl Fn(AcceptId) -> Role) -> Vec<LineByte> {
     let of = |byte: u8| {
         if is_blank(byte) {
@@ -108,7 +108,7 @@ pub(crate) fn layout(spec: &LanguageSpec) -> Result<Option<Layout>, Error> {
 /// The lexeme of a name.
 ///
 /// # Errors
-/// There is none.
+/// No lexeme has the name.
 pub(crate) fn find(spec: &LanguageSpec, name: &str) -> Result<LexemeId, Error> {
     spec.lexemes
         .iter()

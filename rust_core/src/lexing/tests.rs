@@ -1,4 +1,5 @@
-//! The lexing half by itself: automata, longest matches, guards, columns, and the step with a reader that writes down what it reads.
+//! The lexing half by itself: automata, longest matches, guards, columns, and the step with a reader that records the
+//! symbols it reads.
 
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
 use crate::lexing::automaton::Automaton;
@@ -18,7 +19,7 @@ fn lexer(spec: &LanguageSpec) -> Lexer {
     Lexer::new(LexerTable::compile(spec).expect("a lexer"), spec.lexemes.len())
 }
 
-/// Lexemes that overlap: a keyword that is soft, one that is not, and patterns of different priorities.
+/// Lexemes that overlap: a soft keyword, a hard one, and patterns of different priorities.
 fn overlapping() -> LanguageSpec {
     let lexemes = ["NAME /[ab]+/", "SOFT ab", "HARD ba", "PAIR /bb/", "DOTS /c(cc)*/", "END c", "_BLANK / +/"];
     let mut spec = define(&lexemes, &["s -> NAME SOFT HARD PAIR DOTS END"]);
@@ -27,7 +28,7 @@ fn overlapping() -> LanguageSpec {
     spec
 }
 
-/// Automata whose bytes above the second do as the third does.
+/// Automata in which bytes above the second do as the third does.
 fn random_automaton(random: &mut Random) -> (Vec<[u32; 256]>, Vec<u16>) {
     let states = 2 + random.below(9);
     let mut rows = vec![[0; 256]];
@@ -312,7 +313,7 @@ fn bytes_at_the_start_of_a_line_are_told_by_the_roles_of_what_they_begin() {
     assert_eq!((of(b'#'), of(b'a'), of(b':')), (LineByte::Trivia, LineByte::Symbol, LineByte::Symbol));
 }
 
-/// A branch of a reader that writes down what it reads: the symbol in progress, guards, and the place of what was read.
+/// A branch of a reader that records symbols: the symbol in progress, guards, and the place of its record.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     state: StateId,
@@ -461,7 +462,7 @@ mod automata {
     use crate::lexing::automaton::{Automaton, Unbuilt};
     use crate::limits::{self, Determinising};
 
-    /// Moore's partition refinement, the plain way to the same numbers.
+    /// Moore's partition refinement, the plain twin of Hopcroft's.
     fn plain_partition(rows: &[[u32; 256]], labels: &[u16]) -> Vec<u32> {
         let useful = |state: usize| {
             let mut seen = vec![false; rows.len()];

@@ -1,8 +1,9 @@
-//! Masks of one language and vocabulary, shared by all sessions: the token spanner table, and what was computed before.
+//! Masks of one language and vocabulary, shared by all sessions: the token spanner table, and a cache of computed
+//! masks.
 //!
-//! Where a parse stack is unconstrained (see `follow`), a mask depends on its form alone (see `stack`), with the lexer's configuration,
-//! the bracket depth and the open blocks. Keys are compared whole, so equal keys are equal states. Other stacks have masks of
-//! their own session.
+//! Where a parse stack is unconstrained (see `follow`), a mask depends only on the stack's form (see `stack`), the
+//! lexer's configuration, the bracket depth and the open blocks. Keys are compared whole, so equal keys are equal
+//! states. The masks of other stacks belong to their session.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -32,7 +33,7 @@ pub struct MaskCache {
     pub spanner: Spanner,
     /// True if the table came from a file.
     pub cached: bool,
-    /// Seconds that it took to have it.
+    /// Seconds to load or build it.
     pub seconds: f64,
     /// Tells this cache from others; never 0.
     id: u64,
@@ -40,14 +41,14 @@ pub struct MaskCache {
     forms: Mutex<Forms>,
     shards: Vec<Mutex<Shard>>,
     contents: Mutex<Contents>,
-    /// How often the masks were cleared.
+    /// Number of times that the masks were cleared.
     cleared: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-/// Masks in two generations: those of the older that are asked for again move to the younger, the rest is forgotten when
-/// the younger is full.
+/// Masks in two generations. A mask of the older one that is used moves to the younger; when the younger is full, the
+/// older is forgotten.
 #[derive(Debug, Default)]
 struct Shard {
     young: FxHashMap<Key, Kept>,
@@ -55,31 +56,31 @@ struct Shard {
 }
 
 impl Shard {
-    /// Make room: what was not asked for since the last time is forgotten.
+    /// Make room: forget masks that were not used in the younger generation.
     fn age(&mut self) {
         self.old = std::mem::take(&mut self.young);
     }
 }
 
-/// The masks that are kept, by the hash of their words, and how many were made since the shards last aged.
+/// Cached masks by the hash of their words, and the number made since the shards last aged.
 #[derive(Debug, Default)]
 struct Contents {
     masks: FxHashMap<u64, Weak<[u32]>>,
     made: usize,
 }
 
-/// What the caches did and hold.
+/// Statistics of the caches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
-    /// Masks that are kept for all sessions.
+    /// Cached masks, for all sessions.
     pub masks: usize,
-    /// Masks that are kept, equal ones counted once.
+    /// Cached masks, equal ones counted once.
     pub distinct: usize,
-    /// Masks that were found.
+    /// Lookups that found a mask.
     pub hits: u64,
-    /// Masks that were computed.
+    /// Lookups that computed a mask.
     pub misses: u64,
-    /// Bytes of the masks that are kept.
+    /// Bytes of the cached masks.
     pub bytes: usize,
     /// Bytes of the table.
     pub table: usize,
@@ -108,7 +109,8 @@ impl MaskCache {
         }
     }
 
-    /// Fill a packed mask with the tokens that may follow; the end tokens are left out. `own` is what is kept beside the engine.
+    /// Fill a packed mask with the tokens that may follow, without end tokens. `own` holds the masks that belong to the
+    /// engine.
     pub(crate) fn fill(
         &self,
         engine: &mut Engine,
@@ -148,7 +150,7 @@ impl MaskCache {
         doubtful::settle(engine, own, vocabulary, branches, &doubtful, words);
     }
 
-    /// Fill a packed mask as [`MaskCache::fill`] does, without looking at what is known.
+    /// Fill a packed mask as [`MaskCache::fill`] does, without the cache.
     fn compute(
         &self,
         engine: &mut Engine,
@@ -188,7 +190,7 @@ impl MaskCache {
         }
     }
 
-    /// Forget all masks, those that sessions keep for themselves included.
+    /// Forget all masks, including those that belong to sessions.
     pub fn clear(&self) {
         for shard in &self.shards {
             *lock(shard) = Shard::default();
@@ -199,7 +201,7 @@ impl MaskCache {
         self.misses.store(0, Ordering::Relaxed);
     }
 
-    /// What the caches did and hold.
+    /// Statistics of the caches.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut found = Statistics {
@@ -228,7 +230,7 @@ impl MaskCache {
         &self.shards[(FxBuildHasher.hash_one(key) >> 40) as usize % SHARDS]
     }
 
-    /// Copies the mask of a key, if it is known; returns the tokens that it leaves open.
+    /// Copy the mask of a key, if known, and return the tokens that it leaves open.
     fn find(&self, key: &[u32], words: &mut [u32]) -> Option<Doubtful> {
         let mut shard = lock(self.shard(key));
         if let Some(kept) = shard.young.get(key) {
@@ -251,8 +253,7 @@ impl MaskCache {
         shard.young.insert(key, mask);
     }
 
-    /// A mask of some words: one that is kept already, if there is one. States with equal masks are several times as many as
-    /// masks.
+    /// A mask of some words, shared with a cached one. There are several times as many states as masks.
     fn share(&self, words: &[u32]) -> Mask {
         let hash = xxh3_64(bytemuck::cast_slice(words));
         let most = limits::MASK_BYTES / (4 * self.words.max(1));

@@ -1,8 +1,8 @@
-//! Tokens of which a mask depends on the texts that are bound: in the class `Point`, `Point(` may begin a constructor.
+//! Tokens whose masking depends on bound texts: in the class `Point`, `Point(` may begin a constructor.
 //!
-//! What is kept of a state is the same for all names. It is computed twice: as if no text were the one that is asked for, and as
-//! if all were. Tokens that only the latter allows are kept beside the mask and settled by the names at hand: few of them hold
-//! one, or end with the beginning of one, and those are tried byte by byte.
+//! The cached mask of a state is the same for all names. It is computed twice: as if no text equalled the wanted one,
+//! and as if all did. Tokens that only the second mask allows are kept beside the mask, and the names at hand settle
+//! them. Few of them hold a name, or end with the beginning of one; those are tried byte by byte.
 
 use crate::bits::{insert, ones};
 use crate::chart::texts::{PLAIN, Texts, WILD};
@@ -19,10 +19,10 @@ use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 use std::sync::Arc;
 
-/// What fills a mask of some branches.
+/// Function that fills a mask of some branches.
 type Compute<'a> = dyn FnMut(&mut Engine, &[Branch], &mut [u32]) + 'a;
 
-/// An engine that takes all texts for one. What is stopped leaves it as well, and then it reads them again.
+/// An engine that assumes one text for all. When dropped, also by a stop, it reads the texts again.
 struct Reading<'a> {
     engine: &'a mut Engine,
 }
@@ -40,7 +40,7 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// Fill a mask by `compute`, whatever the names are; returns the tokens that depend on them.
+/// Fill a mask by `compute`, independently of the names, and return the tokens that depend on them.
 pub(super) fn compute(
     engine: &mut Engine,
     vocabulary: &Vocabulary,
@@ -82,7 +82,7 @@ pub(super) fn compute(
     (!tokens.is_empty()).then(|| Arc::new(Open { tokens, bind }))
 }
 
-/// Add to a mask those of the tokens that it leaves open which may follow.
+/// Add to a mask those open tokens that may follow.
 pub(super) fn settle(
     engine: &mut Engine,
     own: &mut OwnMasks,
@@ -119,17 +119,16 @@ pub(super) fn settle(
     settled.iter().for_each(|token| insert(words, token.index()));
 }
 
-/// The texts one of which a token must hold, or end with the beginning of, to be what a name decides.
+/// Texts that a token depends on: a name decides only tokens that hold one, or end with the beginning of one.
 struct Needles {
-    /// What has been read of symbols in progress.
+    /// Texts read of symbols in progress.
     begun: Vec<Vec<u8>>,
     texts: Vec<Vec<u8>>,
-    /// How R goes on with texts that the cursor cuts.
+    /// Rests of R that complete a text which the cursor cuts.
     rests: Vec<Vec<u8>>,
 }
 
-/// What is left of a text after all that it and what has been read have in common: the end of the one and the beginning of the
-/// other.
+/// The rests of a text after each of its beginnings with which the text read ends.
 fn goes_on<'a>(begun: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     (0..begun.len()).filter_map(move |at| text.strip_prefix(&begun[at..]))
 }

@@ -1,4 +1,4 @@
-//! Tokens that write a given text again before they go on with anything new: what a healed middle begins with.
+//! Token healing: tokens that rewrite a given text before they go on with new bytes.
 
 use crate::bits;
 use crate::masking::plain::Recognizer;
@@ -6,8 +6,8 @@ use crate::masking::trie::TrieNode;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 
-/// Fill a packed mask with the tokens with which such a middle can begin. `recognizer` takes what comes after the text, which has
-/// `rewritable` for its [`rewritable`].
+/// Fill a packed mask with the tokens with which a healed middle can begin. `recognizer` continues after the text;
+/// `rewritable` is [`rewritable`] of the text.
 ///
 /// # Panics
 /// If `rewritable` is not one longer than the text.
@@ -28,8 +28,8 @@ pub(crate) fn fill_mask(
     });
 }
 
-/// For each place of a text: whether tokens lead from there to its end, or beyond it; for the end itself `is_viable`, whether
-/// anything may come there.
+/// Find the places of a text from which tokens lead to its end, or beyond it. The entry of the end itself is
+/// `is_viable`: whether anything may follow.
 pub(crate) fn rewritable(
     recognizer: &mut impl Recognizer,
     text: &[u8],
@@ -53,8 +53,8 @@ pub(crate) fn rewritable(
     rewritable
 }
 
-/// Visit the nodes at which tokens end that are a beginning of a text, or begin with it and then go on as a recognizer allows; until
-/// a visit says that it was the last one.
+/// Visit the nodes where a token ends that is a prefix of a text, or extends it as a recognizer allows, until `visit`
+/// returns false.
 fn each_token(
     recognizer: &mut impl Recognizer,
     text: &[u8],

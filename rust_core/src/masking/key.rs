@@ -1,4 +1,4 @@
-//! What tells states apart whose masks may differ, as words.
+//! Keys of masks: words that distinguish states with different masks.
 
 use crate::chart::texts::Texts;
 use crate::engine::branch::{Branch, InLine};
@@ -18,7 +18,7 @@ pub(crate) type Doubtful = Option<Arc<Open>>;
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) tokens: Box<[TokenId]>,
-    /// Some of them may bind the very text that comes again in them: no name at hand says which.
+    /// True if a token may bind the very text that comes again in it: then no name at hand decides it.
     pub(crate) bind: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Kept {
     pub(crate) doubtful: Doubtful,
 }
 
-/// What tells states apart whose masks may differ.
+/// Words that distinguish states with different masks.
 pub(crate) type Key = Box<[u32]>;
 
 /// Write the key of a state where R has no say, whose sets' forms are known.

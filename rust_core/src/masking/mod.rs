@@ -1,4 +1,4 @@
-//! Which tokens of a vocabulary may come: the plain walk, the token table, and what is kept.
+//! Token masks: the plain walk, the token table, and the caches.
 
 pub(crate) mod cache;
 mod doubtful;

@@ -1,4 +1,4 @@
-//! What the masks of the sessions of one engine keep for themselves, beside the engine.
+//! Masks that belong to one engine's sessions.
 
 use crate::engine::branch::Branch;
 use crate::ids::{ShapeId, TokenId};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A vocabulary, and the branches that a middle goes on from.
 type Place = (u128, Box<[Branch]>);
 
-/// What is kept beside an engine.
+/// Masks kept beside an engine.
 #[derive(Debug, Default)]
 pub(crate) struct OwnMasks {
     /// Forms of the left chart's sets.
@@ -23,11 +23,11 @@ pub(crate) struct OwnMasks {
     pub(crate) key: Vec<u32>,
     /// Masks where R has a say.
     masks: FxHashMap<Key, Kept>,
-    /// What tokens that masks leave open came to, by vocabulary and branches.
+    /// Settled open tokens, by vocabulary and branches.
     settled: FxHashMap<Place, Arc<[TokenId]>>,
-    /// The cache that they are beside, and how often it had been cleared: beside another one they are forgotten.
+    /// The id of the cache, and its number of clearings. Beside another cache the masks are forgotten.
     of: (u64, u64),
-    /// The tokens that do not leave the shape, by vocabulary and place.
+    /// Tokens that stay in the shape, by vocabulary and place.
     indexes: FxHashMap<(u128, ShapeId), Arc<ShapeIndex>>,
 }
 
@@ -49,7 +49,7 @@ impl OwnMasks {
         self.masks.insert(key, Kept { mask: words.into(), doubtful });
     }
 
-    /// Which of the tokens that a mask leaves open may follow some branches; `settle` finds out.
+    /// The open tokens of a mask that may follow some branches; `settle` computes them.
     pub(crate) fn settled(
         &mut self,
         vocabulary: &Vocabulary,
@@ -62,7 +62,7 @@ impl OwnMasks {
         self.settled.entry((vocabulary.fingerprint(), branches.into())).or_insert_with(|| settle().into()).clone()
     }
 
-    /// The tokens that do not leave a shape.
+    /// The tokens that stay in a shape.
     pub(crate) fn shape_index(&mut self, vocabulary: &Vocabulary, shape: &Shape, at: ShapeId) -> Arc<ShapeIndex> {
         if self.indexes.len() >= limits::SHAPE_INDEXES {
             self.indexes.clear();

@@ -4,7 +4,7 @@ use crate::bits;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 
-/// What a mask is computed with: text that grows and shrinks at its end by bytes.
+/// Text that a mask is computed with: it grows and shrinks at its end by bytes.
 pub(crate) trait Recognizer {
     /// Go on by one byte if some completion remains; otherwise changes nothing and returns false.
     fn try_push(&mut self, byte: u8) -> bool;
@@ -20,8 +20,8 @@ pub fn mask_words(tokens: usize) -> usize {
     bits::words_for::<u32>(tokens)
 }
 
-/// Fill a packed mask: bit `id % 32` of word `id / 32` says whether the token is allowed. The end tokens are allowed iff
-/// the text may end.
+/// Fill a packed mask: bit `id % 32` of word `id / 32` says whether the token is allowed. The end tokens are allowed
+/// iff the text may end.
 ///
 /// # Panics
 /// If `words` is not [`mask_words`] long.
@@ -33,7 +33,7 @@ pub(crate) fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabular
     }
 }
 
-/// Add the tokens that may follow to a packed mask, the end tokens left out.
+/// Add the tokens that may follow to a packed mask, without the end tokens.
 ///
 /// # Panics
 /// If `words` is not [`mask_words`] long.

@@ -1,4 +1,4 @@
-//! The tokens that do not leave a shape, by the state that each leads to (Outlines, arXiv 2307.09702: the FSM index).
+//! Tokens that stay in a shape, by the state that each leads to (Outlines, arXiv 2307.09702: the FSM index).
 
 use crate::bits;
 use crate::ids::ShapeId;
@@ -7,7 +7,7 @@ use crate::masking::plain::mask_words;
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 
-/// Packed masks of the tokens that do not leave a shape from one of its states, by the state that each leads to.
+/// Packed masks of the tokens that stay in a shape from one of its states, by the state that each leads to.
 #[derive(Debug)]
 pub(crate) struct ShapeIndex(Vec<(ShapeId, Vec<u32>)>);
 

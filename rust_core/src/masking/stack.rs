@@ -1,7 +1,7 @@
-//! Forms of parse stacks: what a mask depends on where R has no say in it.
+//! Forms of parse stacks, on which masks depend where R puts no constraint.
 //!
-//! The form of a set is its items, with the forms of their origins in place of the origins. Sets of different sessions, or at
-//! different places of one text, have one form iff their stacks are equal but for the names of their sets.
+//! The form of a set is its items, with the forms of their origins in place of the origins. Sets of different sessions,
+//! or at different places of one text, have one form iff their stacks are equal up to the names of their sets.
 
 use crate::chart::left::FIRST_SET;
 use crate::engine::verdicts::Engine;
@@ -29,10 +29,10 @@ impl Forms {
     }
 }
 
-/// The forms of one engine's sets, as far as they were asked for.
+/// Known forms of one engine's sets.
 #[derive(Debug, Default)]
 pub(crate) struct KnownForms {
-    /// The masks for which they were, and the generation.
+    /// Id of the masks that the forms belong to, and the generation.
     of: u64,
     generation: u32,
     forms: Vec<u32>,
@@ -68,7 +68,7 @@ impl KnownForms {
         sets.for_each(|set| self.find(engine, forms, set));
     }
 
-    /// Find out the form of a set; origins are older than what refers to them, so the ones that are missing are found first.
+    /// Find the form of a set. Origins are older than the sets that refer to them, so missing ones are found first.
     fn find(&mut self, engine: &Engine, forms: &mut Forms, set: SetId) {
         debug_assert_eq!(self.forms[FIRST_SET.index()], 0, "the first set is a form of its own");
         if self.forms.len() <= set.index() {

@@ -1,4 +1,4 @@
-//! A vocabulary with the masks of each language that it is used for; their token tables are loaded or built when first asked for.
+//! Vocabulary with the masks of each of its languages. Token tables are loaded or built on demand.
 
 use crate::language::compiled::Language;
 use crate::masking::cache::{MaskCache, lock};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-/// A vocabulary with the masks of each language that it is used for.
+/// A vocabulary with the masks of each of its languages.
 #[derive(Debug)]
 pub struct Tables {
     /// The vocabulary.
@@ -19,11 +19,11 @@ pub struct Tables {
     masks: Mutex<FxHashMap<u128, Slot>>,
 }
 
-/// Masks that are there once they have been asked for.
+/// Masks, made on demand.
 type Slot = Arc<OnceLock<Arc<MaskCache>>>;
 
 impl Tables {
-    /// No tables yet. A folder keeps what is built for the next run.
+    /// No tables yet. Built tables are saved in `folder`.
     #[must_use]
     pub fn new(vocabulary: Vocabulary, folder: Option<PathBuf>) -> Self {
         Self { vocabulary, folder, masks: Mutex::default() }

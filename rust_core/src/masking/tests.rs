@@ -1,4 +1,4 @@
-//! Masks: the trie, the walk over it, what is kept, and the table, each against what it says of tokens one by one.
+//! Masks: the trie, its walk, the caches, and the table, each compared with answers token by token.
 
 use crate::chart::left::FIRST_SET;
 use crate::engine::verdicts::Engine;
@@ -14,7 +14,7 @@ use crate::masking::vocabulary::Vocabulary;
 use crate::test_languages::{Random, blocks, compile, opened, strings, sums, texts, words};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tokens of some bytes, several with the same text, some with none, and an end token.
+/// Tokens of some bytes: several with the same text, some without text, and an end token.
 fn vocabulary(random: &mut Random, alphabet: &[u8], count: usize) -> (Vec<Option<Vec<u8>>>, Vocabulary) {
     let mut token = || (0..random.below(5)).map(|_| alphabet[random.below(alphabet.len())]).collect::<Vec<u8>>();
     let mut tokens: Vec<Option<Vec<u8>>> = (0..count).map(|_| Some(token())).collect();

@@ -51,7 +51,7 @@ impl Trie {
         trie
     }
 
-    /// Some nodes have no more descendants than those that are there.
+    /// Close nodes: they have no more descendants than those present.
     fn close(&mut self, nodes: impl Iterator<Item = u32>) {
         let skip = u32::try_from(self.nodes.len()).expect("trie fits u32");
         nodes.for_each(|node| self.nodes[node as usize].skip = skip);
@@ -74,7 +74,7 @@ impl Trie {
         self.longest
     }
 
-    /// Add the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
+    /// Add the tokens that are prefixes of a text, shorter ones first, one of each length, as (bytes, first token).
     pub(crate) fn tokens_along(&self, text: &[u8], found: &mut Vec<(usize, TokenId)>) {
         let mut at = 0;
         let mut end = self.nodes.len();

@@ -1,4 +1,4 @@
-//! The engine as a [`Recognizer`]: what a walk over the vocabulary's trie goes forward and back with.
+//! Engine as a [`Recognizer`], for walks over the vocabulary's trie.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -14,14 +14,14 @@ pub(crate) struct TrieWalk<'a> {
 }
 
 impl<'a> TrieWalk<'a> {
-    /// A walk that has pushed nothing; tokens have at most `longest` bytes.
+    /// A walk at its root; tokens have at most `longest` bytes.
     pub(crate) fn new(engine: &'a mut Engine, branches: &[Branch], longest: usize) -> Self {
         let mut begins = Vec::with_capacity(longest + 1);
         begins.push(0);
         Self { engine, branches: branches.to_vec(), begins, stepped: Vec::new() }
     }
 
-    /// The branches after what has been pushed.
+    /// The branches after the pushed bytes.
     pub(crate) fn branches(&self) -> &[Branch] {
         &self.branches[*self.begins.last().expect("never empty")..]
     }

@@ -111,7 +111,7 @@ impl Vocabulary {
         self.trie.ending(node)
     }
 
-    /// Add the tokens that a text begins with, shorter ones first, one of each length: (bytes, the first token of them).
+    /// Add the tokens that are prefixes of a text, shorter ones first, one of each length, as (bytes, first token).
     pub fn tokens_along(&self, text: &[u8], found: &mut Vec<(usize, TokenId)>) {
         self.trie.tokens_along(text, found);
     }

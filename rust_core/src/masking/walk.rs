@@ -1,4 +1,4 @@
-//! Masks by a walk over the token spanner table: the parser is asked once for each lexeme sequence, not for each token.
+//! Masks by a walk over the token spanner table. The parser is asked once for each lexeme sequence, not for each token.
 
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
@@ -22,7 +22,7 @@ use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
-/// What may come next in brackets or outside of them.
+/// Lexemes and free states allowed next, in brackets or outside of them.
 struct Allowed {
     /// The accept sets that can be read or ignored, as a mask.
     accepts: [u64; AHEAD_WORDS],
@@ -30,7 +30,7 @@ struct Allowed {
     free: u64,
 }
 
-/// Nothing is known of what may come: all is tried.
+/// Everything, where the allowed lexemes are unknown: the walk tries all.
 const EVERYTHING: Allowed = Allowed { accepts: [u64::MAX; AHEAD_WORDS], free: u64::MAX };
 
 impl Allowed {
@@ -48,17 +48,17 @@ struct Position {
     indentation: IndentationId,
 }
 
-/// What a walk leaves to be done.
+/// Work that a table walk leaves to the plain walk.
 #[derive(Debug, Default)]
 pub(crate) struct Rest {
-    /// Tokens that are to be tried byte by byte.
+    /// Tokens to be tried byte by byte.
     pub tokens: Vec<TokenId>,
-    /// Branches that the table does not describe: the trie is to be walked.
+    /// Branches that the table lacks, for which the trie is walked.
     pub branches: Vec<Branch>,
 }
 
 impl Rest {
-    /// Add to a packed mask what the table walks from some branches have left, those of its tokens that may follow.
+    /// Add to a packed mask those remaining tokens that may follow.
     pub(crate) fn add_to(
         mut self,
         engine: &mut Engine,
@@ -94,26 +94,26 @@ struct Walk<'a> {
     engine: &'a mut Engine,
     spanner: &'a Spanner,
     words: &'a mut [u32],
-    /// The tokens that are wanted, as a packed mask, if not all are: nothing need be known of others.
+    /// Wanted tokens as a packed mask, if not all are. Bits of other tokens need not be right.
     wanted: Option<&'a [u32]>,
     /// The branch before the token.
     before: Branch,
     rest: &'a mut Rest,
     guards: FxHashMap<GuardId, GuardId>,
-    /// What may come next is known of dots, and R has no say in it.
+    /// True if dots decide what may come next: the stack is unconstrained.
     quick: bool,
-    /// What is allowed for texts that may bind or match.
+    /// Text assumed for symbols that may bind or match.
     text: TextId,
-    /// What is read next began before the token.
+    /// True while the next lexeme began before the token.
     at_root: bool,
-    /// True if a text of the sequence in progress has been allowed for whatever is asked for.
+    /// True if a text of the sequence in progress was assumed to be the wanted one.
     is_marked: bool,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
 }
 
-/// Add the tokens that may follow a branch to a packed mask, but for what the table does not describe. `wanted`: those that
-/// matter, if not all do; of others some are added as well.
+/// Add the tokens that may follow a branch to a packed mask, except those that the table lacks. `wanted` holds the
+/// tokens that matter, if not all do; some others are added as well.
 pub(crate) fn add_tokens(
     engine: &mut Engine,
     spanner: &Spanner,
@@ -159,7 +159,7 @@ pub(crate) fn add_tokens(
 }
 
 impl Walk<'_> {
-    /// Add the tokens of a node, and of those that follow.
+    /// Add the tokens of a node and of its descendants.
     fn visit(&mut self, node: SpanId, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
@@ -190,7 +190,7 @@ impl Walk<'_> {
         self.follow(node, &EVERYTHING, position);
     }
 
-    /// What may come next where the stack is unconstrained.
+    /// Lexemes allowed next on an unconstrained stack.
     fn allowed(&mut self, position: Position) -> Allowed {
         let outside = self.is_outside(position);
         let next = self.engine.parser.next(position.set);
@@ -200,7 +200,7 @@ impl Walk<'_> {
         Allowed { accepts, free: next.free }
     }
 
-    /// Add the tokens that end in a node, where the stack is unconstrained.
+    /// Add the tokens that end in a node, on an unconstrained stack.
     fn add_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.text == WILD && !self.is_marked {
             return; // they have been added as if no text were the one that is asked for
@@ -223,7 +223,7 @@ impl Walk<'_> {
         debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
     }
 
-    /// Add the tokens that end in a node with a symbol in progress which may be the text that is asked for, whatever that is.
+    /// Add the tokens that end in a node with a symbol in progress that may become the wanted text, whatever it is.
     fn add_marked_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         let spanner = self.spanner;
         for ending in spanner.endings(node) {
@@ -240,7 +240,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is allowed for the text of the next lexeme: of one that is in progress before the token, what is known of it.
+    /// The text assumed for the next lexeme. For a lexeme that began before the token, it is the known text.
     fn text(&self) -> TextId {
         // Blanks in progress lead to no other node, and what comes after them begins in the token.
         let is_live = |marks: &Marks| marks.are_live(self.before.state);
@@ -250,14 +250,14 @@ impl Walk<'_> {
         if in_progress { self.before.text } else { self.text }
     }
 
-    /// Return whether reading an accept set depends on its text, which is not known.
+    /// Return whether reading an accept set depends on its unknown text.
     fn asks_text(&self, set: SetId, accept: AcceptId) -> bool {
         let expects = self.engine.parser.expects(set);
         (expects.binds || expects.matches && self.text() == WILD) && self.engine.language.has_marks(accept)
     }
 
-    /// Add the tokens of the nodes after a node. What may come next is asked before the parser is moved: most of them end
-    /// there, or go on with nothing that may.
+    /// Add the tokens of the nodes after a node. The allowed lexemes are checked before the parser moves: most
+    /// sequences end there, or go on with no allowed lexeme.
     fn follow(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
@@ -346,7 +346,7 @@ impl Walk<'_> {
         self.lexemes -= 1;
     }
 
-    /// Return whether anything at all may come after a node, of which the tokens that end in it have been allowed.
+    /// Return whether an allowed lexeme follows a node whose own tokens have been added.
     fn goes_on(&self, node: SpanId, allowed: &Allowed, position: Position) -> bool {
         self.spanner.odd(node).len() > 0
             || self.spanner.edges(node).any(|index| match self.spanner.edge(index).0 {
@@ -385,7 +385,8 @@ impl Walk<'_> {
         self.engine.parser.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
     }
 
-    /// Return whether a line join that R may finish is in progress in an indentation: it fixes a column, which a node does not know.
+    /// Return whether a line join that R may finish is in progress in an indentation. It fixes a column, which a node
+    /// does not know.
     fn asks_column(&self, at: End) -> bool {
         let language = &self.engine.language;
         let joins = |accept| language.accept_role(accept) == Role::Join;
@@ -448,7 +449,7 @@ impl Walk<'_> {
         Position { set: self.engine.parser.scan(position.set, read), depth, ..position }
     }
 
-    /// The column after the run of blanks that a line begins with.
+    /// The column after a line's leading run of blanks.
     fn column(&self, line: Line) -> Column {
         match (line, self.before.line) {
             (Line::Relative(run), InLine::Start { column, kept }) => {

@@ -1,8 +1,8 @@
-//! What searches for short completions share: the words that they try, and what they found from where.
+//! Knowledge that searches for short completions share: the words to try, and the steps from branches.
 //!
-//! A landing mask searches from each place to which tokens lead, and what comes after a symbol or two is mostly the same from all
-//! of them. So what a search has found out is kept for the next ones, and a mask costs a look at each branch that any of them
-//! comes to, not one for each of them.
+//! A landing mask searches from the end of each token, and the continuations after a symbol or two are mostly the same.
+//! So the steps found by one search are kept for the next ones. A mask then costs one visit for each branch that any
+//! search reaches, not one for each search.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -19,28 +19,29 @@ use crate::planning::shortest;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// What words of several letters and operators cost: more than a name of one letter, which often does as well. Unit: tokens.
+/// Cost of words of several letters and of operators: more than a name of one letter, which often does as well. Unit:
+/// tokens.
 pub(super) const WORD: Cost = 2;
 
-/// What is known of one engine, for as long as it forgets no set.
+/// Knowledge about one engine. It is valid as long as the engine forgets no set.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(super) words: Option<Arc<Words>>,
-    /// The ways on from a branch, and whether a search began in its set.
+    /// The steps from a branch, by whether a search began in its set.
     pub(super) steps: FxHashMap<(Branch, bool), Box<[Step]>>,
-    /// How many of them there are in all.
+    /// Number of steps kept.
     kept: usize,
-    /// By the branches where a line begins, and how many lines may be tried: the lines that complete them.
+    /// Completions by whole lines, by the branches where a line begins and the number of lines that may be tried.
     pub(super) lines: FxHashMap<(Vec<Branch>, usize), Option<Vec<u8>>>,
 }
 
 impl Known {
-    /// One that knows the words of another, and nothing that rests on sets.
+    /// Knowledge with the words of this one, without anything that depends on sets.
     pub(super) fn of_words(&self) -> Self {
         Self { words: self.words.clone(), ..Self::default() }
     }
 
-    /// Keep the ways on from a branch, unless that were too much.
+    /// Keep the steps from a branch, up to a limit.
     pub(super) fn keep(&mut self, place: (Branch, bool), steps: &[Step]) {
         if self.kept + steps.len() <= limits::KNOWN_STEPS {
             self.kept += steps.len();
@@ -49,20 +50,20 @@ impl Known {
     }
 }
 
-/// The texts that searches between a language's text and one R try.
+/// Texts that searches try between a language's text and one R.
 #[derive(Debug)]
 pub(super) struct Words {
     /// Bytes, and behind them longer texts in order.
     pub texts: Vec<Box<[u8]>>,
-    /// What each of the longer texts costs.
+    /// Cost of each longer text.
     pub costs: Vec<Cost>,
-    /// How many of the texts are bytes.
+    /// Number of the texts that are bytes.
     pub bytes: usize,
-    /// Texts that R goes on with.
+    /// Texts that R completes to a word.
     pub cut: FxHashSet<Box<[u8]>>,
-    /// Brackets that R closes, the outermost first; `None` where that is not known.
+    /// Brackets that R closes, the outermost first; `None` if unknown.
     pub needed: Option<Vec<BracketKind>>,
-    /// Columns that R comes back to.
+    /// Columns to which R's lines return.
     pub returns: Vec<Column>,
     /// True if R has a tab.
     pub tabs: bool,
@@ -111,7 +112,7 @@ impl Words {
     }
 }
 
-/// What a word costs: little where what it opens is what counts, and more than its quotes alone where it is a string.
+/// Cost of a word. A word that opens a bracket or a block costs little; a string costs more than its quotes alone.
 fn word_cost(spelling: &Spelling, word: &[u8]) -> Cost {
     let bare = word.strip_prefix(b" ").unwrap_or(word);
     if bare.len() == 1 || spelling.is_empty_string(bare) {

@@ -1,4 +1,4 @@
-//! How a middle can end in a few tokens: plans that are known are tried, then searches, then whole lines.
+//! Landing: ending a middle in a few tokens. Known plans are tried first, then searches, then whole lines.
 
 use crate::bits::{contains, remove};
 use crate::engine::branch::Branch;
@@ -13,7 +13,7 @@ use crate::planning::{lines, short, shortest};
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
-/// What a plan is searched by.
+/// Parameters of the search for a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     /// The tokens.
@@ -22,14 +22,14 @@ pub struct Search<'a> {
     pub hints: &'a [&'a Plan],
     /// Texts tried next.
     pub tries: &'a [Vec<u8>],
-    /// A plan of at most so many tokens will do, though a shorter one may be.
+    /// Tokens of a plan that suffices, though a shorter one may exist.
     pub enough: usize,
-    /// States that are looked at for one.
+    /// States to look at in one search.
     pub most: usize,
 }
 
-/// How a middle can end: by the first hint or else the first text tried that does it in at most `enough` tokens, or else by a plan
-/// that is searched for.
+/// Find an ending of a middle: the first hint or text to try that completes it in at most `enough` tokens, or else a
+/// plan from a search.
 pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>) -> Outcome {
     let mark = engine.mark();
     let found = land_knowing(engine, branches, search, &mut Known::default());
@@ -37,7 +37,7 @@ pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>
     found
 }
 
-/// The same, by what other searches know and for them; the sets that are made stay.
+/// Find an ending with shared knowledge. The sets that are made stay.
 fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, known: &mut Known) -> Outcome {
     let &Search { vocabulary, hints, tries, enough, most } = search;
     if branches.is_empty() {
@@ -74,7 +74,8 @@ fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, k
     found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
-/// Return whether the text so far is known to end within `left` tokens. Plans that show it come first among the hints for the next.
+/// Return whether the text so far is known to end within `left` tokens. Plans that show it move to the front of the
+/// hints.
 fn lands(
     walk: &mut TrieWalk<'_>,
     vocabulary: &Vocabulary,
@@ -106,8 +107,8 @@ fn lands(
     }
 }
 
-/// Take out of a packed mask the tokens after which the middle is not known to end within `left` tokens more; returns how many.
-/// The mask is one of these branches, and `plan` one of theirs.
+/// Remove from a packed mask the tokens after which the middle is not known to end within `left` more tokens, and
+/// return how many. The mask belongs to these branches, and `plan` is one of their plans.
 pub(crate) fn restrict(
     engine: &mut Engine,
     branches: &[Branch],
@@ -119,7 +120,7 @@ pub(crate) fn restrict(
     restrict_sharing(engine, branches, (vocabulary, plan), left, words, limits::KNOWN_SETS)
 }
 
-/// The same, where the searches leave at most `shared` sets to one another.
+/// Restrict a mask where searches share at most `shared` sets.
 pub(super) fn restrict_sharing(
     engine: &mut Engine,
     branches: &[Branch],

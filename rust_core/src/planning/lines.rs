@@ -1,8 +1,8 @@
-//! Ways to complete a middle by whole lines, where R asks for blocks that are not open.
+//! Completions of a middle by whole lines, where R needs blocks that are not open.
 //!
-//! A line that has closed the blocks which R goes on with (a `def` at column 0 in the midst of a method, say) is completed by
-//! lines that open them anew, one for each column that R comes back to. A search by words does not find those soon, since its bound is
-//! cut short. Here they are put together from the language's `block_lines` and tried.
+//! A line may have closed the blocks that R continues, such as a `def` at column 0 in the midst of a method. Then lines
+//! are added that open them again, one for each column to which R returns. A search by words does not find those soon,
+//! since its bound is capped. Here they are put together from the language's `block_lines` and tried.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -12,8 +12,7 @@ use crate::planning::known::Known;
 use crate::planning::{right_text, short};
 use std::sync::Arc;
 
-/// What the cursor's own line begins with: nothing, or a statement; or what a search finds; or a comment that takes in the rest of
-/// R's first line, which is a last resort.
+/// End of the cursor's own line. A comment that swallows the rest of R's first line is the last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     Statement,
@@ -21,11 +20,11 @@ enum Last {
     Comment,
 }
 
-/// In the order in which they are tried, each with how many times fewer of them are than lines may be: each of a search's costs
-/// hundreds of states.
+/// The kinds in the order in which they are tried. The number of lines is divided by each kind's factor: a search costs
+/// hundreds of states each.
 const LAST_LINES: [(Last, usize); 3] = [(Last::Statement, 1), (Last::Searched, 20), (Last::Comment, 1)];
 
-/// A text that completes some branches, if one of those lines does. `most`: lines that are tried of each kind.
+/// A text that completes some branches, if lines of some kind do. `most` limits the lines of each kind.
 pub(crate) fn complete_by_lines(
     engine: &mut Engine,
     branches: &[Branch],
@@ -45,7 +44,7 @@ pub(crate) fn complete_by_lines(
     Some([&text[..], known.lines[&place].as_ref()?].concat())
 }
 
-/// What completes branches where a line begins, if lines do.
+/// A completion by lines of branches at the beginning of a line.
 fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut Known) -> Option<Vec<u8>> {
     let spelling = engine.language.spelling.clone();
     let returns = right_text::returns(&spelling, engine.right.text()).into_iter();
@@ -62,7 +61,7 @@ fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut
         .then_some(text)
 }
 
-/// The branches where a new line begins, and the text that leads there.
+/// The branches at the beginning of a new line, and the text that leads there.
 fn begin_line(engine: &mut Engine, branches: &[Branch], known: &mut Known) -> Option<(Vec<u8>, Vec<Branch>)> {
     let mut text = if branches.iter().any(|branch| engine.parser.is_indentation(branch)) {
         b"\n".to_vec() // whatever has been written of this line's own
@@ -81,18 +80,18 @@ struct Scaffold<'a> {
     engine: &'a mut Engine,
     known: &'a mut Known,
     spelling: Arc<Spelling>,
-    /// Columns that R comes back to, the deepest first, and the first word there.
+    /// Columns to which R returns, the deepest first, and the first word there.
     targets: Vec<(usize, Box<[u8]>)>,
-    /// The word that R begins with, on the cursor's own line.
+    /// First word of R, on the cursor's own line.
     first: Box<[u8]>,
-    /// Lines that may still be tried.
+    /// Lines left to try.
     left: usize,
     last: Last,
 }
 
 impl Scaffold<'_> {
-    /// Go on from the beginning of a line; `header`: the column of the line before, if that opened a block. Appends to `text`
-    /// what completes the branches, if anything found does.
+    /// Search on from the beginning of a line, and append a completion to `text`. `header` is the column of the
+    /// previous line, if it opened a block.
     fn search(&mut self, branches: &[Branch], header: Option<usize>, depth: usize, text: &mut Vec<u8>) -> bool {
         let open = self.open_columns(branches);
         let begun = text.len();
@@ -144,7 +143,7 @@ impl Scaffold<'_> {
         after
     }
 
-    /// What the cursor's own line may begin with.
+    /// Texts to try at the end of the cursor's own line.
     fn last_texts(&self) -> Vec<Vec<u8>> {
         let comment = match self.last {
             Last::Statement | Last::Searched => b"",
@@ -169,7 +168,8 @@ impl Scaffold<'_> {
         columns
     }
 
-    /// Where a line may begin: in a new block, at the next column that R comes back to or anywhere, or in one that is open.
+    /// Columns at which a line may begin: in a new block at the next column to which R returns or at any, or in an open
+    /// block.
     fn columns(&self, open: &[usize], header: Option<usize>) -> Vec<usize> {
         let above = header.unwrap_or(open[0]);
         let mut columns = Vec::from_iter(self.target_after(above));
@@ -185,7 +185,7 @@ impl Scaffold<'_> {
         self.targets.iter().rev().map(|target| target.0).find(|&target| target > column)
     }
 
-    /// Lines to try at a column, and whether they open a block: those that R asks for, or those that are owed.
+    /// Lines to try at a column, and whether they open a block: those that R needs, or those that are due.
     fn lines_at(&self, column: usize, open: &[usize], takes_statement: bool) -> Vec<(Vec<u8>, bool)> {
         let in_new_block = column > open[0];
         let word = self.targets.iter().find(|target| target.0 == column).map(|target| &*target.1);

@@ -1,9 +1,9 @@
-//! Landing: ending a middle within a number of tokens.
+//! Plans: the ending of a middle within a number of tokens.
 //!
-//! What a state still needs is priced by a *plan*: a short completion in the canonical spelling that the search for it
-//! gives (`x` for a name, `""` for a string), in the fewest tokens of the vocabulary that spell it. A state lands within n
-//! tokens if it has a plan of at most n. Following a plan keeps the rest of it as the next state's plan, so a middle of which
-//! every token was asked about ends within its budget.
+//! A *plan* is a short completion of a state, in the fewest tokens of the vocabulary that spell it. Its spelling is the
+//! canonical one of the search: `x` for a name, `""` for a string. A state lands within n tokens if it has a plan of at
+//! most n. The rest of a plan that is followed is the next state's plan, so a middle whose every token was checked ends
+//! within its budget.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -16,12 +16,12 @@ use crate::masking::vocabulary::Vocabulary;
 pub struct Plan {
     /// Their bytes, joined.
     pub bytes: Vec<u8>,
-    /// The tokens, the last one first, so that following the plan takes them off the end.
+    /// The tokens in reverse, so that following the plan pops them.
     tokens: Vec<TokenId>,
 }
 
 impl Plan {
-    /// The fewest tokens that spell a text; `None` if none do. Of equally many, those with the longest tokens first.
+    /// Spell a text in the fewest tokens, preferring longer tokens first; `None` if no tokens spell it.
     #[must_use]
     pub fn spell(vocabulary: &Vocabulary, bytes: Vec<u8>) -> Option<Self> {
         // For each place, the fewest tokens from there to the end, and the first of them.
@@ -70,7 +70,7 @@ impl Plan {
         self.tokens.iter().rev().copied()
     }
 
-    /// What is left of the plan after a token; `None` if it is not the plan's next.
+    /// The rest of the plan after a token; `None` if the plan does not begin with it.
     #[must_use]
     pub fn after(&self, vocabulary: &Vocabulary, token: TokenId) -> Option<Self> {
         let (&next, rest) = self.tokens.split_last()?;
@@ -78,8 +78,8 @@ impl Plan {
             .then(|| Self { bytes: self.bytes[vocabulary.bytes_of(token).len()..].to_vec(), tokens: rest.to_vec() })
     }
 
-    /// Texts that may do what the plan did, after some more text: the plan's own, but for the brackets that the text has opened or
-    /// closed, alone or after a name or a quote.
+    /// Candidates for a plan after some more text: this plan without the brackets that the text has closed, with
+    /// closers of those it has opened. Each is tried alone and after a name or a quote.
     pub(crate) fn adapted(&self, spelling: &Spelling, text: &[u8]) -> Vec<Vec<u8>> {
         let mut rest = &*self.bytes;
         let mut opened: Vec<BracketKind> = Vec::new();
@@ -126,19 +126,19 @@ pub(crate) fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -
     before.iter().any(|branch| engine.complete(branch))
 }
 
-/// What is known of how a state can end.
+/// Known ending of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A plan.
     Plan(Plan),
     /// Nothing completes the state: it is not viable.
     Never,
-    /// None was found: the search passed its limit, or what it found has no tokens.
+    /// No plan was found: the search passed its limit, or no tokens spell its result.
     Unknown,
 }
 
 impl Outcome {
-    /// Return whether it is a plan of at most so many tokens; `None` where that is not known.
+    /// Return whether the state ends within `tokens` tokens; `None` if unknown.
     #[must_use]
     pub fn within(&self, tokens: usize) -> Option<bool> {
         match self {

@@ -1,10 +1,10 @@
-//! What searches read off R's text: the lines that it comes back with, and the words that those begin with.
+//! Facts that searches read off R's text: the columns to which its lines return, and their first words.
 
 use crate::language::spelling::Spelling;
 use crate::lexing::layout::Column;
 use crate::limits;
 
-/// Lines of R that are indented less than all before them, from the second line on: column and first word.
+/// Lines of R, from the second on, that are indented less than all before them: column and first word.
 pub(super) fn returns(spelling: &Spelling, text: &[u8]) -> Vec<(Column, Box<[u8]>)> {
     let mut found: Vec<(Column, Box<[u8]>)> = Vec::new();
     for line in text.split(|&byte| byte == b'\n').skip(1) {
@@ -24,13 +24,13 @@ pub(super) fn returns(spelling: &Spelling, text: &[u8]) -> Vec<(Column, Box<[u8]
     found
 }
 
-/// The letters and digits that a text begins with.
+/// Letters and digits with which a text begins.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let length = text.iter().take_while(|&&byte| byte < 0x80 && is_word(byte)).count();
     &text[..length]
 }
 
-/// Return whether a byte is one of those that names, numbers and keywords are made of.
+/// Return whether a byte belongs to names, numbers and keywords.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

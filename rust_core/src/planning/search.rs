@@ -1,4 +1,4 @@
-//! A search for a text that leads from some branches to a goal: A*, the steps and what is expected of them given.
+//! A* search for a text that leads from some branches to a goal, over given steps and bounds.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -16,38 +16,41 @@ pub(crate) struct Step {
     pub text: usize,
     /// A branch after it.
     pub after: Branch,
-    /// What it costs.
+    /// Cost of the step.
     pub cost: u32,
 }
 
-/// How a search goes on, and what it expects.
+/// Steps and bounds of a search.
 pub(crate) trait Steps {
-    /// What is remembered of the way to a branch.
+    /// Data that a search keeps with a branch.
     type Note: Clone + Default;
 
-    /// Return whether a branch with this note is looked at; asked once for each branch, so that a search can bound how many of a kind are.
+    /// Return whether a branch with this note is expanded. It is called once for each branch, so that a search can
+    /// limit branches of a kind.
     fn admits(&mut self, note: &Self::Note) -> bool;
 
-    /// Some of the ways on from a branch: those from the `from`th text on, up to the text that is returned; `None` if there are no more.
+    /// Add some steps from a branch: those by the texts from `from` on, up to the returned text. `None` means that no
+    /// texts are left.
     fn each(&mut self, engine: &mut Engine, branch: &Branch, from: usize, out: &mut Vec<Step>) -> Option<usize>;
 
     /// The bytes of a step.
     fn text(&self, text: usize) -> &[u8];
 
-    /// What is remembered after a step.
+    /// The note after a step.
     fn note(&mut self, engine: &Engine, before: (&Branch, &Self::Note), step: &Step) -> Self::Note;
 
-    /// What is to be expected from a branch on; if it is never more than the truth, what is found is cheapest.
+    /// A bound on the cost from a branch to a goal. If it is never more than the truth, the result is cheapest.
     fn bound(&self, engine: &mut Engine, branch: &Branch, note: &Self::Note) -> Cost;
 
-    /// Return whether a branch is looked for.
+    /// Return whether a branch is a goal.
     fn is_goal(&self, engine: &mut Engine, branch: &Branch) -> bool;
 }
 
-/// A text to a goal; `None` if the steps lead to none.
+/// Find a text that leads to a goal; `None` if the steps lead to none.
 ///
-/// Where a way on is as good as was expected, the others wait: if what is expected is never more than the truth, none of them is better.
-/// They come up where the first of them would have come up, so that of ways that cost the same the same one is found.
+/// Once a step is as good as the bound of its branch, the branch's other steps wait. If bounds are admissible, none of
+/// them is better. They come up where the first of them would have come up, so among results of equal cost the same one
+/// is found.
 ///
 /// # Errors
 /// More than `most` states were looked at.
@@ -122,27 +125,27 @@ pub(crate) fn search<S: Steps>(
     Ok(None)
 }
 
-/// What is expected of a way, how far it has come, and when it was found.
+/// Expected total cost of a branch, cost so far, and order of discovery.
 type Place = (Reverse<Cost>, u32, Reverse<Option<usize>>);
 
-/// A branch that waits for its turn, or for its other ways on.
+/// A branch that waits to be expanded, or for its other steps.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
-    /// The greatest comes first; no two are the same.
+    /// The greatest is popped first; no two are equal.
     place: Place,
-    /// Among what was found.
+    /// Index into the found branches.
     index: usize,
-    /// What the way to it costs.
+    /// Cost so far.
     cost: u32,
-    /// The first text that was not tried from it.
+    /// The first text not yet tried.
     from: usize,
 }
 
-/// A branch that was found, and the way to it.
+/// A found branch and its predecessor.
 struct Found<N> {
     branch: Branch,
     note: N,
-    /// Where it was found from, and the text that led there.
+    /// The branch it was found from, and the text of the step.
     by: Option<(usize, usize)>,
 }
 

@@ -1,11 +1,11 @@
-//! Short completions that are found soon: what landing plans are made of.
+//! Short completions that are found soon, for landing plans.
 //!
-//! The search of [`crate::planning::shortest`] with fewer ways to go on, and counting what costs tokens. By bytes, all names of one letter
-//! are different, and so are all columns of a line; here a symbol of several letters is one step (`x` for any name), a line
-//! begins only at columns that mean something, and none is joined to the next by a backslash. No comment is begun, which would
-//! swallow the rest of the cursor's line: a program still, but not the user's. Blanks of an indentation cost nothing, since
-//! tokenizers have many of them in one token. States that have as many brackets open as R closes come first. So what is found is
-//! short, but need not be the shortest.
+//! The search is that of [`crate::planning::shortest`] with fewer steps, and its costs count tokens. By bytes, all
+//! names of one letter are different, and so are all columns of a line. Here a symbol of several letters is one step
+//! (`x` for any name), a line begins only at columns with a meaning, and no backslash joins lines. No comment is begun:
+//! it would swallow the rest of the cursor's line, which leaves a program, but not the user's. Blanks of an indentation
+//! cost nothing, since tokenizers have many of them in one token. States with as many open brackets as R closes come
+//! first. So results are short, but need not be shortest.
 
 use crate::diagnostics::inside::{Inside, inside};
 use crate::engine::branch::Branch;
@@ -25,13 +25,13 @@ use crate::planning::shortest::Bytes;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What a bracket too many or too few adds to what is expected of a state. Unit: tokens.
+/// Expected cost of each bracket too many or too few. Unit: tokens.
 const BRACKET: Cost = 2;
 
-/// What is expected at most where a line begins: its blanks, which the engine's bound counts, are free. Unit: tokens.
+/// Cap on the bound where a line begins: its blanks, which the engine's bound counts, are free. Unit: tokens.
 const AT_LINE: Cost = 2;
 
-/// What is expected at most elsewhere, where the engine's bound counts those blanks and the letters of keywords. Unit: tokens.
+/// Cap on the bound elsewhere, where the engine's bound counts those blanks and the letters of keywords. Unit: tokens.
 const FAR: Cost = 6;
 
 /// A short further middle from any of the branches; `None` if these steps lead to none.
@@ -58,7 +58,7 @@ pub(crate) fn short_completion(
     }))
 }
 
-/// Close brackets that are open in great number, one after the other, down to those that R closes: where a search would look at all
+/// Close brackets, if many are open, one after the other down to those that R closes. A search would try everything
 /// that may come between them.
 fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Branch>) {
     let needed = engine.right.first_depth().unwrap_or(0) as usize;
@@ -85,7 +85,7 @@ fn close_brackets(engine: &mut Engine, branches: &[Branch]) -> (Vec<u8>, Vec<Bra
     (text, before)
 }
 
-/// A short text to a new line's indentation, of which it may have a part; `None` if these steps lead to none.
+/// A short text to a new line's indentation, or to a part of it; `None` if these steps lead to none.
 ///
 /// # Errors
 /// More than `most` states were looked at.
@@ -131,7 +131,7 @@ impl<'a> ShortSteps<'a> {
         }
     }
 
-    /// Brackets that have to be open at the goal, the outermost first; `None` where that is not known.
+    /// Brackets that have to be open at the goal, the outermost first; `None` if unknown.
     fn needed(&self) -> Option<&[BracketKind]> {
         match self.goal {
             Goal::Line => Some(&[]),
@@ -139,7 +139,7 @@ impl<'a> ShortSteps<'a> {
         }
     }
 
-    /// The words that begin at a branch, those that begin alike together.
+    /// Add the words that begin at a branch. Words with a common beginning share its steps.
     fn each_word(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;
@@ -180,7 +180,7 @@ impl<'a> ShortSteps<'a> {
         }
     }
 
-    /// Brackets to be closed and opened before those are open that R closes; `None` where that is not known.
+    /// Number of brackets to close and open until exactly those are open that R closes; `None` if unknown.
     fn wrong(&self, note: &Brackets) -> Option<usize> {
         let needed = self.needed()?;
         // Brackets of L are taken for whatever R closes.
@@ -192,7 +192,7 @@ impl<'a> ShortSteps<'a> {
         Some(needed.len() + kept + note.opened.len() - 2 * same)
     }
 
-    /// The kind of the bracket that a step opens: the symbol in progress after it, or else what its text ends with.
+    /// The kind of the bracket that a step opens: the symbol in progress after it, or the end of its text.
     fn opened_by(&self, engine: &Engine, step: &Step) -> BracketKind {
         let language = &engine.language;
         let accept = language.lexer.accept(step.after.state);
@@ -201,7 +201,7 @@ impl<'a> ShortSteps<'a> {
         language.spelling.opened_by(literal.unwrap_or(&self.words.texts[step.text]))
     }
 
-    /// The ways on from a branch. They depend on nothing of this search but whether it began in the branch's set.
+    /// Find the steps from a branch. They depend on this search only by whether it began in the branch's set.
     fn find(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;
@@ -334,7 +334,7 @@ impl search::Steps for ShortSteps<'_> {
     }
 }
 
-/// Brackets that are open, the one in progress included.
+/// Number of open brackets, including one in progress.
 fn depth(engine: &Engine, branch: &Branch) -> usize {
     let depth = branch.depth as usize;
     let lexer = &engine.language.lexer;
@@ -359,10 +359,10 @@ fn in_line(engine: &Engine, branch: &Branch) -> bool {
             && branch.depth == 0
 }
 
-/// What happened to the brackets on the way to a branch.
+/// Brackets opened and closed on the path to a branch.
 #[derive(Debug, Clone, Default)]
 struct Brackets {
-    /// How many of those that were open at the cursor have been closed.
+    /// Number of closed brackets that were open at the cursor.
     closed: usize,
     /// Those opened since.
     opened: Vec<BracketKind>,
@@ -370,7 +370,7 @@ struct Brackets {
     place: usize,
 }
 
-/// What may follow in an indentation.
+/// Text that may follow in an indentation.
 struct Line {
     /// A statement may begin here.
     is_place: bool,

@@ -1,8 +1,8 @@
-//! The shortest completion: the least bytes of further middle that make a whole program, and such a middle.
+//! Shortest completion: a further middle of the least bytes that makes a whole program.
 //!
-//! A* over branches, byte by byte. The bound is the requirements' (min, +) distance: it prices every lexeme at its shortest
-//! text, separators between words, and a block's indentation where R names its column; it never exceeds the truth, so the
-//! first whole branch taken off the queue is a shortest one.
+//! The search is A* over branches, byte by byte. Its bound is the requirements' (min, +) distance. The bound prices
+//! every lexeme at its shortest text, separators between words, and a block's indentation where R names its column. It
+//! never exceeds the truth, so the first whole branch taken off the queue is a shortest one.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -11,7 +11,7 @@ use crate::language::free::Cost;
 use crate::planning::search::{self, Step, Steps};
 use rustc_hash::FxHashMap;
 
-/// A shortest further middle from any of the branches; `None` if there is none at all.
+/// A shortest further middle from any of the branches; `None` if there is none.
 ///
 /// # Errors
 /// More than `most` states were looked at.
@@ -27,7 +27,7 @@ pub(crate) fn shortest_completion(
 /// Every byte, each for one.
 pub(super) struct Bytes {
     alphabet: Vec<u8>,
-    /// How many of them stand for all that the lexer does not tell apart; the others are those of texts that may come again.
+    /// Number of bytes that represent a class of the lexer; the others belong to texts that may come again.
     alike: usize,
     stepped: Vec<Branch>,
 }
@@ -74,8 +74,9 @@ impl Steps for Bytes {
     }
 }
 
-/// One byte for each class that the lexer, and the middle's shape, tell apart, the most readable one; space and tab always, since columns tell
-/// them apart where the lexer does not. (A form feed is never needed: a newline does the same.)
+/// The most readable byte of each class that the lexer and the middle's shape distinguish. Space and tab are always
+/// included, since columns distinguish them where the lexer does not. A form feed is never needed: a newline does the
+/// same.
 pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     let lexer = &engine.language.lexer;
     let readability = |byte| engine.language.spelling.readability(byte);

@@ -1,4 +1,4 @@
-//! Searches for texts that complete a middle, against all short ones.
+//! Searches for texts that complete a middle, compared with all short ones.
 
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
@@ -41,10 +41,10 @@ fn vocabulary(tokens: &[&[u8]]) -> Vocabulary {
     Vocabulary::new(&tokens.iter().map(|token| Some(token.to_vec())).collect::<Vec<_>>(), &[]).expect("a vocabulary")
 }
 
-/// A language, the bytes of its middles, how long they are tried, and contexts.
+/// A language, the bytes of its middles, their maximal length, and contexts.
 type Case = (Twin, Vec<u8>, usize, Vec<(&'static str, &'static str)>);
 
-/// Contexts of each language, with the bytes of its middles and how long they are tried.
+/// Contexts of each language, with the bytes of its middles and their maximal length.
 fn cases() -> Vec<Case> {
     let brackets = vec![("", ""), ("((", ")"), ("a+", ")"), ("(a", "a"), ("a", "+a"), ("((a+", ""), ("(", "a))")];
     let unseparated = vec![("", ""), ("a", "a"), ("ab", ""), ("aba", "b"), ("a", "bab"), ("abab", "aa")];
@@ -118,7 +118,7 @@ fn headers() -> Arc<Language> {
     compile(&spec)
 }
 
-/// The search that expects nothing: all that is no longer than what it finds is tried.
+/// The search without a bound: it tries all texts no longer than its result.
 struct Plain(Bytes);
 
 impl Steps for Plain {
@@ -147,7 +147,7 @@ impl Steps for Plain {
     }
 }
 
-/// The same search, but for that no way on waits for another.
+/// The search in which no step waits for another.
 struct AtOnce(Bytes);
 
 impl Steps for AtOnce {
@@ -240,8 +240,8 @@ fn what_is_expected_makes_no_completion_longer() {
     assert!(compared > 60 && lengths > 60, "{lengths} bytes of {compared} completions");
 }
 
-/// Lines of [`headers`] in blocks up to a depth, written as briefly as the columns let them: of odd ones, of tabs, over a
-/// backslash-newline, with blank lines and comments between them.
+/// Lines of [`headers`] in blocks up to a depth, with the briefest indentation. Variants have odd columns, tabs,
+/// backslash-newlines, blank lines and comments.
 fn deep_lines(random: &mut Random, indent: &str, depth: usize) -> String {
     let mut found = String::new();
     for at in 0..=random.below(if depth > 0 { 2 } else { 3 }) {
@@ -263,8 +263,8 @@ fn deep_lines(random: &mut Random, indent: &str, depth: usize) -> String {
     found
 }
 
-/// Any text that is taken out of a whole one completes it; so from none of its places on more can be expected than what is left of it.
-/// No search is needed for that, so blocks may be as deep as they like.
+/// A text cut out of a whole one completes it, so the bound at each of its places is at most the rest of it. This needs
+/// no search, so blocks may be deep.
 #[test]
 fn no_more_is_expected_than_what_completes() {
     let language = headers();
@@ -299,8 +299,8 @@ fn no_more_is_expected_than_what_completes() {
     assert!(gaps > 100 && tight > 60, "{gaps} gaps, as much expected as was left at {tight} places");
 }
 
-/// Blocks that lie wholly in the middle, words that need blanks between them, and indentations that are written are expected: a
-/// search looks at little beside what it finds.
+/// Bounds include blocks that lie wholly in the middle, blanks between words, and written indentations: a search looks
+/// at little besides its result.
 #[test]
 fn a_search_goes_where_it_has_to() {
     let language = headers();
@@ -344,7 +344,7 @@ fn what_r_has_of_an_indentation_is_not_asked_of_the_middle() {
     }
 }
 
-/// What a search reads grows with what it finds, not with all that could have come instead.
+/// A search reads in proportion to its result, not to all alternatives.
 #[test]
 fn ways_on_wait_for_one_that_is_as_good_as_expected() {
     let language = headers();
@@ -364,7 +364,7 @@ fn ways_on_wait_for_one_that_is_as_good_as_expected() {
     assert!(4 * few < 3 * many, "{few} sets instead of {many}");
 }
 
-/// Where a great deal has to follow, a short completion is searched for by bytes: by words, each way on is as good as any other.
+/// Where much has to follow, a short completion is searched for by bytes: by words, every step looks equally good.
 #[test]
 fn a_short_completion_may_have_to_be_long() {
     let language = headers();

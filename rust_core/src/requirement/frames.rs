@@ -1,6 +1,6 @@
-//! Frames: what a set of the left chart demands of its predictions, and all that has been solved of it.
+//! Frames: the demand of a left-chart set on its predictions, and the solutions found for it.
 //!
-//! What a set demands depends on the requirements behind its items alone, so sets with equal demands share one frame; frames
+//! A set's demand depends only on the requirements behind its items, so sets with equal demands share one frame. Frames
 //! outlive the sets.
 
 use crate::chart::left::{FIRST_SET, Indents};
@@ -15,27 +15,27 @@ use crate::requirement::requirements::{Context, Depth, NO_FLOOR, Requirement, Re
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a set demands: all that the solutions of its frame depend on.
+/// Demand of a set: everything on which the solutions of its frame depend.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Demand {
     prediction: PredictionId,
-    /// What indentations cost in the block around.
+    /// Cost of indentations in the surrounding block.
     indents: Indents,
-    /// How many more must stay open, by a floor.
+    /// Constructs that must stay open relative to the set, under a floor.
     floor: Depth,
-    /// Requirements that the set's items ask of the symbols after their dots.
+    /// Requirements of the set's items on the symbols after their dots.
     seeds: Box<[(SymbolId, RequirementId)]>,
 }
 
 #[derive(Debug)]
 struct Frame {
     demand: Demand,
-    /// By nonterminal. Few are asked for in most frames, and all that lead to them are solved along.
+    /// Solutions by nonterminal. Few are needed in most frames; all that lead to them are solved along.
     solved: Vec<(SymbolId, RequirementId)>,
 }
 
 impl Frame {
-    /// What has been solved of a nonterminal.
+    /// The solution for a nonterminal.
     fn solution(&self, nonterminal: SymbolId) -> Option<RequirementId> {
         let at = self.solved.binary_search_by_key(&nonterminal, |solved| solved.0);
         at.ok().map(|at| self.solved[at].1)
@@ -46,9 +46,9 @@ impl Frame {
 #[derive(Debug)]
 struct Unsolved {
     symbol: SymbolId,
-    /// What it is known to hold.
+    /// The part of its requirement found so far.
     requirement: RequirementId,
-    /// What it leads to: the dot before it and the place of the nonterminal after the step.
+    /// Nonterminals that it leads to: the dot before each, and its index.
     children: Vec<(DotId, usize)>,
 }
 
@@ -57,7 +57,7 @@ impl Unsolved {
         Self { symbol, requirement: UNSATISFIABLE, children: Vec::new() }
     }
 
-    /// The nonterminals of a frame that lead to the wanted one, as far as they are not solved, with what is known of each.
+    /// The unsolved nonterminals of a frame that lead to the wanted one, with the known part of each.
     fn leading_to(wanted: SymbolId, frame: &Frame, context: Context<'_>) -> Vec<Self> {
         let mut place: FxHashMap<SymbolId, usize> = FxHashMap::default();
         let mut found = vec![Self::new(wanted)];
@@ -86,12 +86,12 @@ impl Unsolved {
     }
 }
 
-/// A requirement that grows, in a group of nonterminals that lead to each other.
+/// A growing requirement in a group of mutually dependent nonterminals.
 #[derive(Debug)]
 struct Growing {
     nodes: FxHashSet<NodeId>,
     free: Vec<Cost>,
-    /// What has been found since it was last carried on.
+    /// Nodes found since it was last carried on.
     fresh: Vec<NodeId>,
     cheaper: bool,
 }
@@ -101,7 +101,7 @@ impl Growing {
         Self { nodes: FxHashSet::default(), free: vec![INFINITE; free_count], fresh: Vec::new(), cheaper: false }
     }
 
-    /// Add a requirement; whether there is anything new to carry on.
+    /// Add a requirement, and return whether there is anything to carry on.
     fn add(&mut self, requirement: &Requirement) -> bool {
         for &node in &requirement.nodes {
             if self.nodes.insert(node) {
@@ -117,7 +117,7 @@ impl Growing {
         self.cheaper || !self.fresh.is_empty()
     }
 
-    /// What is new, once.
+    /// Take the part found since the last call.
     fn take(&mut self, free_count: usize) -> Option<Requirement> {
         if !self.cheaper && self.fresh.is_empty() {
             return None;
@@ -127,7 +127,7 @@ impl Growing {
     }
 }
 
-/// Nonterminals of a frame that lead to each other.
+/// Mutually dependent nonterminals of a frame.
 struct Group<'a> {
     /// Their places among the unsolved.
     members: &'a [usize],
@@ -139,13 +139,13 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// What a member leads to within the group: the dot before it, and the place of the other.
+    /// Members of the group that a member leads to: the dot before each, and its index.
     fn inner<'b>(&'b self, unsolved: &'b [Unsolved], at: usize) -> impl Iterator<Item = (DotId, usize)> + 'b {
         unsolved[at].children.iter().copied().filter(|&(_, child)| self.of[child] == self.index)
     }
 
-    /// Return whether what the nonterminals of the group lead to in each other is known of them already: mostly, an operator that
-    /// could be repeated does not come next in R.
+    /// Return whether the group's nonterminals already hold all that they lead to in each other. Mostly they do: R
+    /// rarely goes on with an operator that could be repeated.
     fn is_settled(&self, requirements: &mut Requirements, context: Context<'_>, unsolved: &[Unsolved]) -> bool {
         self.members.iter().all(|&at| {
             self.inner(unsolved, at).all(|(dot, child)| {
@@ -156,8 +156,8 @@ impl Group<'_> {
         })
     }
 
-    /// Finish the nonterminals of the group. What is new is carried on alone, since steps distribute over unions: a long
-    /// list in R (each of its ends leads to the one before) costs as much as it is long.
+    /// Finish the nonterminals of the group. Only new parts are carried on, since steps distribute over unions. So a
+    /// long list in R, in which each end leads to the one before, costs time linear in its length.
     fn grow(&self, requirements: &mut Requirements, context: Context<'_>, unsolved: &mut [Unsolved]) {
         let free_count = context.language.free.priced_count();
         let mut growing: FxHashMap<usize, Growing> = FxHashMap::default();
@@ -199,11 +199,11 @@ impl Group<'_> {
 pub(super) struct Frames {
     frames: Chunked<Frame>,
     hashes: Hashes,
-    /// By set, as far as that was asked.
+    /// By set, on demand.
     of_set: Vec<FrameId>,
 }
 
-/// The frame of a set that was not asked for yet.
+/// The frame of a set that has none yet.
 const UNKNOWN: FrameId = FrameId(u32::MAX);
 
 impl Frames {
@@ -233,12 +233,13 @@ impl Frames {
         self.frames.get(frame.index()).solution(nonterminal).unwrap_or(UNSATISFIABLE)
     }
 
-    /// How many more than at a set must stay open, whose frame is known.
+    /// The floor relative to a set whose frame is known.
     pub(super) fn floor(&self, set: SetId) -> Depth {
         self.known(set).map_or(NO_FLOOR, |frame| self.frames.get(frame.index()).demand.floor)
     }
 
-    /// The frame of a set. Origins lie behind, so the frames that it needs are made in ascending order, without recursion.
+    /// The frame of a set. Origins are older, so the frames that it needs are made in ascending order, without
+    /// recursion.
     fn frame(&mut self, requirements: &mut Requirements, context: Context<'_>, set: SetId) -> FrameId {
         if let Some(known) = self.known(set) {
             return known;
@@ -308,8 +309,8 @@ impl Frames {
         id
     }
 
-    /// Least fixpoint over the nonterminals of a frame that lead to the wanted one. Those that lead to each other are finished
-    /// before what they lead to.
+    /// Solve the least fixpoint over the nonterminals of a frame that lead to the wanted one. Mutually dependent ones
+    /// are finished before those that they lead to.
     fn solve(&mut self, requirements: &mut Requirements, context: Context<'_>, frame: FrameId, wanted: SymbolId) {
         let frame = self.frames.get_mut(frame.index());
         let (indents, floor) = (frame.demand.indents, frame.demand.floor);

@@ -1,4 +1,4 @@
-//! What the right context asks of the parse stack.
+//! Requirements of the right context on the parse stack.
 
 mod frames;
 pub(crate) mod requirements;

@@ -1,11 +1,11 @@
-//! Requirements: what R demands of the parse stack, as a regular condition on it.
+//! Requirements: R's condition on the parse stack, which is regular.
 //!
-//! `requirement(k, A)` says where the parse may be once the A begun at set k of the left chart is finished, so that the rest of
-//! some parse takes it to the end of the file: a set of lattice nodes, and the least bytes of further middle from each free
-//! state (the design's ⊤, over (min, +)). `step` carries a requirement backwards over the rest of a rule. Both are memoised and
+//! `requirement(k, A)` says where the parse may be once the A begun at set k of the left chart is finished, so that R
+//! can follow. It holds a set of lattice nodes, and the least bytes of further middle from each free state (the
+//! design's ⊤, over (min, +)). `step` carries a requirement backwards over the rest of a rule. Both are memoised and
 //! requirements are interned, so in the steady state R costs one table lookup per item.
 //!
-//! What sets of the left chart demand by them is found in [`crate::requirement::frames`].
+//! [`crate::requirement::frames`] finds the demands of left-chart sets.
 
 use crate::bits::{self, BitSet};
 use crate::chart::left::{Indents, LeftChart, NO_INDENTS};
@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 /// One requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Requirement {
-    /// Least bytes of further middle, per state that bounds tell apart ([`Free::price`]).
+    /// Least bytes of further middle, per priced state ([`Free::price`]).
     ///
     /// [`Free::price`]: crate::language::free::Free::price
     pub free: Vec<Cost>,
@@ -50,25 +50,26 @@ pub(crate) struct Requirements {
     /// R's crossings by a symbol that it ends: from, target, cost.
     symbol_crossings: FxHashMap<SymbolId, Vec<(FreeId, usize, Cost)>>,
     row: Vec<u64>,
-    /// Per target: bitset of the lexemes that R goes on with there.
+    /// Per target: bitset of the lexemes that leave it in R.
     leaving: Vec<BitSet>,
     steps: Steps,
-    /// Unions of requirements that hold many nodes, the lesser number first: each set of a long L asks for the same.
+    /// Unions of requirements with many nodes, keyed by the lesser id first. Each set of a long L needs the same ones.
     unions: FxHashMap<(RequirementId, RequirementId), RequirementId>,
     bottom: RequirementId,
     free_count: usize,
-    /// How many unions were computed.
+    /// Number of unions computed.
     #[cfg(test)]
     pub(super) united: usize,
 }
 
-/// Nodes from which on the union of two requirements is remembered: that of few is as soon made as found.
+/// Nodes from which the union of two requirements is remembered. A union of fewer is computed as fast as it is looked
+/// up.
 const MANY_NODES: usize = if cfg!(test) { 3 } else { 16 };
 
-/// What a requirement is carried over: a dot, the column of its rule's block and what indentations cost.
+/// Dots over which a requirement is carried, with the column of the rule's block and the cost of indentations.
 type Over = (DotId, ColumnId, Indents);
 
-/// How many more than where a rule began must stay open, by a floor: the middle does not go on below.
+/// Constructs that must stay open relative to a rule's beginning, under a floor. The middle does not go on below.
 pub(crate) type Depth = i32;
 
 /// No floor is in a rule's way.
@@ -77,8 +78,8 @@ pub(crate) const NO_FLOOR: Depth = -1;
 /// Requirements whose steps are kept together.
 const TOGETHER: usize = 1 << 10;
 
-/// What comes of carrying requirements backwards. Most rules open no block and end in the line that they begin in, for which a key
-/// of half the length does; and tables of a thousand requirements each grow without a copy of all of them.
+/// Memoised steps of requirements. Most rules open no block and end in the line where they begin; those have a key of
+/// half the length. Tables of a thousand requirements each grow without a copy of all of them.
 #[derive(Debug, Default)]
 struct Steps {
     in_line: Vec<FxHashMap<(RequirementId, DotId), RequirementId>>,
@@ -118,16 +119,16 @@ impl Steps {
 enum Popped {
     /// One whose column is known.
     Column(Column),
-    /// One that the middle opens, at whatever column R asks for.
+    /// A block that the middle opens, at any column that R needs.
     Any,
-    /// One that the middle also closes.
+    /// A block that the middle also closes.
     InMiddle,
 }
 
 /// The empty requirement: nothing leads to the end.
 pub(crate) const UNSATISFIABLE: RequirementId = RequirementId(0);
 
-/// What the requirements are computed from.
+/// Inputs from which requirements are computed.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     /// The language.
@@ -140,7 +141,7 @@ pub(crate) struct Context<'a> {
     pub predictions: &'a Predictions,
     /// Columns of the left side's blocks.
     pub columns: &'a Columns,
-    /// How many must stay open, and how they are counted, if there is a floor.
+    /// The constructs that must stay open, and their depths, if there is a floor.
     pub floor: Option<(&'a Nesting, Depth)>,
 }
 
@@ -247,7 +248,7 @@ impl Requirements {
         &self.projections[requirement.index() * self.words..(requirement.index() + 1) * self.words]
     }
 
-    /// Bitset of the lexemes that R goes on with at a target.
+    /// Bitset of the lexemes that leave a target in R.
     pub(super) fn leaving(&self, target: usize) -> &[u64] {
         self.leaving[target].words()
     }
@@ -263,7 +264,8 @@ impl Requirements {
         self.target_of.get(&node).copied()
     }
 
-    /// Let every free state fall on the nodes that the cursor may cut; `row` are the targets that the requirement holds.
+    /// Lower the cost of free states at which the cursor may cut to a node of the requirement. Set `row` to the targets
+    /// that the requirement holds.
     fn settle(&mut self, requirement: &mut Requirement) {
         requirement.nodes.sort_unstable();
         requirement.nodes.dedup();
@@ -290,7 +292,7 @@ impl Requirements {
         }
     }
 
-    /// Intern a requirement, after letting every free state fall on the nodes that the cursor may cut.
+    /// Intern a requirement after [`Self::settle`].
     pub(super) fn intern(&mut self, mut requirement: Requirement) -> RequirementId {
         self.settle(&mut requirement);
         let hash = hash(&requirement);
@@ -342,9 +344,9 @@ impl Requirements {
         self.intern(requirement)
     }
 
-    /// Carry a requirement backwards over the symbols from the dot to the end of its rule. `column` is the block's, where the
-    /// rule has read its INDENT; `indents` what indentations cost where the rule began: each of its further lines has one. What is
-    /// below `floor` is R's alone: the middle does not go on there.
+    /// Carry a requirement backwards over the symbols from the dot to the end of its rule. `column` is the block's, if
+    /// the rule has read its INDENT. `indents` is the cost of indentations where the rule began: each of its further
+    /// lines has one. Below `floor` only R goes on, not the middle.
     pub(crate) fn step(
         &mut self,
         context: Context<'_>,
@@ -390,9 +392,10 @@ impl Requirements {
         stepped
     }
 
-    /// What [`Requirements::step`] gives, without remembering it, for a rule that opens no block: for requirements that grow by a few nodes
-    /// at a time, of which there are as many as elements in a list. Nodes that `walks` have passed for an earlier part of the
-    /// same growing requirement are left out, since what comes of them has been found.
+    /// Carry a requirement as [`Requirements::step`] does, without remembering the result, for a rule that opens no
+    /// block. It serves requirements that grow by a few nodes at a time, of which a list makes as many as it has
+    /// elements. Nodes that `walks` passed for an earlier part of the same requirement are left out, since their
+    /// results are known.
     pub(super) fn carry(
         &mut self,
         context: Context<'_>,
@@ -437,7 +440,7 @@ impl Requirements {
         self.before(context, symbol, after, 0)
     }
 
-    /// What begins at a line's start in the middle costs that line's indentation besides.
+    /// The requirement before a symbol. A symbol at a line's start in the middle costs that line's indentation besides.
     fn before(&self, context: Context<'_>, symbol: SymbolId, after: RequirementId, indent: Cost) -> Requirement {
         let source = self.table.get(after.index());
         let mut begun = Vec::new();
@@ -447,7 +450,7 @@ impl Requirements {
         self.before_of(context, symbol, (source, self.projection(after)), begun, indent)
     }
 
-    /// The same where the middle must not go on after the symbol.
+    /// The requirement before a symbol after which the middle must not go on.
     fn before_in_right(
         &self,
         context: Context<'_>,
@@ -463,7 +466,8 @@ impl Requirements {
         self.before_of(context, symbol, (&source, self.projection(after)), begun, indent)
     }
 
-    /// The same for a requirement with the targets that it holds, and the nodes where the symbol began if it is a nonterminal.
+    /// The requirement before a symbol, from its targets, and from the nodes where the symbol began if it is a
+    /// nonterminal.
     fn before_of(
         &self,
         context: Context<'_>,
@@ -509,7 +513,7 @@ impl Requirements {
         requirement
     }
 
-    /// The requirement before a DEDENT, which is R's if what comes after it is `below` a floor.
+    /// The requirement before a DEDENT. The DEDENT belongs to R if the dot after it is `below` a floor.
     fn before_dedent(
         &mut self,
         context: Context<'_>,
@@ -540,8 +544,8 @@ impl Requirements {
         self.intern(requirement)
     }
 
-    /// A block whose INDENT is still to come: in the middle, where its column is free, or in R, where it must be the one
-    /// that the DEDENT pops.
+    /// Carry a requirement over a block whose INDENT is still to come. It comes in the middle, where its column is
+    /// free, or in R, where its column must be the one that the DEDENT pops.
     fn step_unopened(
         &mut self,
         context: Context<'_>,

@@ -1,4 +1,5 @@
-//! What R demands of the sets of the left chart: where the cursor may fall after one, and whether that leaves anything out.
+//! Requirements of R on the sets of the left chart: where the cursor may fall after a set, and whether they constrain
+//! it.
 
 use crate::bits::{BitSet, contains, meet};
 use crate::chart::left::FIRST_SET;
@@ -14,10 +15,10 @@ use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// What a set of the left chart can become: where the cursor may fall right after it.
+/// Places where the cursor may fall right after a set of the left chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reachability {
-    /// Least bytes of further middle, per state that bounds tell apart, the free states first.
+    /// Least bytes of further middle, per priced state, the free states first.
     pub free: Vec<Cost>,
     /// Bitset over [`Requirements::targets`].
     pub targets: Vec<u64>,
@@ -38,7 +39,7 @@ impl Reachability {
         meet(targets, &self.targets)
     }
 
-    /// Least bytes of further middle from a state that bounds tell apart.
+    /// Least bytes of further middle from a priced state.
     #[inline]
     #[must_use]
     pub(crate) fn cost(&self, free: FreeId) -> Cost {
@@ -46,7 +47,7 @@ impl Reachability {
     }
 }
 
-/// The requirements of one session, and what has been found out by them of sets.
+/// Requirements of one session, and the answers derived from them for sets.
 #[derive(Debug)]
 pub(crate) struct Solver {
     /// The requirements.
@@ -66,7 +67,7 @@ impl Solver {
         }
     }
 
-    /// Forget what was found out of sets at or past a size of the left chart.
+    /// Forget the answers for sets at or past a size of the left chart.
     pub(crate) fn truncate(&mut self, sets: usize) {
         self.frames.truncate(sets);
         self.reachabilities.retain(|set, _| set.index() < sets);
@@ -120,8 +121,8 @@ impl Solver {
         reachability
     }
 
-    /// Return whether the cursor may fall on one of some targets right after a set. [`Solver::reachability`] says it as well; here only those items are
-    /// asked whose rule can go on with what R goes on with.
+    /// Return whether the cursor may fall on one of some targets right after a set. This agrees with
+    /// [`Solver::reachability`], but visits only items whose rule can go on with a symbol that leaves a target.
     pub(crate) fn reaches(&mut self, context: Context<'_>, set: SetId, targets: &[usize]) -> bool {
         if set == FIRST_SET || self.reachabilities.contains_key(&set) {
             let reachability = self.reachability(context, set);
@@ -151,8 +152,9 @@ impl Solver {
         false
     }
 
-    /// Return whether the stack of a set is unconstrained: wherever one of its rules ends, the middle can go on from every free state that
-    /// can follow the rule at all (see `follow`). Then R has no say in what may come next, however far the stack is popped.
+    /// Return whether the stack of a set is unconstrained. It is if, wherever one of its rules ends, the middle can go
+    /// on from every free state that can follow the rule at all (see `follow`). Then R puts no constraint on the next
+    /// symbols, however far the stack is popped.
     pub(crate) fn is_unconstrained(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
@@ -180,8 +182,8 @@ impl Solver {
         true
     }
 
-    /// Return whether the end of the file leaves the middle as free as it can be: because R asks for nothing, or because what ends
-    /// the file, by whichever rule the stack of a set may still be finished by, can always be followed by more of it.
+    /// Return whether the end of the file constrains the middle as little as possible. Either R is empty of demands, or
+    /// more of the file can always follow each symbol that may finish the stack of a set.
     fn is_unconstrained_below(&mut self, context: Context<'_>, set: SetId) -> bool {
         let follow = &context.language.follow;
         let grammar = &context.language.grammar;
@@ -206,8 +208,8 @@ impl Solver {
     }
 }
 
-/// The symbols that begin where L does and that the stack of a set past the first may still finish, or more of them: whether a
-/// rule was predicted where its first symbol began is not asked.
+/// Superset of the symbols that begin where L does and that the stack of a set past the first may still finish. It does
+/// not check whether a rule was predicted where its first symbol began.
 fn finished_at_first(context: Context<'_>, set: SetId) -> BitSet {
     let grammar = &context.language.grammar;
     let mut finished: FxHashMap<SetId, BitSet> = FxHashMap::default();
@@ -230,7 +232,7 @@ fn finished_at_first(context: Context<'_>, set: SetId) -> BitSet {
     finished.remove(&FIRST_SET).unwrap_or_else(|| BitSet::new(grammar.symbol_count()))
 }
 
-/// Return whether a symbol is the first of some others, or comes after those that may be empty.
+/// Return whether a symbol is the first of `symbols`, or comes after nullable ones.
 fn can_begin(grammar: &Grammar, symbols: &[SymbolId], symbol: SymbolId) -> bool {
     for &first in symbols {
         if first == symbol {

@@ -1,4 +1,4 @@
-//! What R asks of the parse stack, against all short middles.
+//! Requirements of R on the parse stack, compared with all short middles.
 
 use crate::chart::left::{FIRST_SET, NO_SET, Read};
 use crate::chart::texts::PLAIN;
@@ -10,7 +10,7 @@ use crate::test_languages::{accept_of, compile, derives, letters, opened, spelle
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Middles that are tried. Unit: bytes.
+/// Longest middle tried. Unit: bytes.
 const LONGEST: usize = 3;
 
 fn read(engine: &mut Engine, text: &[u8]) -> SetId {
@@ -88,7 +88,7 @@ fn equal_demands_have_one_requirement() {
     assert_eq!(engine.sizes(), before, "asking again makes nothing");
 }
 
-/// How many unions of requirements are computed for a middle between two texts.
+/// Number of unions of requirements that are computed for a middle between two texts.
 fn united(language: &Arc<Language>, left: &str, right: &str) -> usize {
     let mut engine = Engine::open(language, right.as_bytes());
     let branches = opened(&mut engine, left.as_bytes());

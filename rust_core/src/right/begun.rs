@@ -1,4 +1,4 @@
-//! Where the nonterminals that end at a node began: what the requirements ask of R's chart.
+//! Origins of the nonterminals that end at a node of R's chart, as the requirements ask for them.
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, NodeId, SourceId, SymbolId};
@@ -7,12 +7,12 @@ use crate::right::origins::Completed;
 use crate::stop::poll;
 use rustc_hash::FxHashSet;
 
-/// What walks from the ends of a nonterminal's lists have passed.
+/// Nodes already passed by walks back from the ends of a nonterminal's lists.
 pub(crate) type Passed = FxHashSet<(DotId, SourceId, NodeId)>;
 
 impl Charted {
-    /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as anything can ask for it. Walks stop
-    /// where earlier ones have passed.
+    /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule can ask for them.
+    /// Walks stop where earlier ones have passed.
     pub(super) fn begun(
         &self,
         grammar: &Grammar,
@@ -31,7 +31,7 @@ impl Charted {
         walk.run(found);
     }
 
-    /// The nodes at which a nonterminal began that ends at a node, if that is not the beginning of a list.
+    /// The nodes at which a nonterminal began that ends at a node, unless it begins a list.
     fn begun_at_nodes<'a>(
         &'a self,
         grammar: &'a Grammar,
@@ -45,8 +45,8 @@ impl Charted {
     }
 }
 
-/// A walk back through the elements of lists, to where they began. What waits in a list for an element waits at a node, so
-/// elements began at nodes.
+/// Walk back through the elements of lists, to where they began. An element is awaited at a node, so it began at a
+/// node.
 struct Walk<'a> {
     charted: &'a Charted,
     grammar: &'a Grammar,
@@ -110,7 +110,7 @@ impl Walk<'_> {
         self.grammar.initial(self.grammar.next(dot)).contains(&dot)
     }
 
-    /// Take up a dot at a node, where it is that of an item of the list or of one that begins the list there.
+    /// Visit a dot at a node, if an item of the list, or one that begins the list, has it there.
     fn arrive(&mut self, dot: DotId, source: SourceId, node: NodeId, found: &mut Vec<NodeId>) {
         let (charted, grammar) = (self.charted, self.grammar);
         let place = charted.lattice.place(node).begun();

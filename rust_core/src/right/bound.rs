@@ -1,7 +1,8 @@
-//! Texts of R that bind, or that have to be the one which was bound.
+//! Texts of R that bind, or that must equal a bound one.
 //!
-//! A rule that begins in R binds a text of R, which is read again where one has to match it. A rule that began before R has bound
-//! a text that R does not know: each text that R matches so gets a slot, which is what R then demands of the stack.
+//! A rule that begins in R binds a text of R, which is read again where a text must match it. A rule that began before
+//! R has bound a text that R does not know. Each text that R matches in such a rule gets a slot, and R then demands the
+//! slot of the stack.
 
 use crate::bits;
 use crate::ids::{DotId, NodeId, OriginId, SymbolId};
@@ -10,12 +11,12 @@ use crate::right::chart::{Chart, Charted};
 use crate::right::origins::{Base, Origins};
 use rustc_hash::FxHashSet;
 
-/// What is around a symbol.
+/// Rules around a symbol that bind a text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Around {
-    /// A rule that began in R has bound the text.
+    /// True if a rule that began in R has bound the text.
     bound: bool,
-    /// The rule that binds one may have begun in the middle.
+    /// True if the binding rule may have begun in the middle.
     free: bool,
 }
 
@@ -49,7 +50,7 @@ impl Chart<'_> {
         self.lexed.slots.give(lexer, &text) == mark.slot
     }
 
-    /// Return whether what R has next can come after a symbol: most names are none of those that are matched.
+    /// Return whether R's next lexeme can come after a symbol. Most names are not matched, and fail here.
     fn goes_on(&self, symbol: SymbolId, end: u32) -> bool {
         let Some(position) = self.lexed.middle_position(end) else { return true };
         let Some((accept, _)) = self.lexed.symbol(position) else { return true };
@@ -63,8 +64,8 @@ impl Chart<'_> {
         lattice.parts(id).any(|(part, _)| !parts.get(part).waiting(&self.language.grammar, symbol).is_empty())
     }
 
-    /// What is around a symbol that may come at a node: whether a rule that began in R has bound the text, and whether one that
-    /// began in the middle may have.
+    /// Find the binding rules around a symbol at a node: whether one that began in R has bound the text, and whether
+    /// one may have begun in the middle.
     fn around(&self, id: NodeId, symbol: SymbolId, text: &[u8]) -> Around {
         let grammar = &self.language.grammar;
         let charted = &self.charted;
@@ -99,7 +100,8 @@ impl Chart<'_> {
         around
     }
 
-    /// Look at an item: has its rule bound a text? If it has bound none, what it began as is added to `begun`.
+    /// Return whether an item's rule has bound the text. If it has bound none, add its nonterminal and origin to
+    /// `begun`.
     fn look(
         &self,
         dot: DotId,

@@ -1,16 +1,18 @@
-//! The Earley chart over the lattice, from left to right. Its first sets hold *free items*: rules begun in the middle that is
-//! still to be written, with the least bytes that their part before the cursor costs ([`crate::right::parts`]).
+//! Earley chart over the lattice, from left to right. Its first sets hold *free items*: rules begun in the unwritten
+//! middle, with the least bytes of their part before the cursor ([`crate::right::parts`]).
 //!
-//! What is done once for many:
+//! Work is shared:
 //!
-//! - A set is computed once for all nodes that are read to alike ([`crate::right::known`]).
-//! - The predicted dots that a symbol moves, with all that it finishes at the same node, are one *link* to that node.
-//! - Items of rules that began in the middle, and of lists for which these alone wait, do not depend on where in R they stand:
-//!   what becomes of them is computed once for all that are alike. Where a list began is found again backwards
+//! - A set is computed once for all nodes with the same incoming symbols and sets ([`crate::right::known`]).
+//! - The predicted dots that a symbol moves, with all nonterminals that it completes at the same node, are one *link*
+//!   to that node.
+//! - Items of rules that began in the middle, and of lists for which only these wait, do not depend on their place in
+//!   R. Their results are computed once for all equal ones. A walk backwards finds where a list began
 //!   ([`crate::right::begun`]).
-//! - Where completing a nonterminal does nothing but complete another, the last of such a row is completed at once (Leo 1991): the
+//! - Where completing a nonterminal only completes another, the last of the chain is completed at once (Leo 1991). The
 //!   end of `a ** b ** …` ends a power at each of its operands.
-//! - Of what is completed is kept what a rule that began before R can ask for: free items stand wherever such a rule does.
+//! - Completions are kept only where a rule that began before R can ask for them: free items stand wherever such a rule
+//!   does.
 
 use crate::bits;
 use crate::chart::predict::Predictions;
@@ -30,8 +32,8 @@ use crate::right::sets::{Content, slice_by};
 use crate::stop::poll;
 use rustc_hash::FxHashSet;
 
-/// Complete the sets of a lattice, and makes the nodes that are read to from them. Stops where a line has a column that the
-/// classes do not foresee. `known` is empty.
+/// Complete the sets of a lattice, and make the nodes read from them. Stop where a line has a column that the classes
+/// do not foresee. `known` is empty.
 pub(super) fn parse(
     language: &Language,
     predictions: &mut Predictions,
@@ -62,14 +64,14 @@ pub(super) fn parse(
     charted.settle();
 }
 
-/// The lattice with all that its sets are made of.
+/// The lattice with the tables of its sets.
 #[derive(Debug)]
 pub(super) struct Charted {
     pub(super) lattice: Lattice,
     pub(super) parts: Parts,
     pub(super) links: Links,
     pub(super) origins: Origins,
-    /// How many sets were found instead of being computed.
+    /// Number of sets found instead of computed.
     pub(super) found: usize,
 }
 
@@ -84,7 +86,7 @@ impl Charted {
         }
     }
 
-    /// Forget what only the making of the chart needs.
+    /// Drop the tables needed only while the chart is made.
     fn settle(&mut self) {
         self.lattice.settle();
         self.links.settle();
@@ -99,7 +101,7 @@ impl Charted {
         }
     }
 
-    /// What stands at a node, began in R and has a symbol next.
+    /// Items at a node that began in R and have a symbol next.
     pub(super) fn waiting<'a>(
         &'a self,
         grammar: &'a Grammar,
@@ -114,8 +116,8 @@ impl Charted {
         own.chain(linked)
     }
 
-    /// Add moved dots that lists may begin with at a node: those of lists, or where something waits for their nonterminal that
-    /// began in R, be it a list itself, those of the node.
+    /// Add moved dots with which lists may begin at a node. Dots of lists are added where only free items wait. The
+    /// node's own are added where an item that began in R, or a list, waits for their nonterminal.
     pub(super) fn begin_lone(
         &mut self,
         grammar: &Grammar,
@@ -137,7 +139,7 @@ impl Charted {
         }
     }
 
-    /// The nonterminals among some that something waits for at a node which began in R; `None` if there are none.
+    /// The nonterminals among some for which an item waits at a node that began in R; `None` if there are none.
     fn waits_in_right(&self, grammar: &Grammar, id: NodeId, nonterminals: &[u64]) -> Option<Vec<u64>> {
         let meets =
             |next: SymbolId| !grammar.is_lexeme(next) && bits::contains(nonterminals, grammar.nonterminal_index(next));
@@ -161,8 +163,7 @@ impl Charted {
         Some(found)
     }
 
-    /// Return whether anything can ask where one of some nonterminals began, if that is at a node: a rule that began before R, or a
-    /// list.
+    /// Return whether a rule that began before R, or a list, can ask whether one of some nonterminals began at a node.
     fn is_wanted(&self, id: NodeId, wanted: impl Fn(&Part) -> bool) -> bool {
         let asks = |(part, _): At<PartId>| wanted(self.parts.get(part));
         self.lattice.is_crossed(id) || self.lattice.parts(id).any(asks)
@@ -179,7 +180,7 @@ pub(super) struct Chart<'a> {
     /// DEDENT edges, by both ends.
     pub(super) dedents: FxHashSet<(NodeId, NodeId)>,
     leo_items: LeoItems,
-    /// What has been computed of sets.
+    /// Results of computing sets.
     pub(super) known: Known,
 }
 
@@ -229,8 +230,8 @@ impl Chart<'_> {
         self.finish(worker, id, kind);
     }
 
-    /// Move what waits for a symbol at a node and is taken. If that are all dots which are predicted there, they are left to
-    /// completing the symbol.
+    /// Move the items at a node that wait for a symbol and pass the filter. If all of them are predicted there,
+    /// completing the symbol moves them instead.
     fn take(&mut self, worker: &mut Worker, Incoming { symbol, from, filter }: Incoming) {
         let grammar = &self.language.grammar;
         let charted = &mut *self.charted;
@@ -258,7 +259,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Earley's completer, for items that began in R.
+    /// Run Earley's completer for items that began in R.
     fn close(&mut self, worker: &mut Worker) {
         let language = self.language;
         let grammar = &language.grammar;
@@ -285,8 +286,8 @@ impl Chart<'_> {
         }
     }
 
-    /// Complete a nonterminal that began at a node, or a symbol read there, as far as it moves what is predicted; and what that
-    /// comes to, where it does nothing but complete another.
+    /// Complete a nonterminal that began at a node, or a symbol read there, as far as it moves predicted items. Follow
+    /// chains of completions by Leo items.
     fn complete(&mut self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
         let mut completed = (lhs, begun);
         loop {
@@ -305,7 +306,7 @@ impl Chart<'_> {
         worker.ended.insert(completed);
     }
 
-    /// Complete one. If that is but completing another, then that is what is left to do.
+    /// Complete one nonterminal. If this only completes another, return that one.
     fn complete_one(&mut self, worker: &mut Worker, (lhs, begun): (SymbolId, NodeId)) -> Option<(SymbolId, NodeId)> {
         let language = self.language;
         let grammar = &language.grammar;
@@ -357,8 +358,8 @@ impl Chart<'_> {
         None
     }
 
-    /// Move what waits at a node and began in R over a nonterminal, and over all that this finishes there. If that is one
-    /// item, it is returned, moved, instead of being taken up.
+    /// Move the waiting items at a node that began in R over a nonterminal, and over all nonterminals that it completes
+    /// there. If there is just one such item, return it, moved, instead of adding it.
     fn move_own(&self, worker: &mut Worker, begun: NodeId, lhs: SymbolId, link: &Link) -> Option<(DotId, OriginId)> {
         let grammar = &self.language.grammar;
         let mut first = None;
@@ -426,7 +427,7 @@ impl Chart<'_> {
 #[derive(Default)]
 struct Worker {
     record: Record,
-    /// Symbols that move all predicted dots of a node that have them next.
+    /// Symbols that move every predicted dot of a node before them.
     whole: Vec<(SymbolId, NodeId)>,
     pending: Vec<(DotId, OriginId)>,
     seen: FxHashSet<(DotId, OriginId)>,

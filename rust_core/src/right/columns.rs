@@ -1,4 +1,4 @@
-//! The columns of R's lines: classes of those that nothing tells apart, and what an indentation that the cursor cuts can be.
+//! Columns of R's lines: classes of indistinguishable columns, and columns of an indentation that the cursor cuts.
 
 use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::{Column, is_blank};
@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// By what columns are told apart.
+/// Measure by which columns are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     /// By their width, where R's lines are indented by spaces alone.
@@ -19,23 +19,25 @@ pub(super) enum Measure {
     Each,
 }
 
-/// The columns that R's lines may have, and by them the classes of all others.
+/// Columns that R's lines may have, and the classes of all other columns.
 ///
-/// R compares the columns of blocks with those of its own lines alone. Where all of those are made of spaces, what counts of
-/// another column is its width: a stack is strictly increasing by both widths, so a line left of a block by the one is left of
-/// it by the other too, or the file is refused where the block opens. So each width has one class, and a second one where a
-/// line of R has that width (a column with tabs is not that line's). Where all are made of tabs, the same holds of the width
-/// with tabs as one: what has fewer blanks than a line of tabs is left of it by both widths. Otherwise each column is by
-/// itself: many, where tabs and spaces are mixed far to the right.
+/// R compares the columns of blocks only with those of its own lines. If all of those are made of spaces, only the
+/// width of another column matters. A stack is strictly increasing by both widths. So a line left of a block by one
+/// width is left of it by the other too, or the file is refused where the block opens. Each width has one class, and a
+/// second one where a line of R has that width (a column with tabs is not that line's).
+///
+/// If all are made of tabs, the same holds of the width with tabs as one. An indentation with fewer blanks than a line
+/// of tabs is left of it by both widths. Otherwise each column is its own class: many, where tabs and spaces are mixed
+/// far to the right.
 #[derive(Debug)]
 pub(super) struct Classes {
     lines: FxHashSet<Column>,
     measure: Measure,
-    /// A line has a column that was not foreseen.
+    /// True if a line has a column that was not foreseen.
     pub(super) surprised: bool,
 }
 
-/// Stands for any width with tabs counted as one, in a class of columns.
+/// Width that stands for any width with tabs counted as one, in a class of columns.
 const WITH_TABS: u32 = u32::MAX;
 
 impl Measure {
@@ -49,7 +51,7 @@ impl Measure {
         }
     }
 
-    /// Return whether a line of such a column is foreseen.
+    /// Return whether a line with such a column is foreseen.
     fn foresees(self, column: Column) -> bool {
         match self {
             Self::Spaces => column.is_spaces(),
@@ -62,13 +64,13 @@ impl Measure {
         if self == Self::Tabs { column.narrow } else { column.wide }
     }
 
-    /// The column that a line has of a width.
+    /// The column of a line with this width.
     fn line(self, width: u32) -> Column {
         let wide = if self == Self::Tabs { 8 * width } else { width };
         Column { wide, narrow: width }
     }
 
-    /// What stands for all other columns of a width that a line has. No blanks make it.
+    /// A column that represents all others of a width that a line has. No blanks make it.
     fn other(self, width: u32) -> Column {
         match self {
             Self::Tabs => Column { wide: 8 * width + 1, narrow: width },
@@ -76,25 +78,26 @@ impl Measure {
         }
     }
 
-    /// Return whether a column of this width need not be that of a line of it.
+    /// Return whether a column of this width may differ from that of a line with it.
     fn has_other(self, width: u32) -> bool {
         width >= if self == Self::Tabs { 2 } else { 8 }
     }
 
-    /// Return whether a column is a class of its own: one of spaces beside lines of tabs, since a backslash-newline fixes such columns
-    /// and no others.
+    /// Return whether a column is its own class: one of spaces beside lines of tabs, since only a backslash-newline
+    /// fixes such columns.
     fn is_alone(self, column: Column) -> bool {
         self == Self::Tabs && column.wide != 0 && column.is_spaces()
     }
 
-    /// Least bytes of an indentation of this width that a line of it does not have.
+    /// Least bytes of an indentation with this width that differs from a line's.
     fn least_bytes(self, width: u32) -> u32 {
         if self == Self::Tabs { width } else { width / 8 + width % 8 }
     }
 }
 
 impl Classes {
-    /// Knows the columns of spaces, or of tabs, of every line of the text, whether it is a line of R or a string's.
+    /// Classes for the columns of spaces, or of tabs, of every line of the text, whether it is a line of R or of a
+    /// string.
     pub(super) fn of(text: &[u8], measure: Measure) -> Self {
         let mut lines: FxHashSet<Column> = std::iter::once(Column::ZERO).collect();
         for start in (0..text.len()).filter(|&at| matches!(text[at], b'\n' | b'\r')).map(|at| at + 1) {
@@ -110,7 +113,7 @@ impl Classes {
         self.surprised |= self.measure != Measure::Each && !self.lines.contains(&line);
     }
 
-    /// The column that stands for all of a column's class.
+    /// The column that represents a column's class.
     pub(super) fn class(&self, column: Column) -> Column {
         if self.measure == Measure::Each || self.lines.contains(&column) || self.measure.is_alone(column) {
             return column;
@@ -120,7 +123,7 @@ impl Classes {
         if self.lines.contains(&line) { self.measure.other(width) } else { line }
     }
 
-    /// How a class on the stack compares with a line of R; `None` if tabs and spaces disagree.
+    /// Compare a class on the stack with a line of R; `None` if tabs and spaces disagree.
     pub(super) fn compare(&self, class: Column, line: Column) -> Option<Ordering> {
         if self.measure == Measure::Each || class == line {
             return class.compare(line);
@@ -169,13 +172,13 @@ impl Classes {
         }
     }
 
-    /// What a block in the middle costs beyond the one byte that every INDENT is counted with, if its first line is there too.
+    /// Cost of a block in the middle beyond the one byte that every INDENT counts, if its first line is there too.
     pub(super) fn further(&self, class: Column) -> Cost {
         self.least_bytes(class).saturating_sub(1)
     }
 
-    /// The places before a line that begins in R at a column, whatever is on top of the stack: `begin` stands for an equal
-    /// column.
+    /// The places before a line that begins in R at a column, for every top of the stack. `begin` is the place for an
+    /// equal column.
     pub(super) fn line_places(&mut self, begin: Place, position: u32, column: Column) -> Vec<Place> {
         self.see(column);
         let mut places = vec![begin, Place::Line { position, column, top: Top::Above }];
@@ -190,8 +193,8 @@ impl Classes {
 pub(super) struct Entry {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// The middle ended in a backslash-newline, or in a backslash whose newline is R's first: any column that was there
-    /// stands.
+    /// True if the middle ended in a backslash-newline, or in a backslash whose newline is R's first. The column before
+    /// it stands.
     pub(super) joined: bool,
 }
 
@@ -207,7 +210,8 @@ impl Entry {
         fitting.map(|before| self.cost(before)).min()
     }
 
-    /// The columns that the middle can bring so that the line is not right of one. A line join keeps the width alone.
+    /// The columns that the middle can bring without putting the line right of `column`. A line join keeps the width
+    /// alone.
     fn befores(self, column: Column) -> Vec<Column> {
         if self.joined {
             return (0..=column.wide).map(|wide| Column { wide, narrow: wide }).collect();
@@ -217,7 +221,7 @@ impl Entry {
         befores
     }
 
-    /// How many spaces R holds of an indentation, if nothing else.
+    /// Number of spaces in R's part of an indentation, if it holds nothing else.
     fn spaces(self, lexed: &Lexed) -> Option<u32> {
         let blanks = &lexed.text()[self.from as usize..self.to as usize];
         (!self.joined && blanks.iter().all(|&byte| byte == b' ')).then_some(self.to - self.from)
@@ -230,7 +234,7 @@ impl Entry {
         lexed.column_through(self.from, start, kept).map(|(_, found)| found)
     }
 
-    /// Least bytes of an indentation that brings a column.
+    /// Least bytes of an indentation that makes a column.
     fn cost(self, before: Column) -> Cost {
         match before.kept() {
             Some(kept) if self.joined => kept.least_bytes(),
@@ -239,7 +243,7 @@ impl Entry {
         }
     }
 
-    /// The classes of the entry's column up to a line's, and the least bytes that the middle must bring for each.
+    /// The classes of the entry's column up to a line's, each with the least bytes that the middle must bring.
     pub(super) fn classes(self, lexed: &Lexed, known: &Classes, following: Column) -> Vec<(Column, Cost)> {
         if let Some(spaces) = self.spaces(lexed).filter(|_| known.measure == Measure::Spaces) {
             let mut classes = known.below(following);

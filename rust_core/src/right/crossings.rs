@@ -1,5 +1,5 @@
-//! Where the cursor can fall: the boundaries and the cut symbols that R can go on from, for every free state, and what the
-//! middle may have left in progress there.
+//! Crossings: for every free state, the boundaries and the cut symbols from which R can go on, and the items that the
+//! middle may have in progress there.
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;
@@ -18,24 +18,24 @@ use crate::right::places::{Place, Top};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What all costs of R's chart are counted from: the indentation of a block's first line is counted where the block ends, since
-/// only there its column is known, and taken off before where R's first line is that line. Unit: bytes; more than any
-/// indentation of R takes.
+/// Base from which the costs of R's chart are counted. The indentation of a block's first line is counted where the
+/// block ends, since only there its column is known. It is subtracted before where that line is R's first. Unit: bytes;
+/// more than any indentation of R takes.
 pub(super) const UNREFUNDED: Cost = 2 * limits::RIGHT_COLUMN;
 
 /// Where free states reach nodes.
 #[derive(Debug, Default)]
 pub(super) struct Crossings {
-    /// Without a symbol, at a cost in bytes (of an indentation or a comment that the cursor cuts).
+    /// Crossings without a symbol, with a cost in bytes (of an indentation or a comment that the cursor cuts).
     pub(super) between: Vec<(FreeId, NodeId, Cost)>,
     /// By a symbol cut by the cursor, at a cost in bytes.
     pub(super) by_symbol: Vec<(FreeId, SymbolId, NodeId, Cost)>,
-    /// The line starts that the cursor cuts, by the numbers in [`Top::AboveEntry`].
+    /// Line starts that the cursor cuts, by the numbers in [`Top::AboveEntry`].
     pub(super) entries: Vec<Entry>,
 }
 
 impl Crossings {
-    /// Find them, and makes the nodes that they lead to.
+    /// Find the crossings, and make the nodes that they lead to.
     pub(super) fn find(lexed: &Lexed, lookahead: &Lookahead, lattice: &mut Lattice, classes: &mut Classes) -> Self {
         let language = lexed.language();
         let mut finder = Finder { language, lexed, lookahead, lattice, classes, found: Self::default() };
@@ -43,7 +43,7 @@ impl Crossings {
         finder.found
     }
 
-    /// Give the first nodes the free items that the middle may have left in progress.
+    /// Give the first nodes the free items that the middle may have in progress.
     pub(super) fn seed(&self, lexed: &Lexed, charted: &mut Charted, classes: &Classes) {
         let language = lexed.language();
         let free = &language.free;
@@ -198,7 +198,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The cursor stands where a line may begin, after what costs some bytes.
+    /// Add the crossings of a cursor where a line may begin, `before` bytes after the free state.
     fn cross_line_start(&mut self, from: FreeId, position: u32, joined: bool, before: Cost) {
         let Some(start) = self.lexed.line_start(position, false) else { return };
         let nodes: Vec<(NodeId, Cost)> = if start.column.is_some() {
@@ -209,7 +209,7 @@ impl Finder<'_> {
         self.found.between.extend(nodes.into_iter().map(|(node, cost)| (from, node, cost + before)));
     }
 
-    /// Nodes before a line that begins in R, one for each class of the unknown column on top of the stack.
+    /// The nodes before a line that begins in R, one for each class of the unknown column on top of the stack.
     fn line_start_nodes(&mut self, start: LineStart) -> Vec<NodeId> {
         let LineStart { position, column: Some(column) } = start else { return Vec::new() };
         let begin = self.lexed.line_begin(position, column);
@@ -217,8 +217,8 @@ impl Finder<'_> {
         places.map(|place| self.lattice.intern(place)).collect()
     }
 
-    /// Nodes before the first symbol of a line cut in its indentation, one for each class of its column, each with the
-    /// least bytes that the middle must bring of it.
+    /// The nodes before the first symbol of a line cut in its indentation, one for each class of its column, with the
+    /// least bytes that the middle must bring.
     fn entry_nodes(&mut self, entry: Entry) -> Vec<(NodeId, Cost)> {
         let following = self.lexed.following_column(entry.to);
         // Free states that cut the same indentation share its nodes.
@@ -241,8 +241,8 @@ impl Finder<'_> {
     }
 }
 
-/// Where a rule can have begun that stands at a dot at a node, and for how little, by the free states from which the node is
-/// reached. `priced`: the dot whose prefix is counted.
+/// The free states in which a rule can have begun that has a dot at a node, with the least costs. `priced` is the dot
+/// whose prefix is counted.
 fn begun_for(
     free: &Free,
     (dot, priced): (DotId, DotId),
@@ -262,7 +262,7 @@ fn begun_for(
     from_all.collect()
 }
 
-/// Return whether what can come after a dot can come at a place; `next`: what R has there, if it is known.
+/// Return whether a symbol after a dot can come at a place. `next` is R's symbol there, if known.
 fn stands_at(grammar: &Grammar, (place, next): (Place, Option<SymbolId>), dot: DotId) -> bool {
     if !grammar.has_modes() {
         return true;

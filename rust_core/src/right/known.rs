@@ -1,9 +1,9 @@
-//! What has been computed of a set, kept for nodes that are read to alike.
+//! Memo of sets, for nodes with equal incoming symbols.
 //!
-//! A set follows from the symbols that lead to its node, the sets that they come from and the sets of the nodes at which the
-//! completed nonterminals began. Where all of them are those of an earlier node, as many nodes back or at the same far node,
-//! the set is that node's: it is not computed again. So R is parsed as a finite automaton reads it, as long as it repeats what
-//! it said before, and by Earley's algorithm where it says something new.
+//! A set follows from the symbols that lead to its node, the sets that they come from, and the sets of the nodes at
+//! which the completed nonterminals began. If all of them equal those of an earlier node, as many nodes back or at the
+//! same far node, the set is that node's and is not computed again. So a repetitive R is parsed like by a finite
+//! automaton, and by Earley's algorithm only where it brings anything new.
 
 use crate::chunked::Chunked;
 use crate::ids::{KindId, NodeId, RightSetId, SymbolId};
@@ -14,19 +14,19 @@ use crate::right::places::{Begun, ItemFilter};
 use crate::right::sets::{GAP, far_node, is_near, near_node};
 use rustc_hash::FxHashMap;
 
-/// Outcomes that are kept: a text that does not repeat itself needs none, and what repeats soon finds its own again.
+/// Outcomes to keep. A text without repetitions needs none, and repetitions soon find their own again.
 const OUTCOMES: usize = 1 << 12;
 
-/// Outcomes that are kept of what is read alike.
+/// Outcomes to keep for one key.
 const ALTERNATIVES: usize = 4;
 
-/// Completions of which an outcome may follow: what rows of them come to is not likely to be met again.
+/// Completions on which an outcome may depend. A longer chain is unlikely to recur.
 const COMPLETIONS: usize = 200;
 
-/// What is read into a set.
+/// Symbols read into a set, and the sets that they come from.
 type Key = Box<[u32]>;
 
-/// A completion that comes to another one: the nonterminal and the node, and what these come to.
+/// A Leo item: a nonterminal and its node, and the completion to which these lead.
 type LeoItem<Node> = ((SymbolId, Node), (SymbolId, Node));
 
 /// A node whose set was looked at.
@@ -39,7 +39,7 @@ struct Seen {
     is_crossed: bool,
 }
 
-/// What was computed, and from what.
+/// A computed set, and the facts that it depends on.
 #[derive(Debug)]
 struct Outcome {
     seen: Box<[Seen]>,
@@ -47,14 +47,14 @@ struct Outcome {
     made: Box<[LeoItem<u32>]>,
     offsets: Offsets,
     set: RightSetId,
-    /// For each group of its parts the offset that its own follows from, and what is added to that.
+    /// For each group of its parts: the offset that it follows from, and the cost added to that.
     groups: Box<[(u32, Cost)]>,
 }
 
-/// What is added to the costs of the groups of parts at some nodes.
+/// Offsets of the groups of parts at some nodes.
 ///
-/// What follows from parts follows from how their costs differ, as long as they are near each other. Where one is more than
-/// another by [`FAR`], nothing that is made of the one meets what is made of the other, so that it may as well be more by more.
+/// A result depends on how the costs of parts differ, as long as they are near each other. If one is more than another
+/// by [`FAR`], no result of the one meets a result of the other, so a larger difference changes nothing.
 #[derive(Debug, Default)]
 struct Offsets {
     of: Box<[Cost]>,
@@ -62,11 +62,11 @@ struct Offsets {
     order: Box<[u32]>,
 }
 
-/// How far apart offsets are that may as well be further apart. Where what is made of each is less than [`ADDED`] more than its
-/// offset, both are in groups of their own then ([`GAP`]), and what leads to them was closed apart from each other ([`APART`]).
+/// Distance of offsets from which a larger distance changes nothing. If results of each cost less than [`ADDED`] beyond
+/// its offset, they are in different groups ([`GAP`]), and their sources were closed apart from each other ([`APART`]).
 const FAR: Cost = GAP + ADDED;
 
-/// More than parts may cost beyond the offsets that they follow from where some of these are far apart.
+/// Bound on the cost that parts may add to their offsets where some of these are far apart.
 const ADDED: Cost = GAP / 2;
 
 const _: () = assert!(GAP > APART);
@@ -78,7 +78,7 @@ impl Offsets {
         Self { of: of.into(), order: order.into() }
     }
 
-    /// Return whether others differ from each other as these do.
+    /// Return whether other offsets differ from each other as these do.
     fn are_like(&self, others: &[Cost]) -> bool {
         let Some((&first, &other)) = self.of.first().zip(others.first()) else { return true };
         let by = other.wrapping_sub(first);
@@ -92,12 +92,12 @@ impl Offsets {
         })
     }
 
-    /// Return whether all are near each other.
+    /// Return whether all offsets are near each other.
     fn are_near(&self) -> bool {
         self.order.windows(2).all(|pair| self.of[pair[1] as usize] - self.of[pair[0] as usize] < FAR)
     }
 
-    /// The offset that one which was made of them follows from, and what was added: of those that are near each other, any.
+    /// The offset that a result follows from, and the cost added. Of offsets near each other, any will do.
     fn source(&self, made: Cost) -> Option<(u32, Cost)> {
         let below = self.order.partition_point(|&index| self.of[index as usize] <= made);
         let index = self.order[below.checked_sub(1)?];
@@ -105,22 +105,23 @@ impl Offsets {
     }
 }
 
-/// What a set in the making is computed from.
+/// Facts that a set in the making depends on.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     node: NodeId,
     key: Vec<u32>,
-    /// It follows from what is recorded alone.
+    /// True if the set depends on the recorded facts alone.
     is_whole: bool,
     seen: Vec<Seen>,
-    /// What is added to the costs of the nodes that were looked at.
+    /// Offsets of the visited nodes.
     offsets: Vec<Cost>,
     leo_items: Vec<LeoItem<u32>>,
     made: Vec<LeoItem<u32>>,
 }
 
 impl Record {
-    /// Begin one for a node, and what is read into its set. `more` is what else is done to the set, if that is known.
+    /// Begin the record of a node from the symbols read into its set. `more` describes other additions to the set, if
+    /// they are known.
     pub(super) fn begin(&mut self, lattice: &Lattice, node: NodeId, read: &[Incoming], more: Option<u32>) {
         self.seen.clear();
         self.offsets.clear();
@@ -168,7 +169,7 @@ impl Record {
         }
     }
 
-    /// The set was computed from what stands at a node, where a Leo item has come to from another.
+    /// Record that the set depends on a node where a Leo item led from another.
     pub(super) fn complete(&mut self, lattice: &Lattice, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
         if !self.is_whole {
             return;
@@ -186,8 +187,8 @@ impl Record {
         self.made.push((self.name(from), self.name(to)));
     }
 
-    /// An item was taken from the set of `at` that began at `begun`. The names of both must say the same of where it began: how
-    /// far back it is, or at which node.
+    /// Record an item copied from the set of `at` that began at `begun`. Both sets must give its origin the same name:
+    /// a distance, or a node.
     #[inline]
     pub(super) fn take(&mut self, at: NodeId, begun: Option<NodeId>) {
         let Some(begun) = begun else { return };
@@ -206,7 +207,7 @@ impl Record {
     }
 }
 
-/// What completing a nonterminal begun at a node comes to where it only completes others: the last of them (Leo 1991).
+/// Leo items (Leo 1991): the last completion to which a nonterminal leads that only completes others.
 #[derive(Debug, Default)]
 pub(super) struct LeoItems {
     /// By node, the last of its entries, plus one.
@@ -215,8 +216,8 @@ pub(super) struct LeoItems {
     passed: Vec<usize>,
 }
 
-/// What one nonterminal comes to, and the entry of the same node that was made before (plus one). Where a construct nests
-/// without end each node has some, so the symbols stand beside each other.
+/// Leo item of one nonterminal, and the previous entry of the same node (plus one). Where a construct nests without end
+/// each node has several, so they are stored by symbol.
 #[derive(Debug)]
 struct LeoEntry {
     symbol: SymbolId,
@@ -236,7 +237,7 @@ impl LeoEntry {
 }
 
 impl LeoItems {
-    /// What is completed in the end.
+    /// The last completion of a chain.
     pub(super) fn last(&mut self, from: (SymbolId, NodeId)) -> (SymbolId, NodeId) {
         let mut last = from;
         self.passed.clear();
@@ -278,7 +279,7 @@ impl LeoItems {
     }
 }
 
-/// Outcomes by what was read.
+/// Outcomes by key.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     outcomes: FxHashMap<Key, Vec<Outcome>>,
@@ -286,9 +287,9 @@ pub(super) struct Known {
     offsets: Vec<Cost>,
     /// True if reading a symbol from a set, in a line of a kind, leads anywhere.
     leads: FxHashMap<(RightSetId, SymbolId, ItemFilter, Begun), bool>,
-    /// None are kept.
+    /// True if none are kept.
     is_off: bool,
-    /// How many sets were found.
+    /// Number of sets found.
     pub(super) found: usize,
 }
 
@@ -299,7 +300,7 @@ impl Known {
         Self { is_off: true, ..Self::default() }
     }
 
-    /// The set of a node, if that is known, and in `offsets` what is added to the costs of its groups; its Leo items are made.
+    /// Find the set of a node, and store the offsets of its groups in `offsets`. Its Leo items are made.
     pub(super) fn find(
         &mut self,
         lattice: &Lattice,
@@ -341,8 +342,7 @@ impl Known {
         Some(outcome.set)
     }
 
-    /// Keep what was computed: a set, what is added to the costs of its groups, and the most that its parts cost more than
-    /// those that they follow from.
+    /// Keep a computed set, the offsets of its groups, and the most that its parts cost beyond their sources.
     pub(super) fn keep(
         &mut self,
         lattice: &Lattice,
@@ -387,7 +387,7 @@ impl Known {
         own.push(outcome);
     }
 
-    /// Return whether reading a symbol leads anywhere, if that is known.
+    /// The known answer whether reading a symbol leads anywhere.
     pub(super) fn leads(&self, key: (RightSetId, SymbolId, ItemFilter, Begun)) -> Option<bool> {
         self.leads.get(&key).copied()
     }

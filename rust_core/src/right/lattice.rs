@@ -1,4 +1,4 @@
-//! The lattice over R: a node for each place that R can go on at, with the Earley set of the parses that come there.
+//! Lattice over R: a node for each place at which R can go on, with the Earley set of the parses that reach it.
 
 use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
@@ -16,15 +16,15 @@ use std::collections::BinaryHeap;
 struct Node {
     /// Byte offset in R; behind its end for the end of the file.
     position: u32,
-    /// What else there is to say of its place.
+    /// The kind of its place: the place without the position.
     kind: KindId,
     /// The last of the edges that lead here, plus one.
     edges: u32,
     /// The node made before this one at the same position, plus one.
     beside: u32,
-    /// Its set, if that is completed, and what marks it.
+    /// Its set, if completed, and its flags.
     state: u32,
-    /// What is added to the costs of the set's parts; where they are of several groups, where that is said.
+    /// The offset of the set's parts, or the place of several offsets.
     offset: u32,
 }
 
@@ -45,7 +45,7 @@ impl Node {
     }
 }
 
-/// A symbol that is read for all that waits for it at a node and is taken.
+/// A symbol read for the items that wait for it at a node and pass a filter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     pub(super) symbol: SymbolId,
@@ -53,16 +53,16 @@ pub(super) struct Incoming {
     pub(super) filter: ItemFilter,
 }
 
-/// What is to be read into a set that is not completed yet.
+/// Symbols and items to be read into an incomplete set.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) read: Vec<Incoming>,
-    /// What else there is: of blocks, and where the cursor may fall.
+    /// Other items: of blocks, and of the crossings.
     pub(super) items: Vec<(DotId, OriginId)>,
     pub(super) chunks: Vec<At<ChunkId>>,
 }
 
-/// An edge, and the one to the same node that was read before it (plus one).
+/// An edge, and the previous edge to the same node (plus one).
 #[derive(Debug)]
 struct Edge {
     symbol: SymbolId,
@@ -70,7 +70,7 @@ struct Edge {
     before: u32,
 }
 
-/// Nodes at one position up to which they are found one by one: where the end of a field leads into the texts of all kinds of
+/// Nodes at one position that are searched linearly. Where the end of a field leads into the texts of all kinds of
 /// strings there are some twenty, made one after another.
 const FEW: usize = if cfg!(test) { 3 } else { 32 };
 
@@ -79,23 +79,23 @@ const FEW: usize = if cfg!(test) { 3 } else { 32 };
 pub(super) struct Lattice {
     nodes: Chunked<Node>,
     edges: Chunked<Edge>,
-    /// What is added to the costs of each group of a node's parts, where there are several.
+    /// Offsets of the groups of a node's parts, where there are several.
     offsets: Chunked<Cost>,
     pending: FxHashMap<NodeId, Pending>,
     spare: Vec<Pending>,
     pub(super) sets: Sets,
-    /// What nodes stand before, as if at position 0.
+    /// Kinds of places, as if at position 0.
     kinds: Vec<Place>,
     kind_ids: FxHashMap<Place, KindId>,
     /// Per position, and after them for the end of the file: the last of the few nodes made there, plus one.
     last_at: Vec<u32>,
     /// Further nodes, where one position has many.
     more: FxHashMap<(u32, KindId), NodeId>,
-    /// Nodes whose sets are to be completed, in the order in which that is done.
+    /// Nodes with incomplete sets, in the order of completion.
     queue: BinaryHeap<Reverse<(u32, u64)>>,
     /// The length of R.
     end: u32,
-    /// How much all sets held while the chart was made: items, links, parts and what was completed.
+    /// Size of all sets while the chart was made: items, links, parts and completions.
     pub(super) entries: usize,
 }
 
@@ -134,7 +134,7 @@ impl Lattice {
         self.kinds[node.kind.index()].at(node.position)
     }
 
-    /// Return whether the file may begin at a node: nothing but blank lines stands before the cursor.
+    /// Return whether the file may begin at a node: only blank lines stand before the cursor.
     pub(super) fn is_first(&self, id: NodeId) -> bool {
         self.node(id).state & FIRST != 0
     }
@@ -160,13 +160,13 @@ impl Lattice {
         self.node(id).set()
     }
 
-    /// What a node stands before, but for its position.
+    /// The kind of a node's place.
     #[inline]
     pub(super) fn kind_of(&self, id: NodeId) -> KindId {
         self.node(id).kind
     }
 
-    /// What is added to the costs of a node's parts, by group.
+    /// The offsets of a node's parts, by group.
     #[inline]
     pub(super) fn offsets(&self, id: NodeId) -> &[Cost] {
         let node = self.node(id);
@@ -183,7 +183,7 @@ impl Lattice {
         self.sets.get(self.node(id).set())
     }
 
-    /// Put the completed set into a node, with what is added to the costs of each group of its parts.
+    /// Put the completed set into a node, with the offset of each group of its parts.
     pub(super) fn put(&mut self, id: NodeId, set: RightSetId, offsets: &[Cost]) {
         assert!(set.0 < OPEN, "sets fit 30 bits");
         debug_assert_eq!(self.sets.get(set).groups as usize, offsets.len());
@@ -197,7 +197,7 @@ impl Lattice {
         node.offset = offset;
     }
 
-    /// Count what stands at a node.
+    /// Count the contents of a node.
     pub(super) fn count(&mut self, id: NodeId) {
         self.entries += self.sets.size(self.set_id(id));
     }
@@ -207,7 +207,7 @@ impl Lattice {
         self.sets.items(self.node(id).set(), id)
     }
 
-    /// Those that have a symbol next.
+    /// Items at a node that began in R and have a symbol next.
     pub(super) fn items_before<'a>(
         &'a self,
         grammar: &Grammar,
@@ -217,12 +217,12 @@ impl Lattice {
         self.sets.items_before(grammar, self.node(id).set(), id, symbol)
     }
 
-    /// What else began in R: the dots that a link has moved, with the node where they all began.
+    /// Links at a node: dots that began in R and moved together, with the node where they began.
     pub(super) fn links(&self, id: NodeId) -> impl Iterator<Item = (LinkId, NodeId)> + '_ {
         self.sets.links(self.node(id).set(), id)
     }
 
-    /// What ends at a node and began at one, as far as anything can ask for it.
+    /// Completions that end at a node and that a rule can ask for.
     pub(super) fn completed(&self, id: NodeId) -> impl Iterator<Item = Completed> + '_ {
         self.sets.completed(self.node(id).set(), id)
     }
@@ -234,7 +234,7 @@ impl Lattice {
         self.find(at, kind).ok()
     }
 
-    /// The node at a position with a kind, or how many of the few that are there are others.
+    /// The node at a position with a kind, or the number of other nodes there, if few.
     fn find(&self, position: u32, kind: KindId) -> Result<NodeId, usize> {
         let mut others = 0;
         let mut at = self.last_at[position as usize];
@@ -250,7 +250,7 @@ impl Lattice {
         more.copied().ok_or(others)
     }
 
-    /// The free parts of a node, with what is to be added to their costs.
+    /// The free parts of a node, with their offsets.
     #[inline]
     pub(super) fn parts(&self, id: NodeId) -> impl ExactSizeIterator<Item = At<PartId>> + '_ {
         let offsets = self.offsets(id);
@@ -258,18 +258,18 @@ impl Lattice {
         parts.map(move |&(part, group, own)| (part, own.saturating_add(offsets[group as usize])))
     }
 
-    /// What is to be read into the set of a node.
+    /// Symbols and items to be read into the set of a node.
     pub(super) fn pending(&mut self, id: NodeId) -> &mut Pending {
         let spare = &mut self.spare;
         self.pending.entry(id).or_insert_with(|| spare.pop().unwrap_or_default())
     }
 
-    /// The same, for good.
+    /// Take the symbols and items of a node, to complete its set.
     pub(super) fn take_pending(&mut self, id: NodeId) -> Pending {
         self.pending.remove(&id).unwrap_or_default()
     }
 
-    /// Take back what has been read.
+    /// Recycle the buffers of a completed node.
     pub(super) fn spare(&mut self, mut pending: Pending) {
         pending.items.clear();
         pending.chunks.clear();
@@ -294,7 +294,7 @@ impl Lattice {
         })
     }
 
-    /// Forget what only the making of the chart needs.
+    /// Drop the tables needed only while the chart is made.
     pub(super) fn settle(&mut self) {
         self.sets.settle();
         self.pending = FxHashMap::default();
@@ -329,7 +329,7 @@ impl Lattice {
         id
     }
 
-    /// Intern what a place is but for its position.
+    /// Intern a place without its position.
     fn kind(&mut self, place: Place) -> KindId {
         let kinds = &mut self.kinds;
         *self.kind_ids.entry(place.at(0)).or_insert_with_key(|&place| {
@@ -355,7 +355,7 @@ impl Lattice {
     }
 }
 
-/// Among the nodes before one line: what closes more blocks comes first.
+/// Rank among the nodes before one line: more closed blocks come first.
 fn rank(place: Place) -> u64 {
     match place {
         Place::Line { top: Top::AboveEntry(_), .. } => 0,

@@ -1,6 +1,6 @@
-//! R as symbols: what is matched at a position, how many brackets R closes from there on, and where R can go on after it.
+//! R as symbols: the match at each position, the brackets that R closes from there on, and the places after it.
 //!
-//! Lexing from a byte position is deterministic, so each position is lexed once, whatever led to it.
+//! Lexing from a byte position is deterministic, so each position is lexed once, from whichever node.
 
 use crate::bits;
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
@@ -17,24 +17,24 @@ use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// R lexed as code that no other mode encloses. Formatted strings that R itself opens are passed as a whole.
+/// R lexed as code that no other mode encloses. Formatted strings that R itself opens are passed over whole.
 #[derive(Debug)]
 pub(super) struct Lexed {
     language: Arc<Language>,
     text: Vec<u8>,
-    /// Per position: what is matched there.
+    /// Per position: the match there.
     accepts: Vec<AcceptId>,
     /// Per position: where it ends, 0 where nothing is matched or no call has been.
     ends: Vec<u32>,
     /// Unmatched closing brackets from a position on; [`NO_DEPTH`] where lexing or bracketing fails before the end.
     depth: Vec<u32>,
     visited: Vec<bool>,
-    /// Where what a lexeme leads into has ended, if it does, for lexemes that lead into another mode, and how many brackets
-    /// are open there at once.
+    /// Ends of literals that lexemes of other modes begin, by position, with the most brackets open at once in them;
+    /// `None` if a literal does not end.
     passed: FxHashMap<u32, Option<(u32, u32)>>,
     /// The slots of texts that bind or match.
     pub(super) slots: Slots,
-    /// Charts of what such a lexeme leads into.
+    /// Charts of such literals, by the lexeme that begins them.
     charts: FxHashMap<LexemeId, LeftChart>,
 }
 
@@ -56,22 +56,22 @@ struct Passing {
     begin: LexemeId,
     set: SetId,
     at: usize,
-    /// Brackets that are open, and the most that were at once.
+    /// Open brackets, and the most open at once.
     open: u32,
     most: u32,
 }
 
-/// What comes of reading a lexeme of such a literal.
+/// Result of reading a lexeme of such a literal.
 enum Passed {
     /// It goes on.
     On,
-    /// Another one begins in it that is to be read first: where, with what, and where that ends.
+    /// An inner literal has to be read first: its position, lexeme and lexeme's end.
     Inner(usize, AcceptId, u32),
     /// It has ended, or cannot end.
     All(Option<(u32, u32)>),
 }
 
-/// What [`Lexed::scan_indentation`] passes.
+/// Piece of text that [`Lexed::scan_indentation`] passes.
 enum Blank {
     Bytes(usize, usize),
     Newline,
@@ -105,29 +105,30 @@ impl Lexed {
         &self.text
     }
 
-    /// What is matched at a position as code, and where it ends.
+    /// The match at a position as code, and its end.
     pub(super) fn symbol(&self, position: u32) -> Option<(AcceptId, u32)> {
         let end = self.ends[position as usize];
         (end != 0).then(|| (self.accepts[position as usize], end))
     }
 
-    /// How many brackets are open at a position that R closes; `None` if R cannot be lexed from there to its end.
+    /// Number of open brackets at a position that R closes; `None` if R cannot be lexed from there to its end.
     pub(super) fn depth(&self, position: u32) -> Option<u32> {
         Some(self.depth[position as usize]).filter(|&depth| depth != NO_DEPTH)
     }
 
-    /// Where the literal that holds code and begins at a position has ended.
+    /// End of the literal with code that begins at a position.
     pub(super) fn passed(&self, position: u32) -> Option<u32> {
         self.passed.get(&position).copied().flatten().map(|(end, _)| end)
     }
 
-    /// What is matched at a position in a mode, and where it ends.
+    /// The match at a position in a mode, and its end.
     pub(super) fn symbol_in(&self, mode: ModeId, position: u32) -> Option<(AcceptId, u32)> {
         let (length, accept) = self.language.lexer.longest_match(mode, &self.text[position as usize..])?;
         Some((accept, position + u32::try_from(length).expect("R fits u32")))
     }
 
-    /// What is matched at a place of text; `None` elsewhere, and where no parse goes on. Lexemes of text are never two at once.
+    /// The symbol at a place of text; `None` elsewhere, and where no parse goes on. Lexemes of text are never
+    /// ambiguous.
     pub(super) fn text_at(&self, place: Place) -> Option<SymbolId> {
         let Place::Text { position, mode } = place else { return None };
         let (accept, _) = self.symbol_in(mode, position)?;
@@ -182,9 +183,9 @@ impl Lexed {
         self.passed.get(&at).map_or(Some(end), |passed| passed.map(|(end, _)| end))
     }
 
-    /// Find where the rule that a lexeme begins has ended, and the most brackets that are open in between: parsed, since the
-    /// modes inside are as the parser says. Of literals in literals the inner ones come first: where one does not end, neither
-    /// does what it is in, so that none is read to R's end for each that is open there.
+    /// Find the end of the rule that a lexeme begins, and the most brackets open in between. It is parsed, since the
+    /// parser decides the modes inside. Inner literals come first: where one does not end, neither does the outer one.
+    /// So no literal is read to R's end for each one that is open there.
     fn pass(&mut self, predictions: &mut Predictions, at: usize, accept: AcceptId, end: u32) {
         if self.passed.contains_key(&u32::try_from(at).expect("R fits u32")) {
             return;
@@ -264,8 +265,8 @@ impl Lexed {
         Passed::On
     }
 
-    /// Return whether a lexeme begins in a literal what it begins by itself: then all of it is read alike. Where only some of the rules
-    /// that begin with it can stand there, the parser may direct the lexer into other modes.
+    /// Return whether a lexeme begins the same in a literal as by itself; then both are read alike. Where only some of
+    /// the rules that begin with it can stand there, the parser may direct the lexer into other modes.
     fn begins_the_same(&mut self, predictions: &mut Predictions, passing: &Passing, accept: AcceptId) -> bool {
         let language = &self.language;
         let begin = language.lexer.lexemes(accept)[0];
@@ -277,8 +278,8 @@ impl Lexed {
         dots_in(passing.begin, passing.set) == dots_in(begin, FIRST_SET)
     }
 
-    /// Scans blank lines, comments and blanks. `begun` says that a line begins at `position` itself; otherwise the cursor
-    /// cuts its indentation there and the column is unknown up to the first newline. `None` if R cannot be lexed there.
+    /// Scan blank lines, comments and blanks. If `begun`, a line begins at `position` itself. Otherwise the cursor cuts
+    /// its indentation there, and the column is unknown up to the first newline. `None` if R cannot be lexed there.
     #[must_use]
     pub(super) fn line_start(&self, position: u32, begun: bool) -> Option<LineStart> {
         let mut column = begun.then_some(Column::ZERO);
@@ -304,8 +305,8 @@ impl Lexed {
         LineStart { position, column: if at_end { Some(Column::ZERO) } else { column } }
     }
 
-    /// The column of R's first symbol when the middle ends in an indentation of `before`; a backslash-newline among the
-    /// blanks keeps the column it was met at, as CPython's tokenizer does. `joined` is a column already kept that way.
+    /// The column of R's first symbol when the middle ends in an indentation of `before`. A backslash-newline among the
+    /// blanks keeps its column, as in CPython's tokenizer; `joined` is a column already kept.
     #[must_use]
     pub(super) fn column_through(&self, from: u32, before: Column, joined: Option<Column>) -> Option<(u32, Column)> {
         let mut column = before;
@@ -323,7 +324,7 @@ impl Lexed {
         (column.wide <= limits::RIGHT_COLUMN).then_some((position, column))
     }
 
-    /// Walk over everything that can stand before a line's first symbol. Returns the symbol's position.
+    /// Walk over everything that can stand before a line's first symbol, and return the symbol's position.
     fn scan_indentation(&self, position: u32, see: &mut dyn FnMut(Blank)) -> Option<u32> {
         let mut at = position;
         let mut newline_last = true;
@@ -386,7 +387,7 @@ impl Lexed {
         if self.is_end(position) { Place::End } else { Place::Middle { position, line: Top::Exact(column) } }
     }
 
-    /// Code inside another mode: blanks, comments and line breaks are passed. `None` at the end of R.
+    /// The place of code inside another mode. Blanks, comments and line breaks are passed over. `None` at the end of R.
     pub(super) fn nested_place(&self, position: u32) -> Option<Place> {
         let mut at = position as usize;
         while at < self.text.len() {
@@ -403,7 +404,7 @@ impl Lexed {
         None
     }
 
-    /// The column of the line after the logical line that a position is in.
+    /// The column of the line after the logical line at a position.
     pub(super) fn following_column(&self, position: u32) -> Option<Column> {
         let mut at = self.middle_position(position)?;
         loop {
@@ -417,8 +418,8 @@ impl Lexed {
         }
     }
 
-    /// The places at which R can go on after a lexeme that the cursor cuts or that follows it in a mode of its own, with the
-    /// modes that each stands for, as a mask.
+    /// The places at which R can go on after a lexeme that the cursor cuts, or that follows the cursor in a mode of its
+    /// own. Each has its modes as a mask.
     pub(super) fn places_after(&self, lexeme: SymbolId, role: Role, end: u32) -> Vec<(Place, u64)> {
         let grammar = &self.language.grammar;
         let code = grammar.code_modes();
@@ -438,7 +439,8 @@ impl Lexed {
         found
     }
 
-    /// How many brackets are closed from a position on that were opened before it; `None` if it is not code to its end.
+    /// Number of brackets closed from a position on that were opened before it; `None` if the text is not code to its
+    /// end.
     pub(super) fn unopened(&self, position: u32) -> Option<u32> {
         let (mut at, mut open, mut unopened) = (position, 0u32, 0);
         while !self.is_end(at) {
@@ -454,7 +456,8 @@ impl Lexed {
         Some(unopened)
     }
 
-    /// The closing brackets of R that nothing in R opens, and where in R they are, the first first; `None` if R does not begin with a symbol.
+    /// The closing brackets of R that nothing in R opens, with their positions, in order; `None` if R does not begin
+    /// with a symbol.
     #[must_use]
     pub(super) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
         let mut found = Vec::new();
@@ -474,8 +477,8 @@ impl Lexed {
         Some(found)
     }
 
-    /// Where lexing from a position as code comes to what is no lexeme, or to a bracket that R never closes; without both, the
-    /// position itself. Nothing before such a place has nodes, because brackets are counted from the end of R.
+    /// End of the code from a position: where no lexeme matches, or at a bracket that R never closes; the position
+    /// itself if neither comes. No node stands before such a place, because brackets are counted from the end of R.
     pub(super) fn reach_of_symbols(&self, start: u32) -> u32 {
         let mut path = Vec::new();
         let mut at = start;
@@ -495,7 +498,7 @@ impl Lexed {
     }
 }
 
-/// The places of the modes in a mask that read no code.
+/// The places of the text modes in a mask.
 pub(super) fn texts_after(modes: u64, end: u32) -> impl Iterator<Item = (Place, u64)> {
     bits::ones(modes).map(move |mode| (Place::Text { position: end, mode: ModeId::from_index(mode) }, 1 << mode))
 }

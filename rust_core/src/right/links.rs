@@ -1,4 +1,5 @@
-//! Links: what completing or reading a symbol does to the predicted dots of a node, computed once for each prediction.
+//! Links: the effect of completing or reading a symbol on the predicted dots of a node, computed once for each
+//! prediction.
 
 use crate::bits::{insert, unite, words_for};
 use crate::chart::predict::Predictions;
@@ -10,7 +11,7 @@ use crate::right::places::{Begun, ItemFilter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A [`Chain`] as the chart over R takes it: all of it begins at one node, but for what may belong to a list.
+/// A [`Chain`] in the chart over R: all of it begins at one node, except dots with which lists may begin.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) chain: Arc<Chain>,
@@ -26,14 +27,14 @@ pub(super) struct Link {
     pub(super) finishes: bool,
 }
 
-/// What reading a symbol does to the predicted dots of a node: the moved ones.
+/// Moved dots after reading a symbol at a node.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// All but those that lists may begin with.
+    /// Those with which no list may begin.
     pub(super) dots: Box<[DotId]>,
-    /// Those that lists may begin with, if there are any.
+    /// Those with which lists may begin, if there are any.
     pub(super) lone: Option<LoneId>,
-    /// There are some, and all that the symbol moves are among them.
+    /// True if it is not empty and holds all dots that the symbol moves.
     pub(super) is_whole: bool,
 }
 
@@ -69,7 +70,7 @@ impl Links {
         &self.lone_dots[id.index()]
     }
 
-    /// What completing a symbol does to a prediction.
+    /// The effect of completing a symbol on a prediction.
     pub(super) fn of(
         &mut self,
         language: &Language,
@@ -96,7 +97,7 @@ impl Links {
         id
     }
 
-    /// What reading a symbol does to a prediction at a place, as far as it is taken.
+    /// The effect of reading a symbol on a prediction at a place, restricted by a filter.
     pub(super) fn reading(
         &mut self,
         grammar: &Grammar,
@@ -118,7 +119,7 @@ impl Links {
         reading
     }
 
-    /// Moved dots, and of them those that lists may begin with.
+    /// Split moved dots into those with which no list may begin, and those with which lists may.
     fn split(&mut self, grammar: &Grammar, dots: impl Iterator<Item = DotId>) -> (Box<[DotId]>, Option<LoneId>) {
         let (lone, dots): (Vec<DotId>, Vec<DotId>) = dots.partition(|&dot| grammar.is_lone(grammar.lhs(dot)));
         if lone.is_empty() {
@@ -133,7 +134,7 @@ impl Links {
         (dots.into(), Some(id))
     }
 
-    /// Forget what only the making of the chart needs.
+    /// Drop the tables needed only while the chart is made.
     pub(super) fn settle(&mut self) {
         self.ids = FxHashMap::default();
         self.readings = FxHashMap::default();

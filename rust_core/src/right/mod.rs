@@ -1,25 +1,26 @@
-//! The right context: a lattice of symbols over R and one Earley chart over it, with an unknown left side.
+//! Right context: a lattice of symbols over R and one Earley chart over it, with an unknown left side.
 //!
-//! Lexing from a byte position is deterministic, so a node is a position (plus, around line starts, the column on top of
-//! the indentation stack), and lexings from different first boundaries merge. The chart is ordinary Earley whose first
-//! sets hold *free items*: rules begun in the middle that is still to be written, with the least bytes that their part
-//! before the cursor costs. What it finds, completed nonterminals between nodes and from free states to nodes, is all
-//! that the requirements ask about R.
+//! Lexing from a byte position is deterministic. So a node is a position (plus, around line starts, the column on top
+//! of the indentation stack), and lexings from different first boundaries merge. The chart is ordinary Earley. Its
+//! first sets hold *free items*: rules begun in the unwritten middle, with the least bytes of their part before the
+//! cursor. It finds completed nonterminals between nodes and from free states to nodes. The requirements ask nothing
+//! else about R.
 //!
 //! # Layout
 //!
-//! The indentation stack at the cursor is unknown, and nothing needs to be: every INDENT and DEDENT in R is an edge that
-//! names the column it pushes or pops and the column below it, and a block must open and close with the same two. A line
+//! The indentation stack at the cursor is unknown, and need not be known. Every INDENT and DEDENT in R is an edge that
+//! names the column it pushes or pops and the column below it. A block must open and close with the same two. A line
 //! whose column is c is followed by a line at column n with
 //!
 //! - c < n: INDENT from top c to top n,
 //! - c = n: nothing,
 //! - c > n: DEDENTs from top c over any columns in between to top n.
 //!
-//! Each direct line of a block is a header (checked by the pair of the block it opens), the last (checked by the DEDENT), or
-//! followed by its sibling (equal columns), so all have the block's column. Only the first transition after the cursor
-//! knows no c: columns left of n are kept apart, those right of n are one class, `Above`, because R never looks at them
-//! again. This is section 5 of the design with the counts made into columns.
+//! Each direct line of a block is a header, the last line, or followed by a sibling. A header is checked by the pair of
+//! the block it opens, the last line by the DEDENT, and siblings have equal columns. So all have the block's column.
+//! Only the first transition after the cursor knows no c. Columns left of n are kept apart there; those right of n are
+//! one class, `Above`, because R never looks at them again. Section 5 of the design has counts in place of these
+//! columns.
 
 pub(crate) mod begun;
 mod bound;

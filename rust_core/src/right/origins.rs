@@ -21,17 +21,17 @@ pub(super) struct Origin {
     pub(super) block: Option<(Column, Column)>,
 }
 
-/// Something with what is to be added to its costs.
+/// A value with an offset to its costs.
 pub(super) type At<T> = (T, Cost);
 
-/// A completed nonterminal, or all that a link finishes, with where they began.
+/// A completed nonterminal, or all nonterminals of a link, with their origins.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Completed {
     One(SymbolId, NodeId),
     Link(LinkId, NodeId),
 }
 
-/// Origins by number, those that are more than a node each with the least bytes of middle that what precedes its items costs.
+/// Interned origins. One that is more than a node has the least bytes of middle before its items.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     table: Vec<(Origin, Cost)>,
@@ -58,7 +58,7 @@ impl Origins {
         id
     }
 
-    /// The origin of what begins at a node itself.
+    /// The origin of items that begin at a node itself.
     #[inline]
     pub(super) fn at_node(node: NodeId) -> OriginId {
         OriginId(NODES | node.0)

@@ -1,18 +1,18 @@
-//! The free part of the sets of R's chart: the items of rules that began in the middle, with the least bytes that their part
-//! before the cursor costs, and of *lists*.
+//! Free part of the sets of R's chart: items of rules that began in the middle, with the least bytes of their part
+//! before the cursor, and items of *lists*.
 //!
-//! What such items become does not depend on where in R they stand: completing one goes on in the middle, which is the same
-//! from everywhere. So the free part of a set follows from what leads into it alone. What leads into parts (chunks) and parts
-//! are interned, and what becomes of them is kept, so that a text of many alike symbols computes each part once: there are
-//! hundreds of free items wherever the cursor may be in an expression that R goes on with.
+//! The results of such items do not depend on their place in R: completing one goes on in the middle, which is the same
+//! from everywhere. So the free part of a set follows from its incoming chunks alone. Chunks and parts are interned,
+//! and operations on them are memoised, so a text of many equal symbols computes each part once. There are hundreds of
+//! free items wherever the cursor may be in an expression that R continues.
 //!
-//! A list is what begins at a node with a nonterminal that stands first in no rule but its own, where free items alone wait for
-//! it: all that begin so where the same items wait go on alike. Right of a cursor in `{`, a list of parameters may begin at
+//! A list begins at a node with a nonterminal that stands first in no rule but its own, and only free items wait for
+//! it. All lists for which the same items wait go on alike. Right of a cursor in `{`, a list of parameters may begin at
 //! every comma of `a: b, a: b, …`; they are one.
 //!
-//! Costs are kept apart from what costs them: a chunk or part counts from the least of its own costs, and is held with an
-//! offset. Readings that cost more with every symbol (each colon above may end one more `lambda`) and those that do not are
-//! parted where they are far apart, since all that is done with them distributes over (min, +).
+//! Costs are stored apart: a chunk or part counts from the least of its own costs, and is held with an offset. Some
+//! readings cost more with every symbol (each colon above may end one more `lambda`). They are split from the others
+//! where they are far apart, since all operations distribute over (min, +).
 
 use crate::bits::{self, unite, words_for};
 use crate::grammar::compiled::Grammar;
@@ -27,16 +27,16 @@ use crate::right::places::{Begun, ItemFilter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A free item: the dot, where its rule began, and what its part before the cursor costs.
+/// A free item: the dot, the rule's origin, and the cost of its part before the cursor.
 pub(super) type FreeItem = (DotId, SourceId, Cost);
 
-/// Chunks that lead into one set.
+/// Incoming chunks of one set.
 type Chunks = Box<[At<ChunkId>]>;
 
-/// Costs that are further apart than this are held apart. Unit: bytes of middle.
+/// Distance of costs from which they are split. Unit: bytes of middle.
 pub(super) const APART: Cost = 64;
 
-/// What leads into a free part, the least cost being 0: moved dots, and nonterminals that end there.
+/// Chunk of a free part, normalised to a least cost of 0: moved dots, and nonterminals that end there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Chunk {
     items: Vec<FreeItem>,
@@ -48,13 +48,13 @@ struct Chunk {
 pub(super) struct Part {
     /// Items with something left to read, by the symbol after the dot.
     items: Box<[FreeItem]>,
-    /// Nonterminals of which a list or the middle holds the beginning and that end here, by nonterminal.
+    /// Completed nonterminals that began in a list or in the middle, sorted by nonterminal.
     pub(super) completed: Box<[(SymbolId, SourceId, Cost)]>,
     /// Bitset of the nonterminals that the items predict.
     pub(super) predicts: Box<[u64]>,
     /// Bitset of the nonterminals that the items wait for.
     waits: Box<[u64]>,
-    /// Bitset of those that items of lists wait for.
+    /// Bitset of the nonterminals that items of lists wait for.
     waits_in_list: Box<[u64]>,
 }
 
@@ -86,13 +86,13 @@ impl Part {
         unite(found, &self.waits_in_list);
     }
 
-    /// Return whether anything stands here.
+    /// Return whether the part has items.
     pub(super) fn has_items(&self) -> bool {
         !self.items.is_empty()
     }
 }
 
-/// What waits where a list begins, the least cost being 0.
+/// Items that wait for a list where it begins, normalised to a least cost of 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct List {
     nonterminal: SymbolId,
@@ -100,10 +100,10 @@ struct List {
     begun: Begun,
 }
 
-/// What the place of a set makes of its items.
+/// Restriction of a set's items by its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Kind {
-    /// It is inside a string of another mode: only what can be there is kept of what began in the middle.
+    /// True inside a string of another mode: only items that can be there are kept of those that began in the middle.
     pub(super) nested: bool,
     /// Any number of blocks of the middle may close here.
     pub(super) loops: bool,
@@ -125,7 +125,7 @@ pub(super) struct Parts {
     linked: FxHashMap<(PartId, LinkId), Option<At<ChunkId>>>,
     begun: FxHashMap<(PartId, LoneId, Begun), Option<At<ChunkId>>>,
     closing: Closing,
-    /// The most that reading, and completing what is read, have added to costs in one set.
+    /// The most by which reading, and completing after it, has raised costs in one set.
     most_moved: Cost,
     most_closed: Cost,
 }
@@ -158,17 +158,17 @@ impl Parts {
         }
     }
 
-    /// What is added from now on to the costs of what leads to something.
+    /// Begin a set: the offset counts from here.
     pub(super) fn begin_set(&mut self) {
         (self.most_moved, self.most_closed) = (0, 0);
     }
 
-    /// The most that the parts of a set cost more than what they follow from.
+    /// The most by which the parts of a set cost more than their sources.
     pub(super) fn most_added(&self) -> Cost {
         self.most_moved.saturating_add(self.most_closed)
     }
 
-    /// Say what is added to costs.
+    /// Add a cost to the offset of a chunk.
     fn add(&mut self, known: Option<At<ChunkId>>, offset: Cost) -> Option<At<ChunkId>> {
         let (chunk, least) = known?;
         self.most_moved = self.most_moved.max(least);
@@ -205,7 +205,7 @@ impl Parts {
         self.list(source).is_some()
     }
 
-    /// Intern what began in the middle.
+    /// Intern items that began in the middle.
     pub(super) fn seed(&mut self, items: impl Iterator<Item = (DotId, FreeId, Cost)>) -> Option<At<ChunkId>> {
         let items = items.map(|(dot, from, cost)| (dot, SourceId::from(from), cost)).collect();
         self.chunk(Chunk { items, ended: Vec::new() })
@@ -238,7 +238,7 @@ impl Parts {
         Some((id, least))
     }
 
-    /// The items of a part that have a symbol next, moved over it, as far as they are taken.
+    /// The items of a part that have a symbol next and pass a filter, moved over it.
     pub(super) fn moved(
         &mut self,
         grammar: &Grammar,
@@ -260,7 +260,7 @@ impl Parts {
         self.add(known, offset)
     }
 
-    /// The items of a part that wait for a nonterminal or for one that it finishes, moved over it.
+    /// The items of a part that wait for a nonterminal, or for one that it completes, moved over it.
     pub(super) fn linked(
         &mut self,
         grammar: &Grammar,
@@ -285,7 +285,8 @@ impl Parts {
         self.add(known, offset)
     }
 
-    /// The moved dots that lists begin with at a node, for what waits in one part. Those of some nonterminals are left out.
+    /// The moved dots with which lists begin at a node, for the items that wait in one part, without those of some
+    /// nonterminals.
     pub(super) fn begun(
         &mut self,
         grammar: &Grammar,
@@ -317,7 +318,7 @@ impl Parts {
         self.add(known, offset)
     }
 
-    /// The list that begins at a node with a nonterminal, for what waits in one part.
+    /// The list that begins at a node with a nonterminal, for the items that wait in one part.
     fn list_at(
         &mut self,
         grammar: &Grammar,
@@ -349,7 +350,7 @@ impl Parts {
             && waiting_from_0(part, grammar, list.nonterminal).0 == list.items
     }
 
-    /// The parts that some chunks lead to, once all that ends there has been completed.
+    /// The parts that follow from some chunks, once all nonterminals that end there are completed.
     pub(super) fn closed(
         &mut self,
         language: &Language,
@@ -417,7 +418,7 @@ impl Parts {
         self.part(grammar, items, completed)
     }
 
-    /// Intern what stands in a set, parted where its costs are far apart.
+    /// Intern the items of a set, split where their costs are far apart.
     fn part(
         &mut self,
         grammar: &Grammar,
@@ -483,7 +484,7 @@ impl Parts {
         id
     }
 
-    /// Forget what only the making of the chart needs.
+    /// Drop the tables needed only while the chart is made.
     pub(super) fn settle(&mut self) {
         self.part_ids = FxHashMap::default();
         self.chunk_ids = FxHashMap::default();
@@ -539,7 +540,7 @@ impl Closing {
     }
 }
 
-/// The items of a part that wait for a nonterminal, with costs from 0, and what was taken off them.
+/// The items of a part that wait for a nonterminal, with costs from 0, and the subtracted offset.
 fn waiting_from_0(part: &Part, grammar: &Grammar, nonterminal: SymbolId) -> (Box<[FreeItem]>, Cost) {
     let own = part.waiting(grammar, nonterminal);
     let least = own.iter().map(|item| item.2).min().unwrap_or(0);

@@ -1,23 +1,23 @@
-//! What the nodes of R's lattice stand before.
+//! Places in R before which the nodes of the lattice stand.
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, ModeId};
 use crate::lexing::layout::Column;
 
-/// What is on top of the indentation stack.
+/// Column on top of the indentation stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Top {
     /// This column.
     Exact(Column),
     /// Some column right of the next line's.
     Above,
-    /// Some column right of the next line's that the indentation cut by the cursor can have (an index of entries).
+    /// A column right of the next line's that the indentation cut by the cursor can have (an index of entries).
     AboveEntry(u16),
     /// Nothing is known (in the first, partial line).
     Unknown,
 }
 
-/// What a node stands before.
+/// Place before which a node stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// A symbol at a byte of R, in a line whose column is `line`.
@@ -33,11 +33,11 @@ pub(crate) enum Place {
         position: u32,
         /// The line's own column.
         column: Column,
-        /// What is on top of the stack.
+        /// Column on top of the stack.
         top: Top,
     },
-    /// A symbol of code inside a field of a formatted string, or whatever else stands between lexemes of another mode. Line
-    /// breaks do not count there, and nothing is assumed of what comes after: the parser sees to it.
+    /// A symbol of code inside a field of a formatted string, or between other lexemes of another mode. Line breaks do
+    /// not count there. Nothing is assumed about the next symbol: the parser decides it.
     Nested {
         /// Byte offset in R.
         position: u32,
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// The same at another position; the end of the file has none.
+    /// This place at another position; the end of the file has none.
     pub(super) fn at(self, position: u32) -> Self {
         match self {
             Self::Middle { line, .. } => Self::Middle { position, line },
@@ -77,14 +77,14 @@ impl Place {
         }
     }
 
-    /// Return whether it is inside of a literal that holds code.
+    /// Return whether the place is inside a literal that holds code.
     #[must_use]
     pub(super) fn is_in_literal(self) -> bool {
         matches!(self, Self::Nested { .. } | Self::Text { .. })
     }
 }
 
-/// The place where a rule began, as far as what ends it has to know.
+/// Place where a rule began, as far as the end of the rule depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Begun {
     /// In a line that no literal holds.
@@ -94,7 +94,7 @@ pub(super) enum Begun {
 }
 
 impl Place {
-    /// What is kept of it as the place where a rule began.
+    /// The place as the beginning of a rule.
     pub(super) fn begun(self) -> Begun {
         match self {
             Self::Middle { line, .. } => Begun::Line(line),
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-/// Which of the items that have a symbol next are read on.
+/// Filter of the items that have a symbol next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ItemFilter {
     /// All.
@@ -117,7 +117,8 @@ pub(super) enum ItemFilter {
 }
 
 impl ItemFilter {
-    /// Return whether an item is filter, with its dot moved, whose rule began at a place (none in the middle).
+    /// Return whether the filter admits an item with its dot moved. `begun` is where its rule began, `None` in the
+    /// middle.
     pub(super) fn admits(self, grammar: &Grammar, dot: DotId, begun: Option<Begun>) -> bool {
         let modes = grammar.modes_after(dot);
         let goes_on = modes & grammar.code_modes() != 0;

@@ -1,4 +1,4 @@
-//! The right context, opened, and what the requirements and the branches ask of it.
+//! Opened right context, and the queries of requirements and branches about it.
 
 use crate::bits;
 use crate::chart::predict::Predictions;
@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What the cursor is taken to be in.
+/// Kinds of context that the cursor may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Around {
     /// Code that no literal holds.
@@ -41,7 +41,7 @@ pub(crate) struct Right {
 }
 
 impl Right {
-    /// Lex and parses R from every boundary that the cursor can fall on.
+    /// Lex and parse R from every boundary on which the cursor can fall.
     #[must_use]
     pub(crate) fn open(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
         let in_classes = language.layout.is_none_or(|layout| layout.column_classes);
@@ -56,7 +56,7 @@ impl Right {
         Self::open_with(language, predictions, text, *last, Known::default())
     }
 
-    /// The same with every set computed by itself.
+    /// Open R with every set computed by itself.
     #[cfg(test)]
     pub(super) fn open_plainly(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
         let measures = Measure::of(text);
@@ -101,7 +101,7 @@ impl Right {
         Self { lookahead, lexed, charted, classes, crossings }
     }
 
-    /// The slots of the texts that R matches and has not bound; another takes them over.
+    /// Take the slots of the texts that R matches and has not bound.
     pub(crate) fn take_slots(&mut self) -> Slots {
         std::mem::take(&mut self.lexed.slots)
     }
@@ -129,19 +129,19 @@ impl Right {
         self.charted.lattice.place(id)
     }
 
-    /// How much all sets held while the chart was made.
+    /// Size of all sets while the chart was made.
     #[cfg(test)]
     pub(super) fn entries(&self) -> usize {
         self.charted.lattice.entries
     }
 
-    /// How many sets were found instead of being computed.
+    /// Number of sets found instead of computed.
     #[cfg(test)]
     pub(super) fn found(&self) -> usize {
         self.charted.found
     }
 
-    /// What stands at a node: what was completed, the free parts, and whether any parse comes there.
+    /// Contents of a node: completions, free parts, and whether a parse reaches it.
     #[cfg(test)]
     pub(super) fn stands(&self, id: NodeId) -> String {
         let lattice = &self.charted.lattice;
@@ -151,7 +151,7 @@ impl Right {
         format!("{completed:?} {parts:?} {} {:?}", set.is_alive, set.prediction)
     }
 
-    /// How many free parts and lists there are.
+    /// Number of free parts and lists.
     #[cfg(test)]
     pub(super) fn part_count(&self) -> usize {
         self.charted.parts.count()
@@ -162,13 +162,13 @@ impl Right {
         self.charted.lattice.incoming(id)
     }
 
-    /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R can
-    /// ask for it. A node may be added more than once.
+    /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R
+    /// can ask for it. A node may be added more than once.
     pub(crate) fn begun(&self, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
         self.begun_besides(symbol, nodes, &mut Passed::default(), found);
     }
 
-    /// The same, but for what is found by way of what earlier walks have passed.
+    /// Add the nodes as [`Self::begun`] does, without those that earlier walks have passed.
     pub(crate) fn begun_besides(
         &self,
         symbol: SymbolId,
@@ -179,8 +179,8 @@ impl Right {
         self.charted.begun(&self.language().grammar, symbol, nodes, passed, found);
     }
 
-    /// Where in the middle a nonterminal began that ends at a node: free states, with the bytes of its part before R. Of several
-    /// costs of one state the least counts.
+    /// The free states in which a nonterminal began that ends at a node, with the bytes of its part before R. Of
+    /// several costs of one state the least counts.
     pub(crate) fn begun_free(&self, symbol: SymbolId, id: NodeId) -> impl Iterator<Item = (FreeId, Cost)> + '_ {
         let Charted { lattice, parts, .. } = &self.charted;
         lattice.parts(id).flat_map(move |(part, offset)| {
@@ -212,17 +212,17 @@ impl Right {
         self.charted.lattice.get(Place::End)
     }
 
-    /// The furthest symbol of R that any parse gets to which begins at a position of R: the position where it begins. The
-    /// end of R if all of it can be read, and still no file ends so.
+    /// Position of the furthest symbol that a parse reaches from a position of R. It is the end of R if all of it can
+    /// be read, and still no file ends so.
     #[must_use]
     pub(crate) fn reach(&self, start: u32, around: Around) -> u32 {
         let chart = self.reach_of_chart(start, around);
         if around.code { chart.max(self.lexed.reach_of_symbols(start)) } else { chart }
     }
 
-    /// The furthest node that has items, of those that edges lead to from a position. Literals that R opens itself and that
-    /// hold code are passed as a whole: their nodes are shared with parses in which another literal is open all along. (So are
-    /// others where different lexings of R have met, whose parses this does not tell apart.)
+    /// Position of the furthest node with items, over edges from a position. Literals that R opens itself and that hold
+    /// code are passed over whole: their nodes are shared with parses in which another literal is open all along.
+    /// (Different lexings of R share other nodes too; this does not separate their parses.)
     fn reach_of_chart(&self, start: u32, around: Around) -> u32 {
         let line = self.line_start(start, false).map(|line| line.position);
         let nested = self.lexed.nested_place(start).and_then(Place::position);
@@ -262,7 +262,7 @@ impl Right {
         furthest
     }
 
-    /// The nodes at which a line that has a symbol before the cursor can go on at a position, in a mode.
+    /// The nodes at a position, in a mode, for a line that has a symbol before the cursor.
     pub(crate) fn nodes_at(&self, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
         let places = if self.language().grammar.reads_code(mode) {
             let nested = self.language().grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
@@ -273,7 +273,7 @@ impl Right {
         places.into_iter().flatten().filter_map(|place| self.charted.lattice.get(place))
     }
 
-    /// The nodes at which R can go on at a position after a symbol, or after something that is not passed on.
+    /// The nodes at a position after a symbol, or after an ignored lexeme.
     pub(crate) fn nodes_after(&self, position: u32, accept: Option<AcceptId>) -> Vec<NodeId> {
         let grammar = &self.language().grammar;
         let code = grammar.code_modes();
@@ -312,7 +312,7 @@ impl Right {
         })
     }
 
-    /// The closing brackets of R that nothing in R opens, with their line in R (1-based), the first first.
+    /// The closing brackets of R that nothing in R opens, with their line in R (1-based), in order.
     #[must_use]
     pub(crate) fn unmatched_closers(&self) -> Vec<String> {
         let found = self.closers().unwrap_or_default();
@@ -323,26 +323,27 @@ impl Right {
         found.into_iter().map(name).collect()
     }
 
-    /// The closing brackets of R that nothing in R opens, and where in R they are, the first first; `None` if R does not begin
+    /// The closing brackets of R that nothing in R opens, with their positions, in order; `None` if R does not begin
     /// with a symbol.
     #[must_use]
     pub(crate) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
         self.lexed.closers()
     }
 
-    /// How many brackets R closes that were opened before it; `None` if R does not begin with a symbol.
+    /// Number of brackets that R closes and that were opened before it; `None` if R does not begin with a symbol.
     #[must_use]
     pub(crate) fn first_depth(&self) -> Option<u32> {
         self.lexed.depth(0)
     }
 
-    /// How many brackets R closes from a position on that were opened before it; `None` if R is not code from there to its end.
+    /// Number of brackets that R closes from a position on and that were opened before it; `None` if R is not code from
+    /// there to its end.
     #[must_use]
     pub(crate) fn unopened(&self, position: u32) -> Option<u32> {
         self.lexed.unopened(position)
     }
 
-    /// How many brackets are open at a node, where that is known: R closes them, and no others.
+    /// Number of open brackets at a node, if known: R closes exactly these.
     #[must_use]
     pub(crate) fn depth(&self, node: NodeId) -> Option<u32> {
         match self.place(node) {
@@ -386,16 +387,16 @@ impl Right {
         }
     }
 
-    /// Scans blank lines, comments and blanks. `begun` says that a line begins at `position` itself; otherwise the cursor
-    /// cuts its indentation there and the column is unknown up to the first newline. `None` if R cannot be lexed there.
+    /// Scan blank lines, comments and blanks. If `begun`, a line begins at `position` itself. Otherwise the cursor cuts
+    /// its indentation there, and the column is unknown up to the first newline. `None` if R cannot be lexed there.
     #[must_use]
     pub(crate) fn line_start(&self, position: u32, begun: bool) -> Option<LineStart> {
         self.lexed.line_start(position, begun)
     }
 
-    /// The column of R's first symbol when the middle ends in an indentation of `before`, and where that symbol is; a
-    /// backslash-newline among the blanks keeps the column it was met at, as CPython's tokenizer does. `joined` is a column
-    /// already kept that way.
+    /// The column and the position of R's first symbol when the middle ends in an indentation of `before`. A
+    /// backslash-newline among the blanks keeps its column, as in CPython's tokenizer; `joined` is a column already
+    /// kept.
     #[must_use]
     pub(crate) fn column_through(&self, from: u32, before: Column, joined: Option<Column>) -> Option<(u32, Column)> {
         self.lexed.column_through(from, before, joined)

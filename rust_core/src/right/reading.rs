@@ -1,4 +1,4 @@
-//! What R goes on with: the symbols that are read from a node, and to where.
+//! Symbols that are read from a node of R, and the nodes to which they lead.
 
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, ChunkId, DotId, ModeId, NodeId, OriginId, PartId, SymbolId};
@@ -104,8 +104,8 @@ impl Chart<'_> {
         }
     }
 
-    /// The lines that go on after the end of a literal that holds code: those that it stands in; where it began in the middle,
-    /// any may be it.
+    /// Lines that may go on after the end of a literal with code: those in which it stands; any, where it began in the
+    /// middle.
     fn lines_begun(&self, id: NodeId, symbol: SymbolId) -> Vec<Top> {
         let grammar = &self.language.grammar;
         let ended = self.charted.waiting(grammar, id, symbol);
@@ -176,7 +176,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Read a symbol for those of the items after it that are taken.
+    /// Read a symbol for the items that wait for it and pass a filter.
     fn read_to(&mut self, id: NodeId, symbol: SymbolId, target: Place, filter: ItemFilter) {
         let lattice = &self.charted.lattice;
         let key = (lattice.set_id(id), symbol, filter, lattice.place(id).begun());
@@ -200,7 +200,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Return whether anything waits for a symbol at a node and is taken.
+    /// Return whether an item waits for a symbol at a node and passes a filter.
     fn leads(&mut self, id: NodeId, symbol: SymbolId, filter: ItemFilter) -> bool {
         let grammar = &self.language.grammar;
         let charted = &mut *self.charted;
@@ -253,7 +253,7 @@ impl Chart<'_> {
         }
     }
 
-    /// Close a block that was opened in R: its two columns say where to.
+    /// Close a block that was opened in R. Its two columns decide the target.
     fn read_dedent_in_right(&mut self, id: NodeId, dedent: SymbolId, line: (u32, Column), top: Column) {
         let grammar = &self.language.grammar;
         let (position, column) = line;

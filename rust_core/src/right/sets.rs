@@ -1,8 +1,7 @@
-//! The sets of R's chart, alike ones stored once.
+//! Interned sets of R's chart.
 //!
-//! What stands at a node names the nodes that it began at. One that lies near is named by how far back it is, another by its
-//! number: so the sets of a text that repeats a construct are alike, however long it is, and most nodes have one that is
-//! known.
+//! A set names the nodes at which its items began. A near node is named by its distance, a far one by its number. So
+//! the sets of a text that repeats a construct are equal, however long it is, and most nodes have a known set.
 
 use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
@@ -13,59 +12,59 @@ use crate::right::origins::{At, Completed, Origins};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// Nodes less far back than this are named by their distance: few in tests, so that short texts have far ones as well.
+/// Distance from which nodes are named by number. It is small in tests, so that short texts have far nodes as well.
 const NEAR: u32 = if cfg!(test) { 9 } else { 96 };
 
-/// A node may be made before one that it is read to from: so many of the distances are those of later ones.
+/// Distances reserved for later nodes: a node may be made before one from which it is read.
 const AHEAD: u32 = if cfg!(test) { 4 } else { 32 };
 
-/// Sets and runs that are looked among for alike ones: what comes again comes soon.
+/// Sets and runs to look among for equal ones. Repetitions come soon.
 const LOOKED_AMONG: usize = 1 << 15;
 
 /// Marks a distance among the numbers of nodes.
 const DISTANCE: u32 = 1 << 30;
 
-/// Marks a link among what was completed.
+/// Mark of a link among completions.
 const LINK: u32 = 1 << 31;
 
-/// What stands at one place: a dot or a link, and where it began.
+/// An item: a dot or a link, and where it began.
 type Entry = (u32, u32);
 
-/// A free part, its group, and what is added to its costs beyond what is added to those of the group.
+/// A free part, its group, and its cost beyond the group's offset.
 type Grouped = (PartId, u32, Cost);
 
-/// Costs of which one is more than another by at least this are in groups of their own: readings whose costs drift apart are
-/// alike however far apart they are.
+/// Difference of costs from which parts are in different groups. Readings whose costs drift apart are equal however far
+/// apart they are.
 pub(super) const GAP: Cost = if cfg!(test) { 160 } else { 512 };
 
-/// An Earley set, as the node it belongs to sees it.
+/// An Earley set, relative to its node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Set {
     /// Items of rules that began in R by the symbol after the dot; then links.
     own: RunId,
-    /// How many of them are items.
+    /// Number of these that are items.
     items: u32,
-    /// Completed nonterminals that end here, as far as anything can ask for them.
+    /// Completed nonterminals that end here and that a rule can ask for.
     completed: RunId,
     /// The free parts.
     parts: RunId,
-    /// How many groups of them there are: what is added to their costs is said by each node.
+    /// Number of groups. Each node has an offset for each of them.
     pub(super) groups: u16,
-    /// What all items predict.
+    /// Prediction of all items.
     pub(super) prediction: PredictionId,
     /// Some parse comes here.
     pub(super) is_alive: bool,
 }
 
-/// What a set is made of.
+/// Contents of a set in the making.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) items: Vec<(DotId, OriginId)>,
     pub(super) links: Vec<(LinkId, NodeId)>,
     pub(super) completed: Vec<Completed>,
-    /// The free parts, with what is added to their costs.
+    /// The free parts, with their offsets.
     pub(super) parts: Vec<At<PartId>>,
-    /// The same in groups, and what is added to the costs of each group.
+    /// The free parts in groups, and the offset of each group.
     grouped: Vec<Grouped>,
     pub(super) offsets: Vec<Cost>,
 }
@@ -108,7 +107,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// None but the empty one.
+    /// Only the empty set.
     pub(super) fn new() -> Self {
         let mut sets = Self {
             table: Chunked::default(),
@@ -164,7 +163,7 @@ impl Sets {
         id
     }
 
-    /// How much there is in a set.
+    /// Size of a set.
     pub(super) fn size(&self, set: RightSetId) -> usize {
         let set = self.get(set);
         self.own.get(set.own).len() + self.completed.get(set.completed).len() + self.parts.get(set.parts).len()
@@ -177,7 +176,7 @@ impl Sets {
         own.iter().map(move |&(dot, origin)| (DotId(dot), far(node, origin)))
     }
 
-    /// Those that have a symbol next.
+    /// Items of a set that began in R and have a symbol next.
     pub(super) fn items_before(
         &self,
         grammar: &Grammar,
@@ -191,14 +190,14 @@ impl Sets {
         own.iter().map(move |&(dot, origin)| (DotId(dot), far(node, origin)))
     }
 
-    /// What else began in R: the dots that a link has moved, with the node where they all began.
+    /// Links of a set: dots that began in R and moved together, with the node where they began.
     pub(super) fn links(&self, set: RightSetId, node: NodeId) -> impl Iterator<Item = (LinkId, NodeId)> + '_ {
         let set = self.get(set);
         let own = &self.own.get(set.own)[set.items as usize..];
         own.iter().map(move |&(link, begun)| (LinkId(link), far_node(node, begun)))
     }
 
-    /// What was completed.
+    /// Completions of a set.
     pub(super) fn completed(&self, set: RightSetId, node: NodeId) -> impl Iterator<Item = Completed> + '_ {
         self.completed.get(self.get(set).completed).iter().map(move |&(what, begun)| {
             let begun = far_node(node, begun);
@@ -216,7 +215,7 @@ impl Sets {
         self.parts.get(self.get(set).parts)
     }
 
-    /// Forget what only the making of the chart needs.
+    /// Drop the tables needed only while the chart is made.
     pub(super) fn settle(&mut self) {
         self.own = Runs::new();
         self.ids = FxHashMap::default();
@@ -225,7 +224,7 @@ impl Sets {
     }
 }
 
-/// Return whether a node is named by its distance for another one.
+/// Return whether a set names a node by its distance.
 #[inline]
 pub(super) fn is_near(node: NodeId, other: NodeId) -> bool {
     node.0.wrapping_add(AHEAD).wrapping_sub(other.0) < AHEAD + NEAR
@@ -240,7 +239,7 @@ fn near(node: NodeId, origin: OriginId) -> u32 {
     }
 }
 
-/// The node, or what else an item began with, that a set names.
+/// The origin that a set's name stands for.
 #[inline]
 fn far(node: NodeId, origin: u32) -> OriginId {
     match Origins::node_of(OriginId(origin)) {
@@ -257,21 +256,20 @@ pub(super) fn near_node(node: NodeId, other: NodeId) -> u32 {
     near(node, Origins::at_node(other))
 }
 
-/// The node that has such a name, if there is one.
+/// The node that a set's name stands for.
 #[inline]
 pub(super) fn far_node(node: NodeId, name: u32) -> NodeId {
     Origins::node_of(far(node, name)).expect("it began at a node")
 }
 
-/// The part of a slice, sorted by a symbol, that has it.
+/// The run of a sorted slice with a symbol.
 pub(super) fn slice_by<T>(items: &[T], key: impl Fn(&T) -> SymbolId, symbol: SymbolId) -> &[T] {
     let begin = items.partition_point(|item| key(item) < symbol);
     let length = items[begin..].partition_point(|item| key(item) == symbol);
     &items[begin..begin + length]
 }
 
-/// Keep where something is, which may mean to forget all others. Of two whose hashes happen to be the same, only the first is
-/// found again.
+/// Remember where an entry is; this may forget all others. Of two entries with one hash, only the first is found again.
 fn keep<T>(ids: &mut FxHashMap<u32, T>, hash: u32, id: T) {
     if ids.len() >= LOOKED_AMONG {
         ids.clear();
@@ -283,13 +281,13 @@ fn keep<T>(ids: &mut FxHashMap<u32, T>, hash: u32, id: T) {
 #[derive(Debug)]
 struct Runs<T> {
     entries: Chunked<T>,
-    /// Where each one begins, and how many entries it has.
+    /// Beginning and length of each run.
     table: Chunked<(u32, u32)>,
     ids: FxHashMap<u32, RunId>,
 }
 
 impl<T: Copy + Eq + Hash> Runs<T> {
-    /// None but the empty one.
+    /// Only the empty run.
     fn new() -> Self {
         let mut table = Chunked::default();
         table.push((0, 0));

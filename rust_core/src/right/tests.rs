@@ -1,4 +1,4 @@
-//! The right context by itself: what its chart finds, and its columns.
+//! The right context by itself: its chart, and its columns.
 
 use crate::chart::predict::Predictions;
 use crate::grammar::rules::Rules;
@@ -18,7 +18,7 @@ fn position(right: &Right, node: NodeId) -> usize {
     right.place(node).position().map_or(right.text().len(), |position| position as usize)
 }
 
-/// What ends at a node: the nonterminal, the node it began at, the node itself.
+/// Completions at a node: the nonterminal, the node at which it began, the node itself.
 fn begun_at(right: &Right, nonterminals: &[SymbolId], node: NodeId) -> Vec<(SymbolId, NodeId, NodeId)> {
     let of = |&symbol: &SymbolId| {
         let mut found = Vec::new();
@@ -28,8 +28,8 @@ fn begun_at(right: &Right, nonterminals: &[SymbolId], node: NodeId) -> Vec<(Symb
     nonterminals.iter().flat_map(of).collect()
 }
 
-/// The nonterminals that some text before R leads to at a position of R: all that are predicted, and those that a rule waits
-/// for which began in that text.
+/// The nonterminals that some text before R leads to at a position of R: all predicted ones, and those awaited by rules
+/// that began in that text.
 fn predicted(rules: &Rules, right: &[u8], at: usize, before: &[Vec<u8>]) -> (BTreeSet<SymbolId>, BTreeSet<SymbolId>) {
     let mut found: BTreeSet<SymbolId> = (at == 0).then_some(rules.start).into_iter().collect();
     let mut asked = BTreeSet::new();
@@ -43,8 +43,8 @@ fn predicted(rules: &Rules, right: &[u8], at: usize, before: &[Vec<u8>]) -> (BTr
     (found, asked)
 }
 
-/// The chart keeps what a rule can ask for that began before R, and everything where the cursor may fall; what it says
-/// besides is true.
+/// The chart keeps all that a rule that began before R can ask for, and everything where the cursor may fall. Its other
+/// entries are true as well.
 #[test]
 fn the_chart_finds_what_derives_the_parts_of_r() {
     let (few, many) = (texts(b"abc", 3), texts(b"abc", 5));
@@ -122,7 +122,7 @@ fn what_began_in_the_middle_costs_its_shortest_beginning() {
     }
 }
 
-/// A stream of numbers that look random, the same each time.
+/// A reproducible stream of pseudo-random numbers.
 fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move |below| {
@@ -133,7 +133,7 @@ fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Compare R with one of which every set was computed: how many sets were found again, and how many there are.
+/// Compare R with one of which every set was computed. Return the number of sets found again, and of all sets.
 fn compare_with_plain(language: &Arc<Language>, text: &str) -> (usize, usize) {
     let right = Right::open(language, &mut Predictions::default(), text.as_bytes());
     let plain = Right::open_plainly(language, &mut Predictions::default(), text.as_bytes());
@@ -147,7 +147,7 @@ fn compare_with_plain(language: &Arc<Language>, text: &str) -> (usize, usize) {
     (right.found(), right.node_count())
 }
 
-/// The costs of readings that drift apart come to be a gap apart, and several: what is found is added to the right ones.
+/// The costs of readings that drift apart exceed the gap, and several groups arise. Found sets get the right offsets.
 #[test]
 fn costs_that_drift_apart_are_those_computed() {
     let python = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
@@ -206,8 +206,8 @@ fn sets_found_again_are_those_computed() {
     assert!(found > nodes / 5, "{found} of {nodes} sets were found");
 }
 
-/// Twice as much of one thing is twice as much in the chart, and no part or list more: what begins at every comma or colon is
-/// the same list, costs that drift apart do not make parts apart, and rows of completions are not spelled out.
+/// The chart grows linearly with R, and has no more parts or lists. The lists that begin at every comma or colon are
+/// one, drifting costs do not split parts, and chains of completions are not spelled out.
 #[test]
 fn the_chart_grows_as_r_does() {
     let spec = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");

@@ -1,4 +1,4 @@
-//! What several of the engine's suites read: languages, by name.
+//! Languages by name, for several of the engine's suites.
 
 #![allow(dead_code, unreachable_pub, reason = "each suite uses its own part")]
 
@@ -12,7 +12,7 @@ pub fn compile(spec: &str) -> Arc<Language> {
     Arc::new(Language::compile(&spec, None).expect("a language"))
 }
 
-/// A language that the package brings, in its newest version, compiled once.
+/// A language of the package, in its newest version, compiled once.
 pub fn language(name: &str) -> Arc<Language> {
     static PYTHON: OnceLock<Arc<Language>> = OnceLock::new();
     static JSON: OnceLock<Arc<Language>> = OnceLock::new();

@@ -1,8 +1,8 @@
 //! Detection of secrets in a text: values of names of secrets, keys, tokens, and strings that look random.
 //!
-//! The memory leaves them out, so it neither offers them at another place nor shows them to a model. A text is read line
-//! by line, by signs that many languages share: quotes, brackets, commas, `=` and `:`. The detection finds too much rather
-//! than too little: a false find only costs the recall of its line.
+//! The memory leaves them out, so it neither suggests them elsewhere nor shows them to a model. A text is read line by
+//! line, by signs that many languages share: quotes, brackets, commas, `=` and `:`. The detection prefers false finds
+//! to misses: a false find only costs the recall of its line.
 
 mod names;
 mod reader;
@@ -42,7 +42,7 @@ impl Scanner {
         found
     }
 
-    /// Pass over a line that is not known: the next one may hold the value of its name.
+    /// Skip a line that is not known: the next one may hold the value of its name.
     pub(crate) fn skip_line(&mut self) {
         if matches!(self.mode, Mode::Plain | Mode::Chained) {
             *self = Self { mode: Mode::Beside, lines: 0 };
@@ -134,7 +134,7 @@ fn is_key_line(line: &str) -> bool {
         || line.chars().all(|char| char.is_ascii_alphanumeric() || "+/=".contains(char))
 }
 
-/// Sort the ranges from the given one on, and joins those that overlap.
+/// Sort the ranges from the given one on, and join those that overlap.
 fn tidy(found: &mut Vec<Range<usize>>, from: usize) {
     if found.len() < from + 2 {
         return;

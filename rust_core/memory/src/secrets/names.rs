@@ -102,7 +102,7 @@ const ABOUT: [&str; 24] = [
 /// Parts of the names of fields and arguments that hold a value.
 const VALUES: [&str; 5] = ["value", "default", "data", "content", "initial"];
 
-/// Names of marks of a page in a list, of which the next one is asked for.
+/// Names of page marks in a list, with which the next page is requested.
 const PAGES: [&str; 4] = ["pagetoken", "nexttoken", "continuationtoken", "synctoken"];
 
 /// Names of files for secrets, in small letters: a star stands for any characters at an end.

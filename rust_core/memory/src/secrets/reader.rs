@@ -78,7 +78,7 @@ struct Quoted<'t> {
     content: Range<usize>,
     /// Word or string before the sign that the string follows.
     key: Option<&'t str>,
-    /// The string is a secret as a whole.
+    /// True if the string is a secret as a whole.
     cut: bool,
     /// The string follows a secret's name and a comma.
     paired: bool,
@@ -395,7 +395,7 @@ impl<'t> Reader<'t> {
         self.last = quote;
     }
 
-    /// Take note of a string that is the name of a secret.
+    /// Record a string that is the name of a secret.
     fn name_string(&mut self, text: &str, before: char, is_looked_up: bool) {
         if self.told.is_none() && has_place(text) {
             self.told = Some((self.quoted.len() + 1, self.depth));

@@ -1,11 +1,11 @@
-//! The token spanner table: which lexemes the tokens of a vocabulary are, from each state of the lexer (GreatGramma,
-//! arXiv 2502.05111, turned round: from lexeme sequences to tokens).
+//! Token spanner table: the lexeme sequence of each token of a vocabulary, from each state of the lexer. It is
+//! GreatGramma's (arXiv 2502.05111), inverted: from lexeme sequences to tokens.
 //!
 //! A node stands for a sequence of lexemes. It holds the tokens that end in it, in groups of equal lexer states, and an
-//! edge for each lexeme with which other tokens go on. What a node holds depends on where in the vocabulary's trie, and in
-//! which lexer configuration, its tokens are once the sequence has been read (its *members*), so nodes are determinised by
-//! their members: a subset construction, in which `)` after `)` after `)` is shared by all that lead there. A lexeme that
-//! no text of the language has after the one before it is left out, so the table is the smaller for the grammar.
+//! edge for each lexeme with which other tokens go on. Its contents depend on its *members*: places in the vocabulary's
+//! trie with the lexer's configurations after the sequence. So nodes are determinised by their members. In this subset
+//! construction, all sequences that lead to `)` after `)` after `)` share its node. A lexeme that never follows the one
+//! before it in the language is left out, which makes the table smaller.
 
 use crate::ids::{ModeId, StateId, TokenId};
 use crate::language::definition::Definition;
@@ -23,21 +23,21 @@ use std::sync::Mutex;
 /// Before the first byte of a token.
 const ROOT: u32 = u32::MAX;
 
-/// Nodes explored at a time: their tokens are in memory as lists until they are interned.
+/// Nodes explored at a time. Their tokens are in memory as lists until they are interned.
 const CHUNK: usize = 4096;
 
-/// A node as it is found.
+/// A node of the table while it is built.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Tokens that end in the node, as sets.
     pub groups: Vec<(End, u32)>,
-    /// What other tokens go on with.
+    /// Lexemes with which other tokens go on.
     pub edges: Vec<(Label, u32)>,
     /// Tokens that the table does not describe.
     pub odd: Vec<TokenId>,
 }
 
-/// The table as it is built.
+/// The table while it is built.
 #[derive(Debug)]
 pub(crate) struct Built {
     /// All nodes.
@@ -54,8 +54,8 @@ pub(crate) struct Built {
 
 /// Build the table from every state of the lexer, on some threads.
 ///
-/// The caller's thread only waits. Were it one of another pool, such as the one that fills batches of masks, and asked ours itself,
-/// it would take up other work of its own pool meanwhile: another mask, which waits for the table that is being built.
+/// The caller's thread only waits. It may belong to another pool, such as the one that fills batches of masks. If it
+/// called our pool itself, it would meanwhile take up work of its own pool: another mask, which waits for this table.
 #[must_use]
 pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usi
     })
 }
 
-/// Build the table, on several threads only from one that is in no pool.
+/// Build the table, on several threads only from a thread that is in no pool.
 fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     let workers = Workers::new(threads);
     let context = Context::new(language, vocabulary);
@@ -124,7 +124,7 @@ impl Numbers {
     }
 }
 
-/// Threads that nodes are explored on; results come in the order of the inputs.
+/// Threads that explore nodes. Results come in the order of the inputs.
 struct Workers(Option<rayon::ThreadPool>);
 
 impl Workers {
@@ -142,8 +142,8 @@ impl Workers {
     }
 }
 
-/// The configurations that a token can begin in: every state of the lexer, those of an indentation, and symbols that began
-/// beside a guard which may run on. What else runs beside guards is left to the plain walk.
+/// The configurations in which a token can begin: every state of the lexer, those of an indentation, and symbols that
+/// began beside a guard which may run on. Other guards are left to the plain walk.
 fn roots(context: &Context<'_>, guards: &mut Guards) -> Vec<Configuration> {
     let language = context.language;
     let lexer = &language.lexer;
@@ -199,7 +199,7 @@ fn roots(context: &Context<'_>, guards: &mut Guards) -> Vec<Configuration> {
     found
 }
 
-/// One node of what was found under its members.
+/// Make one node of the parts found under its members.
 fn join<'a>(parts: impl Iterator<Item = &'a Raw>, sets: &mut TokenSets, numbers: &mut Numbers) -> Found {
     let mut groups: FxHashMap<End, Vec<&[TokenId]>> = FxHashMap::default();
     let mut edges: FxHashMap<Label, Vec<Member>> = FxHashMap::default();

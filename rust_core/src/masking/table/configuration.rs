@@ -1,4 +1,4 @@
-//! What the token table tells apart: lexer configurations inside a token, and what leads from one node to the next.
+//! Lexer configurations inside a token, and labels of edges between nodes of the token table.
 
 use crate::ids::{AcceptId, GuardId, ModeId, StateId};
 use crate::lexing::branch::Cut;
@@ -12,13 +12,13 @@ pub(crate) const NOTHING: AcceptId = AcceptId(0);
 pub enum Line {
     /// The line has a symbol.
     Middle,
-    /// It has none yet; the run began where the token did.
+    /// No symbol yet; the run of blanks began with the token.
     Relative(u32),
-    /// It has none yet; the run began with the line.
+    /// No symbol yet; the run of blanks began with the line.
     Absolute(u32),
 }
 
-/// What leads from one node to the next.
+/// Label of an edge between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label {
     /// A symbol is read; then a mode is in force.
@@ -40,11 +40,11 @@ pub(crate) struct Configuration {
     pub state: StateId,
     /// Ended symbols that must not match again, in the builder's own numbers.
     pub guards: GuardId,
-    /// The lexer's state before a symbol in the mode in force; that of no mode where it makes no difference.
+    /// The lexer's state before a symbol in the mode in force; that of no mode where it does not matter.
     pub start: StateId,
     /// Where in the line.
     pub line: Line,
-    /// The last symbol that was read inside the token; none of them where it makes no difference.
+    /// The last symbol read inside the token; none where it does not matter.
     pub after: AcceptId,
     /// Brackets are known to be open.
     pub inside: bool,

@@ -1,4 +1,4 @@
-//! What a token table is built from: a definition, a vocabulary, and what of the two is asked at every byte.
+//! Inputs of a token table: a definition, a vocabulary, and tables of both that are consulted at every byte.
 
 use crate::bits::{self, BitSet};
 use crate::ids::{AcceptId, ModeId, StateId, SymbolId};
@@ -9,7 +9,7 @@ use crate::masking::table::configuration::{Configuration, Line, NOTHING};
 use crate::masking::vocabulary::Vocabulary;
 use rustc_hash::FxHashSet;
 
-/// What the table is built from.
+/// Inputs of a token table.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     /// The definition.
@@ -19,7 +19,8 @@ pub(crate) struct Context<'a> {
     line_bytes: Vec<LineByte>,
     /// Per accept set: the modes that can be in force after it, as a mask.
     modes_after: Vec<u64>,
-    /// Per accept set: the accept sets that can come next, ignored ones among them, as a mask; empty if no rule takes it.
+    /// Per accept set: the accept sets that can come next, including ignored ones, as a mask; empty if no rule reads
+    /// it.
     follow: Vec<BitSet>,
     /// The states in which a symbol can still become one of those.
     passes: Vec<bool>,
@@ -64,14 +65,14 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What a byte does at the start of a line.
+    /// The role of a byte at the start of a line.
     #[inline(always)]
     pub(crate) fn line_byte(&self, byte: u8) -> LineByte {
         self.line_bytes[byte as usize]
     }
 
-    /// A configuration without what makes no difference: the mode where the symbol in progress is sure to be read, and what was
-    /// read before it where anything it can be may follow.
+    /// Drop the parts of a configuration that do not matter: the mode where the symbol in progress is certain to be
+    /// read, and the previous symbol where any may precede.
     pub(crate) fn canonical(&self, at: Configuration) -> Configuration {
         let lexer = &self.language.lexer;
         if at.line != Line::Middle || self.passes[at.state.index()] {
@@ -102,7 +103,7 @@ impl<'a> Context<'a> {
         self.language.lexer.live(state).all(trivia)
     }
 
-    /// Return whether a guard can go on for as long as it likes without accepting.
+    /// Return whether a guard can go on forever without accepting.
     pub(crate) fn runs_on(&self, guard: StateId) -> bool {
         let lexer = &self.language.lexer;
         let representatives = lexer.representatives();
@@ -123,7 +124,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Return whether a symbol in progress leaves the mode in force: it begins one, or may be ignored, or a newline.
+/// Return whether a symbol in progress keeps the mode in force: it begins one, or may be ignored, or a newline.
 pub(crate) fn passes(language: &Definition, state: StateId) -> bool {
     let passing = |accept| {
         let role = language.accept_role(accept);

@@ -1,5 +1,5 @@
-//! What is found in the vocabulary's trie under the members of a node: a walk of lexer and layout, in which what the parser would
-//! be asked becomes an edge.
+//! Exploration of the vocabulary's trie under the members of a node: a walk of lexer and layout, in which each question
+//! to the parser becomes an edge.
 
 use crate::ids::{AcceptId, GuardId, StateId, TokenId};
 use crate::lexing::branch::{self, Cut, Reader};
@@ -16,18 +16,18 @@ use std::sync::Mutex;
 /// Some tokens after a sequence of lexemes: those below a node of the vocabulary's trie.
 pub(crate) type Member = (u32, Configuration);
 
-/// What was found under some members; edges still name members.
+/// Result of exploring some members; edges still name members.
 #[derive(Debug, Default)]
 pub(crate) struct Raw {
     /// Tokens that end there.
     pub groups: Vec<(End, Vec<TokenId>)>,
-    /// What other tokens go on with.
+    /// Lexemes with which other tokens go on.
     pub edges: Vec<(Label, Vec<Member>)>,
-    /// Tokens that are to be tried byte by byte.
+    /// Tokens to be tried byte by byte.
     pub odd: Vec<TokenId>,
 }
 
-/// What is interned while nodes are explored.
+/// Tables interned while nodes are explored.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Guard sets.
@@ -44,7 +44,7 @@ impl Shared {
         Self { guards, runs: vec![empty], run_ids: FxHashMap::default() }
     }
 
-    /// A run with a byte more; `None` beyond the last column, wherever the run begins.
+    /// A run with one more byte; `None` beyond the last column, wherever the run begins.
     fn run_after(&mut self, before: u32, byte: u8) -> Option<u32> {
         if let Some(&id) = self.run_ids.get(&(before, byte)) {
             return Some(id);
@@ -71,13 +71,13 @@ pub(crate) struct Explorer<'a> {
     recent: usize,
     edges: FxHashMap<Label, Vec<Member>>,
     odd: Vec<TokenId>,
-    /// Steps that were looked up before, so that threads do not wait for each other.
+    /// Steps looked up before, so that threads do not wait for each other.
     guard_steps: FxHashMap<(GuardId, u8), Option<GuardId>>,
     run_steps: FxHashMap<(u32, u8), Option<u32>>,
 }
 
 impl<'a> Explorer<'a> {
-    /// A walk that has found nothing yet.
+    /// A walk without results yet.
     pub(crate) fn new(context: &'a Context<'a>, shared: &'a Mutex<Shared>) -> Self {
         Self {
             context,
@@ -97,7 +97,7 @@ impl<'a> Explorer<'a> {
         self.shared.lock().expect("exploring does not panic")
     }
 
-    /// What the first bytes of tokens do: the edges, and the members that stay in the node.
+    /// Take the first bytes of tokens: the edges, and the members that stay in the node.
     pub(crate) fn first_steps(mut self, root: Configuration) -> (Raw, Vec<Member>) {
         let nodes = self.context.vocabulary.nodes();
         let mut stays = Vec::new();
@@ -114,7 +114,7 @@ impl<'a> Explorer<'a> {
         (self.found(), stays)
     }
 
-    /// What is found under some members.
+    /// Explore some members.
     pub(crate) fn explore(mut self, members: &[Member]) -> Raw {
         let vocabulary = self.context.vocabulary;
         let nodes = vocabulary.nodes();
@@ -195,7 +195,7 @@ impl<'a> Explorer<'a> {
     }
 }
 
-/// What the parser would be asked becomes an edge, for each mode that its answer can leave in force.
+/// Each question to the parser becomes an edge, for each mode that its answer can leave in force.
 impl Reader for Explorer<'_> {
     type Branch = Configuration;
     type Read = Option<Label>;
@@ -263,7 +263,7 @@ impl Reader for Explorer<'_> {
         None
     }
 
-    /// Return whether brackets are open may not be known: then the newline is both ignored and read.
+    /// Read a newline. The table may not know whether brackets are open; then the newline is both ignored and read.
     fn end_line(
         &mut self,
         branch: Configuration,
@@ -306,7 +306,7 @@ impl Reader for Explorer<'_> {
         }
     }
 
-    /// A symbol that cannot come after the one before it in any text is left out.
+    /// Begin a symbol. One that never follows the one before it is left out.
     #[inline]
     fn begin_symbol(&mut self, branch: Configuration, read: Option<Label>, out: &mut Vec<Configuration>) {
         if self.context.can_follow(branch.after, branch.state) {

@@ -48,9 +48,9 @@ enum Section {
     Data,
     /// Guard sets: count, then length and states of each.
     Guards,
-    /// Runs of blanks: the same with bytes.
+    /// Runs of blanks: as above, with bytes.
     Runs,
-    /// Masks of the accept sets that a symbol in progress beside guards can still be.
+    /// Masks of the accept sets that a symbol in progress with guards can still become.
     Lives,
     /// Roots: state, guards, start of the mode, kind of line, node (5 words).
     Roots,
@@ -65,7 +65,7 @@ pub struct Spanner {
     runs: Vec<Box<[u8]>>,
     /// Nodes of the states without guards in the middle of a line, [`NO_SPAN`] where there is none.
     plain: Vec<SpanId>,
-    /// Per state: whether a symbol in progress leaves the mode in force, because it may be ignored.
+    /// Per state: whether a symbol in progress keeps the mode in force, because it may be ignored.
     mode_counts: Vec<bool>,
     default_start: StateId,
     others: FxHashMap<Key, SpanId>,
@@ -254,8 +254,8 @@ impl Spanner {
         &self.words.all()[begin..begin + length]
     }
 
-    /// The node before a token: the symbol in progress, its guards, the lexer's state before a symbol in the mode in force, and
-    /// whether the line has no symbol yet. `None` if the table does not describe it.
+    /// The node before a token: the symbol in progress, its guards, the lexer's state before a symbol in the mode in
+    /// force, and whether the line has no symbol yet. `None` if the table lacks it.
     #[must_use]
     pub fn root(&self, state: StateId, guards: &[StateId], start: StateId, in_line: bool) -> Option<SpanId> {
         let plain = self.plain[state.index()];
@@ -310,7 +310,7 @@ impl Spanner {
         (label, SpanId(edge[3]))
     }
 
-    /// Tokens of a node that are to be tried byte by byte.
+    /// Tokens of a node to be tried byte by byte.
     #[inline]
     #[must_use]
     pub fn odd(&self, node: SpanId) -> impl ExactSizeIterator<Item = TokenId> + '_ {
@@ -328,7 +328,8 @@ impl Spanner {
         if length & DENSE == 0 { TokenSet::Sparse(words) } else { TokenSet::Dense(words) }
     }
 
-    /// The accept sets that a symbol in progress beside guards can still be, where an ending has one: a mask in words of 32.
+    /// The accept sets that a symbol in progress with guards can still become, where an ending has one: a mask in words
+    /// of 32 bits.
     #[inline]
     #[must_use]
     pub fn live_beside(&self, ending: Ending) -> &[u32] {
@@ -374,7 +375,7 @@ impl Spanner {
     }
 }
 
-/// What a table is made of.
+/// Hash of a table's inputs.
 fn key(language: &Definition, vocabulary: &Vocabulary) -> u128 {
     // A table built by other code is another's: `build.rs` hashes the code that decides what is in it.
     let version = concat!(env!("CARGO_PKG_VERSION"), env!("TABLE_SOURCES"));
@@ -446,7 +447,7 @@ fn lay_out(built: &Built, language: &Definition, key: u128) -> Vec<u32> {
     words
 }
 
-/// The runs of blanks that lines begin after, numbered anew: all shorter ones were met as well.
+/// Runs of blanks before lines, renumbered. Every prefix of a run is a run as well.
 #[derive(Default)]
 struct UsedRuns {
     used: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Sets of tokens, each kept once: as ids, or as a packed mask where that is quicker to take.
+//! Interned sets of tokens: as ids, or as a packed mask where that is faster to add.
 
 use crate::bits;
 use crate::ids::TokenId;
