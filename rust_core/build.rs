@@ -14,7 +14,7 @@ fn main() {
     // Editors and file managers leave other files beside them.
     let mut pending: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "rs")).collect();
     let mut sources: BTreeMap<PathBuf, String> = BTreeMap::new();
-    // What a lexeme's pattern matches, and so the lexer's states, is also the regex crates' to say, and Unicode's.
+    // The regex crates, and Unicode, also determine what a pattern matches, and so the lexer's states.
     let lock = Path::new("Cargo.lock");
     if let Ok(text) = fs::read_to_string(lock) {
         println!("cargo:rerun-if-changed=Cargo.lock");
@@ -25,7 +25,7 @@ fn main() {
             continue;
         }
         let text = fs::read_to_string(&path).expect("a readable source");
-        // Tests decide nothing, and stand at the end of their file.
+        // Tests do not change a table, and stand at the end of their file.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_string();
         pending.extend(code.split("crate::").skip(1).map(|rest| module(rest, &path)));
         sources.insert(path, code);

@@ -75,7 +75,7 @@ impl<T: Copy> Chunked<T> {
         }
         self.chunks[begin / LENGTH].extend_from_slice(run);
         self.length += run.len();
-        // A run longer than a chunk has one of its own; numbers behind it stay those of whole chunks.
+        // A run longer than a chunk has a chunk of its own; later indices still count whole chunks.
         if run.len() > LENGTH {
             self.length = begin + run.len().next_multiple_of(LENGTH);
             for _ in 1..run.len().div_ceil(LENGTH) {

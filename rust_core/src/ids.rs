@@ -16,7 +16,7 @@ macro_rules! index_type {
                 self.0 as usize
             }
 
-            /// Wraps a slice index.
+            /// Wrap a slice index.
             #[inline(always)]
             #[must_use]
             $vis fn from_index(index: usize) -> Self {

@@ -284,7 +284,7 @@ impl Matcher {
             return Ok(Some(true));
         }
         let bytes = vocabulary.bytes_of(token);
-        // Where the search is stopped, nothing has been appended.
+        // A stopped search appends nothing.
         let mut after = self.state.onward();
         if bytes.is_empty() || after.advance(bytes) < bytes.len() {
             return Err(refused());

@@ -222,7 +222,7 @@ impl Session {
         self.floor
     }
 
-    /// Step L on from the end of a trail, and asks R.
+    /// Step L on from the end of a trail, and ask R.
     fn begin(
         language: &Arc<Language>,
         (shared, own_masks): (&Arc<Mutex<Engine>>, &Arc<Mutex<OwnMasks>>),
@@ -258,10 +258,10 @@ impl Session {
         } else if engine.right.end().is_none() {
             diagnostics
                 .push("the right context does not parse: no text before it makes it the end of a program".into());
-            // Where is only found out when it is asked for.
+            // The place is computed on demand.
             broken = Some(Broken::Right(0));
         } else {
-            // R is asked itself, also where an earlier session found that it has no say in what follows its own L.
+            // R itself is asked, even if an earlier session found that it does not constrain its own L.
             branches.extend(trail.end().filter(|branch| engine.viable_by_requirements(branch)));
             if branches.is_empty() {
                 diagnostics.push("left and right context do not meet: no text between them makes a program".into());
@@ -302,7 +302,7 @@ impl Session {
         if self.trail.failed_at.is_some() {
             return None;
         }
-        // Of the ways to read L, those count that some middle can end; where none can, those that L itself leaves possible.
+        // Readings of L that some middle can end count; if there are none, all readings of L.
         let all: Vec<Branch> = self.trail.end().collect();
         let branches = if self.opening.is_empty() { &all } else { &self.opening };
         self.lock().parser.without_floor(|parser| inside_all(parser, branches))

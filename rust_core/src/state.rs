@@ -91,7 +91,7 @@ impl State {
     pub fn advance(&mut self, bytes: &[u8]) -> usize {
         let mut engine = self.session.lock();
         let mut stepped = Vec::new();
-        // What is stopped on the way has appended nothing.
+        // A stop on the way appends nothing.
         let mut further: Vec<Arc<[Branch]>> = Vec::new();
         for &byte in bytes {
             let branches = further.last().or(self.history.last()).expect("never empty");

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Polls between two looks at the flag and the clock. Unit: polls, of a tenth of a microsecond to ten each.
 const POLLS: u32 = 32;
 
-/// Tells work to stop.
+/// Request to stop some work.
 #[derive(Debug, Default)]
 pub struct Stop {
     stopped: AtomicBool,
@@ -89,10 +89,10 @@ impl Stop {
     }
 }
 
-/// Does some work on this thread, and leaves it within about a millisecond once one of `stops` says so.
+/// Do some work on this thread, and stop it within about a millisecond once one of `stops` is set.
 ///
 /// # Errors
-/// [`Stopped`] where it was left.
+/// [`Stopped`] if it was stopped.
 pub fn watched<T>(stops: &[Arc<Stop>], work: impl FnOnce() -> T) -> Result<T, Stopped> {
     let before = WATCHED.replace(stops.to_vec());
     let began = BEGAN.replace(HELD.get());
@@ -114,7 +114,7 @@ pub(crate) fn poll() {
     }
     let held = usize::try_from(HELD.get().wrapping_sub(BEGAN.get())).unwrap_or(0);
     if WATCHED.with_borrow(|watched| watched.iter().any(|stop| stop.look(held))) {
-        // No panic hook is called: nothing is wrong.
+        // No panic hook is called, since this is no error.
         resume_unwind(Box::new(Stopped));
     }
 }

@@ -88,7 +88,7 @@ fn sources_in(folder: &str) -> BTreeMap<String, PathBuf> {
         }
     }
     found.remove("lib").expect("the facade is there");
-    // What tests a layer may use all of them.
+    // Tests of a layer may use all layers.
     found.retain(|module, _| module != "test_languages" && module.split("::").last() != Some("tests"));
     found
 }

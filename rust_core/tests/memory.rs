@@ -42,7 +42,7 @@ struct Counting;
 static COUNTED: Classes =
     Classes { now: [const { AtomicUsize::new(0) }; CLASSES], most: [const { AtomicUsize::new(0) }; CLASSES] };
 
-// SAFETY: everything is the system's own answer, which keeps the contract; counting allocates nothing and does not unwind.
+// SAFETY: every call is forwarded to the system, which keeps the contract; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let class = Classes::of(layout.size());
@@ -85,7 +85,7 @@ fn what_repeats_takes_few_bytes_a_character() {
     ];
     for (left, right) in &texts {
         let small = (&left[..left.len().min(40)], &right[right.len().saturating_sub(40)..]);
-        drop(Session::open(&language, small.0, small.1)); // what a language makes once is not counted
+        drop(Session::open(&language, small.0, small.1)); // the tables that a language makes once are not counted
         let (session, bytes) = COUNTED.growth(|| Session::open(&language, left, right));
         let characters = left.len() + right.len();
         let text = format!("{}|{}", &left[..left.len().min(20)], &right[..right.len().min(20)]);

@@ -70,7 +70,7 @@ fn a_dedent_needs_a_block_at_its_column() {
 #[test]
 fn a_gap_holds_as_many_blocks_as_columns() {
     let language = blocks();
-    // R closes what is at column 3 and everything between it and column 1: one block fits there, at column 2.
+    // R closes the block at column 3 and all between it and column 1: one block fits there, at column 2.
     let session = Session::open(&language, "if:\n if:\n", "   a\n b\n");
     assert_eq!(session.guarantee(), Guarantee::Exact);
     assert!(session.check("").complete);

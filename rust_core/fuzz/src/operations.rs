@@ -306,7 +306,7 @@ impl World {
         held.matcher.fill_mask(&mut mask);
         let allowed: Vec<usize> =
             (1..tables().vocabulary.len()).filter(|id| mask[id / 32] >> (id % 32) & 1 == 1).collect();
-        // Mostly one that may follow: others end what is tried.
+        // Mostly an allowed token: another one ends the trial.
         let id = if number % 8 == 0 || allowed.is_empty() {
             1 + number % (tables().vocabulary.len() - 1)
         } else {

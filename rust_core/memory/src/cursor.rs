@@ -34,7 +34,7 @@ impl<'t> Cursor<'t> {
             }
             _ => "",
         };
-        // What the text was cut at may be a part of a lexeme.
+        // The text may have been cut within a lexeme.
         let whole = if start == 0 { pieces.as_slice() } else { pieces.get(1..).unwrap_or_default() };
         let number = |piece: &Piece<'_>| match *piece {
             Piece::Text(text) => strings.find(text),
@@ -55,7 +55,7 @@ impl<'t> Cursor<'t> {
             end -= 1;
         }
         let after: Vec<Lexeme> = Splitter::new(&right[..end], indents.clone()).map(|piece| number(&piece)).collect();
-        // The last lexeme may go on in what is not looked at.
+        // The last lexeme may go on in the unread text.
         let after = if end < right.len() { &after[..after.len() - 1] } else { &after[..] };
         let first_break = after.iter().position(|&lexeme| Newline::of(lexeme).is_some()).unwrap_or(after.len());
         let (rest, below) = after.split_at(first_break);
@@ -73,13 +73,13 @@ impl<'t> Cursor<'t> {
 
 /// Bytes at the beginning of a text that no query at its end reads, whatever follows: none, or up to a line break.
 pub(crate) fn unseen(left: &str) -> usize {
-    // Less than so many are read as context; so many say how the text is indented where nothing else does.
+    // Fewer bytes are read as context; this many are read for the indentation where nothing else shows it.
     let mut end = left.len().saturating_sub(4 * TAIL);
     let floor = end.saturating_sub(BACK);
     while !left.is_char_boundary(end) {
         end -= 1;
     }
-    // Whoever looks for the levels of indentation stops at a line that has none, if not before.
+    // The search for the levels of indentation stops at an unindented line, if not before.
     while let Some(start) = left[..end].rfind('\n') {
         let line = &left[start + 1..];
         if start < floor || !(line.starts_with(is_blank) || line.starts_with('\n')) {
@@ -148,7 +148,7 @@ mod tests {
     fn what_no_query_looks_at_changes_nothing() {
         let line = |at: usize, deep: usize| format!("{}call_{at}(x)\n{}", "  ".repeat(deep), "\n".repeat(at % 3 / 2));
         let shallow: String = (0..9_000).map(|at| line(at, at * at % 6)).collect();
-        // The levels of indentation are told by lines that are far away, and nearer than that which has none.
+        // The lines that show the levels of indentation are far away, but nearer than the last unindented one.
         let far = "b = 1\n".repeat(40_000) + "if a:\n  if b:\n";
         let deep = far.clone() + &(0..6_000).map(|at| line(at, 2 + at * at % 4)).collect::<String>();
         let long = format!("if a:\n  {}\n    y = (\n", "word ".repeat(90_000));

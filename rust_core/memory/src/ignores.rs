@@ -143,7 +143,7 @@ fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: 
     Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group)).collect())
 }
 
-/// Build the matchers of some globs, and leaves out the globs without one.
+/// Build the matchers of some globs, and leave out the globs without one.
 fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
     for glob in globs {
@@ -152,7 +152,7 @@ fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
     match builder.build() {
         Ok(matcher) if matcher.is_empty() => Vec::new(),
         Ok(matcher) => vec![matcher],
-        // All of them together are too large, or one of them is.
+        // The globs are too large together, or one of them is.
         Err(_) if globs.len() > 1 => {
             let (first, second) = globs.split_at(globs.len() / 2);
             [built(folder, first), built(folder, second)].concat()

@@ -120,7 +120,7 @@ impl Indents {
         found
     }
 
-    /// Go to a line with these blanks, and tells how.
+    /// Go to a line with these blanks, and return the line break that leads there.
     fn go(&mut self, breaks: usize, blanks: &str) -> Newline {
         let common = self.current.bytes().zip(blanks.bytes()).take_while(|(one, other)| one == other).count();
         let kept = self.levels.partition_point(|&level| level as usize <= common);
@@ -182,7 +182,7 @@ pub(crate) fn unit_of(text: &str) -> &'static str {
         }
         last = blanks;
     }
-    // Of equals the first, which is why the usual ones come first.
+    // The first of equals is taken, so the usual ones come first.
     let best = (0..UNITS.len()).rev().max_by_key(|&unit| counts[unit]).filter(|&unit| counts[unit] > 0);
     UNITS[best.unwrap_or(1)]
 }
@@ -316,7 +316,7 @@ mod tests {
     fn the_indentation_read_backwards_is_that_read_forwards() {
         for text in TEXTS {
             for (at, _) in text.match_indices('\n') {
-                // A line break that others follow at once says nothing yet.
+                // Only the last of several line breaks shows the indentation.
                 if text[at + 1..].trim_start_matches([' ', '\t']).starts_with('\n') {
                     continue;
                 }

@@ -47,7 +47,7 @@ fn hash_of(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Makes the blocks of a document, or takes them from before.
+/// Builder of a document's blocks, which reuses unchanged ones.
 struct Reader<'s> {
     store: &'s Store,
     document: Document,

@@ -322,7 +322,7 @@ impl Asked<'_> {
         while let Some(newline) = following.get(at).and_then(|&lexeme| Newline::of(lexeme)) {
             let rest = &following[at + 1..];
             let ends = rest.iter().take(LINE).position(|&lexeme| Newline::of(lexeme).is_some());
-            // Texts end with a line; what is longer than a line may be is not known to its end.
+            // Texts end with a line; a text longer than the limit has no known end.
             let Some(length) = ends.or((rest.len() < LINE).then_some(rest.len())) else { break };
             let line = &following[at..at + 1 + length];
             let end = at + line.len();
@@ -441,7 +441,7 @@ impl Store {
         // The first hit decides between equals, so that the answer does not depend on a hash table's order.
         groups.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(one.hits[0].cmp(&other.hits[0])));
         let made = groups.iter().map(|group| asked.continuation(group, &hits, &firsts));
-        // What was no text for Rust, half a surrogate pair, is not offered as something else.
+        // Half a surrogate pair is no text in Rust; it is not suggested as another character.
         made.filter(|one| !one.text.contains('\u{fffd}')).take(limit).collect()
     }
 

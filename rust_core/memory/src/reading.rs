@@ -66,7 +66,7 @@ impl Reader {
         if !real.starts_with(&self.root) {
             return Err(Refusal::Outside);
         }
-        // Opening a device can change its state, so that the kind is looked at before and, on the descriptor, after.
+        // Opening a device can change its state, so the kind is checked before, and on the descriptor after.
         let regular = |metadata: std::io::Result<std::fs::Metadata>| match metadata {
             Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
             Ok(_) => Err(Refusal::NotRegular),

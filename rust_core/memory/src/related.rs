@@ -233,7 +233,7 @@ impl Store {
             likenesses(index, part, &of_part, &numbers, &known, &mut alike);
             lines.insert(index, of_part);
         }
-        // What several documents define is somebody's of whom nothing is known here.
+        // A name that several documents define may belong to any of them.
         let mut counts: FxHashMap<Option<Lexeme>, usize> = FxHashMap::default();
         defined.iter().for_each(|one: &Found| *counts.entry(one.name).or_default() += 1);
         defined.retain(|one| counts[&one.name] <= MOST_DEFINITIONS || parts[one.part].distance == 0);

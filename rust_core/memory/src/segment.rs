@@ -231,7 +231,7 @@ mod tests {
                 }
                 assert_eq!(longest(&segment, &context), plain(&texts, &context), "{texts:?} {context:?}");
             }
-            // What stands in the texts is found as far as it goes.
+            // Contexts from the texts match to their full length.
             for (document, text) in texts.iter().enumerate() {
                 let Some(end) = text.len().checked_sub(1) else { continue };
                 let context: Vec<Lexeme> = text[..end].iter().rev().copied().collect();

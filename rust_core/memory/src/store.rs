@@ -240,7 +240,7 @@ impl Store {
         Self { strings: RwLock::new(Strings::new()), state: RwLock::default() }
     }
 
-    // A panic while one of these is held leaves what it guards as it was, or longer by whole entries.
+    // A panic under one of these locks leaves its data unchanged, or longer by whole entries.
 
     pub(crate) fn strings(&self) -> RwLockReadGuard<'_, Strings> {
         self.strings.read().unwrap_or_else(PoisonError::into_inner)

@@ -57,7 +57,7 @@ fn what_followed_is_offered_at_any_depth() {
     let more = memory.continuations("/here.py", ("if a:\n  if b:\n    for name in", 0), "\n  c", 5, 8);
     assert_eq!(more[0].text, " os.listdir(path):\n      yield os.path.join(path, name)");
     assert_eq!((more[0].lines, more[0].place, more[0].agreeing), (2, Place::Folder, 1));
-    // The word at the cursor is a part of one, as far as is known: what stands before it is what matched.
+    // The word at the cursor may be incomplete, so the match is the text before it.
     assert_eq!((more[0].matched_characters, more[0].prefix), (":\n    for name ".len() as u32, 2));
 }
 
@@ -177,7 +177,7 @@ fn many_small_files_are_few_segments() {
     for round in [0, 17, 39] {
         assert_eq!(likeliest(&memory, &format!("value_{round} = call_3(")), format!("{round})"));
     }
-    // What is replaced again and again does not pile up.
+    // Replaced text does not accumulate.
     let bytes = memory.sizes().bytes;
     for round in 0..60 {
         folder.write("0/0.py", format!("again = {round}\n").repeat(500 + round));
@@ -241,7 +241,7 @@ fn odd_texts_take_no_longer_than_others() {
         }
         let all = start.elapsed();
         eprintln!("{index}: read in {read:?}, asked in {:?}", all - read);
-        // Not a measurement: a hundred times what it takes, and what a quadratic form would exceed.
+        // Not a measurement: a hundred times the usual time, which quadratic code would exceed.
         assert!(all.as_secs() < 20, "text {index}: {read:?}, {all:?}");
     }
 }

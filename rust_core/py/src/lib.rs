@@ -35,7 +35,7 @@ struct Counted;
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-// SAFETY: everything is mimalloc's own answer, which keeps the contract; counting allocates nothing and does not unwind.
+// SAFETY: every call is forwarded to mimalloc, which keeps the contract; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(signed(layout.size()));
@@ -599,7 +599,7 @@ impl<'a> Words<'a> {
             return Err(PyValueError::new_err("a mask needs an array without gaps"));
         }
         // SAFETY: the buffer is writable and contiguous, and PyO3 has checked that it is aligned and of u32; its exporter keeps the
-        // memory where it is as long as the buffer is held. Nobody else may use the array during the call, as with
+        // memory where it is as long as the buffer is held. No other thread may use the array during the call, as with
         // every numpy function that writes into an array with the GIL released.
         Ok(Self(unsafe { std::slice::from_raw_parts_mut(buffer.buf_ptr().cast(), buffer.item_count()) }))
     }

@@ -142,7 +142,7 @@ impl ProjectMemory {
         language: &str,
         private: bool,
     ) -> bool {
-        // What Python has as text may hold halves of surrogate pairs, which are replaced: what has one is never offered.
+        // Python's text may hold halves of surrogate pairs. They are replaced, and text with one is never suggested.
         let (before, after) = (before.to_string_lossy(), after.to_string_lossy());
         py.detach(|| self.core.update(Asker { key, language }, &before, &after, private))
     }

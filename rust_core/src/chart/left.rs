@@ -318,7 +318,7 @@ impl LeftChart {
         read: Read,
     ) -> SetId {
         let read = match read {
-            // Where nothing is asked of a text, all of them are read alike.
+            // A set that compares no text reads all texts alike.
             Read::Accepted(accept, text) if text != PLAIN => {
                 let asked = self.sets[from.index()].expects.any() && language.has_marks(accept);
                 Read::Accepted(accept, if asked { text } else { PLAIN })
@@ -513,7 +513,7 @@ impl LeftChart {
         let mut moved = false;
         self.pending.clear();
         self.completed.clear();
-        // What is to be moved over: symbols read, then nonterminals that end, each with the set where it began.
+        // Symbols to move dots over: those read, then completed nonterminals, each with the set where it began.
         let mut reads: Vec<(SetId, SymbolId)> = std::mem::take(&mut self.reads);
         reads.clear();
         let lexemes = language.lexer.lexemes(accept).iter();

@@ -30,7 +30,7 @@ pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
     if lexer.is_start(branch.state) {
         return inside_between(parser, branch);
     }
-    // Every way counts: to end here, as a closing quote does, and to go on.
+    // The symbol may end here, as a closing quote does, or go on; both count.
     let mut found = Vec::new();
     let accept = lexer.accept(branch.state);
     let live: Vec<AcceptId> = bits(parser.live_later(branch.state)).map(AcceptId::from_index).collect();

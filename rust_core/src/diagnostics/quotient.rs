@@ -395,7 +395,7 @@ fn reduce(rules: &mut FxHashMap<Nonterminal, Vec<Vec<Piece>>>) {
 fn productive(rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> FxHashSet<Nonterminal> {
     let mut found: FxHashSet<Nonterminal> = FxHashSet::default();
     let mut new: Vec<Nonterminal> = Vec::new();
-    // By alternative: whose it is, and how many places in it hold what is not known to be productive.
+    // By alternative: its nonterminal, and the number of its places not known to be productive.
     let mut owed: Vec<(Nonterminal, usize)> = Vec::new();
     let mut holds: FxHashMap<Nonterminal, Vec<usize>> = FxHashMap::default();
     for (&key, alternatives) in rules {
@@ -437,7 +437,7 @@ fn set_of(key: Nonterminal) -> Option<SetId> {
 fn print(grammar: &Grammar, rules: &FxHashMap<Nonterminal, Vec<Vec<Piece>>>) -> String {
     let mut order: Vec<Nonterminal> = rules.keys().copied().collect();
     order.sort_unstable();
-    // Sets are told apart by their order, not by their numbers: a chart that another session began has others before them.
+    // Sets are named by their order, not by their numbers: in a shared chart other sets may come before them.
     let mut sets: Vec<SetId> = order.iter().filter_map(|key| set_of(*key)).collect();
     sets.dedup();
     let number = |set| sets.partition_point(|&before| before <= set);

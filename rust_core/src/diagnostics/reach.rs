@@ -27,7 +27,7 @@ pub(crate) fn right_reach(engine: &Engine, branches: &[Branch]) -> usize {
             read(end, engine.language.is_string(accept));
         }
     }
-    // What L has begun may not end in R: then the middle would have to end it.
+    // L's symbol in progress may not end in R; then the middle has to end it.
     let code = Around { code: true, text: false };
     furthest.unwrap_or_else(|| engine.right.reach(0, code)) as usize
 }

@@ -23,7 +23,7 @@ impl Engine {
         if !is_start && kept.is_none() {
             return 0;
         }
-        // R may have more of the indentation, or begin the line itself: of what is needed, it can bring no more than it has bytes there.
+        // R may have more of the indentation, or begin the line itself. It brings at most the bytes that it has there.
         let joins = self.at_line.joins;
         let to_block = match kept {
             Some(kept) => top.is_left_of(kept).then_some(0),
@@ -35,7 +35,7 @@ impl Engine {
             Opens::Always => to_block.unwrap_or(over_newline).min(over_newline).saturating_sub(passed),
             Opens::Maybe | Opens::Never => 0,
         };
-        // Of the columns right of a block, any may be meant; and blanks may have led to another place of a shape.
+        // Any column right of a block may be meant, and blanks may have led to another place of a shape.
         if opens != Opens::Never || self.language.shaped.is_some() {
             return needed;
         }

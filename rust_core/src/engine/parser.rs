@@ -295,7 +295,7 @@ impl Parser {
                 Reads::Always(text) => text,
                 Reads::Text => {
                     let text = self.left.texts.push(branch.text, byte);
-                    // What begins none of the texts that are asked for is as good as any other.
+                    // A text that begins none of the wanted texts is like any other.
                     if self.expects(branch.set).binds || self.begins_wanted(branch.set, text) { text } else { PLAIN }
                 }
             };

@@ -100,7 +100,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Lex and parses R, and prepares an empty left chart.
+    /// Lex and parse R, and prepare an empty left chart.
     #[must_use]
     pub(crate) fn open(language: &Arc<Language>, right_text: &[u8]) -> Self {
         let mut predictions = Predictions::default();
@@ -193,13 +193,13 @@ impl Engine {
         let sets = self.parser.set_count();
         self.sizes.last = sets;
         self.sizes.first.get_or_insert((sets, self.solver.sizes().0));
-        // What the middle must not close is asked of the requirements.
+        // Only requirements know the floor.
         let unconstrained = self.floor.is_none()
             && branches.iter().all(|branch| {
                 let (solver, context) = self.parts();
                 solver.is_unconstrained(context, branch.set)
             });
-        // Without branches nothing is ever asked.
+        // A session without branches has no questions.
         if self.freedom.settled {
             return branches.is_empty() || unconstrained == self.freedom.unconstrained;
         }
@@ -551,14 +551,14 @@ impl Engine {
             let lexer = &self.language.lexer;
             let is_start = lexer.is_start(branch.state);
             if self.language.shaped.is_some() && !is_start {
-                return 0; // where in its shape the line will begin is not known yet
+                return 0; // the place of its shape where the line will begin is unknown
             }
             let Some(line) = self.free_at(LINE, branch.at) else { return INFINITE };
             let written = if self.is_in_comment(branch) {
                 // The next line has blanks of its own; but the cost may be that of a comment that R ends.
                 lexer.depth(branch.state).into()
             } else {
-                // A backslash-newline fixes a column; what only blanks have led to so far may still go on, so that each of them counts.
+                // A backslash-newline fixes a column. A column of blanks alone may still grow, so each blank counts.
                 match kept {
                     Some(kept) => kept.least_bytes() + if is_start { 0 } else { 2 },
                     None if is_start => column.narrow,

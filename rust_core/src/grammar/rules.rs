@@ -78,7 +78,7 @@ impl<'a> Symbols<'a> {
 }
 
 impl Rules {
-    /// Read and reduces a definition's rules. `producible` says which lexemes some text can be lexed as.
+    /// Read and reduce a definition's rules. `producible` marks the lexemes that some text can be lexed as.
     ///
     /// # Errors
     /// Unknown symbols, an empty language, or a block whose INDENT and DEDENT are not paired in one rule.

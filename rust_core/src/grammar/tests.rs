@@ -142,7 +142,7 @@ fn rules_are_closed_over_what_they_begin_with() {
                     break;
                 }
             }
-            // Symbols that no rule uses any more predict nothing and are no matter.
+            // Symbols that no rule uses predict nothing, and do not matter.
             if grammar.rules().iter().any(|rule| rule.lhs == from) {
                 let closure = bits::numbers(grammar.closure(from));
                 let closure: BTreeSet<SymbolId> =

@@ -58,7 +58,7 @@ impl AcceptMasks {
         let layout = definition.layout.is_some();
         let of_lexeme = (0..lexer.lexeme_count())
             .map(|lexeme| {
-                // Whether a text is the one that is bound is asked besides.
+                // Matches are checked separately, by their texts.
                 let matches = definition.mark(LexemeId::from_index(lexeme)).is_some_and(|mark| !mark.binds);
                 mask(&|accept| !matches && lexer.lexemes(accept).iter().any(|id| id.index() == lexeme))
             })
@@ -155,7 +155,7 @@ impl Aheads {
             let marks = mark.is_some_and(|mark| !mark.binds);
             Ahead { readable, free: 0, modes, marks }
         };
-        // What a nonterminal predicts: the lexemes that its own rules and those of its closure begin with.
+        // Lexemes with which a nonterminal's own rules, and those of its closure, begin.
         let mut of_nonterminal = vec![Ahead::default(); grammar.symbol_count()];
         for lexeme in (0..grammar.lexeme_count()).map(SymbolId::from_index) {
             for &dot in grammar.initial(lexeme) {

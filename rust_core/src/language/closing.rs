@@ -60,7 +60,7 @@ fn offset_of(matrix: usize, square: usize) -> u32 {
 
 /// Close costs of lexemes, `lexemes[symbol * count² + from * count + to]`, over the rules.
 pub(super) fn close(lexemes: &[Cost], grammar: &Grammar, count: usize) -> Relations {
-    // Half as long costs are twice as fast; they are long enough but for grammars whose shortest texts are of many kilobytes.
+    // Costs of half the width are twice as fast, and wide enough unless shortest texts have many kilobytes.
     closed::<u16>(lexemes, grammar, count)
         .or_else(|| closed::<Cost>(lexemes, grammar, count))
         .expect("no cost is too large for its own type")
@@ -90,7 +90,7 @@ fn closed<C: Cell>(lexemes: &[Cost], grammar: &Grammar, count: usize) -> Option<
         *own = pool.of_costs(costs);
     }
     let mut prefix = vec![NEVER; grammar.dot_count()];
-    // A rule is looked at again where a symbol of its has changed since.
+    // A rule is revisited if one of its symbols has changed.
     let mut steps = 1usize;
     let mut changed_at = vec![1usize; grammar.symbol_count()];
     let mut looked_at = vec![0usize; grammar.rules().len()];

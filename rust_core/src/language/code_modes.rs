@@ -109,9 +109,9 @@ fn doubtful(lexer: &Lexer, grammar: &Grammar, roles: &[Role], mode: ModeId, lexe
         }
     };
     for (plain, in_mode) in differing(lexer, mode) {
-        // In the mode, what is read plainly is not; R reads it all the same.
+        // The mode does not read the plain match; R reads it all the same.
         lexer.lexemes(plain).iter().copied().for_each(&mut add);
-        // In the mode, a shared lexeme is read that R does not see.
+        // The mode reads a shared lexeme that R does not see.
         let shared = |id: &&LexemeId| grammar.mode_of(SymbolId::from(**id)) == ModeId(0);
         lexer.lexemes(in_mode).iter().filter(shared).copied().for_each(&mut add);
     }

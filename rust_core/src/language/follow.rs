@@ -58,7 +58,7 @@ impl Follow {
             .collect();
         follow.after[grammar.start.index()] = bit(if layout { LINE } else { MIDDLE });
         while follow.sweep(grammar, free, &ends) {}
-        // A rule that ends with such a lexeme allows nothing after what it begins with; the other that it has beside it does.
+        // A rule that ends with such a lexeme allows nothing after its beginning; the rule with the twin does.
         let is_last = |rule: usize| {
             grammar.rules()[rule]
                 .rhs

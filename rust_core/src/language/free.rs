@@ -201,7 +201,7 @@ impl Free {
     }
 
     fn derive_lines(&mut self, grammar: &Grammar) {
-        // By what stands before a dot, which few dots have to themselves.
+        // Keyed by the prefix class, which most dots share with others.
         let mut known: Vec<Option<bool>> = vec![None; self.relations.matrix_count()];
         for (index, rule) in grammar.rules().iter().enumerate() {
             let mut found = false;

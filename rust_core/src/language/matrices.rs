@@ -168,7 +168,7 @@ impl<C: Cell> Pool<C> {
         let mut product = vec![C::NEVER; count * count];
         for from in 0..count {
             let own = &firsts[from * count..(from + 1) * count];
-            // A line's start is often as its middle, the row before.
+            // The row of a line's start often equals the row before it, of its middle.
             if from > 0 && own == &firsts[(from - 1) * count..from * count] {
                 product.copy_within((from - 1) * count..from * count, from * count);
                 continue;

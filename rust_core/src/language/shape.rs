@@ -114,7 +114,7 @@ impl Shape {
         }
     }
 
-    /// The states; only those from which the shape can still be met are any.
+    /// The states, all of which can still reach the shape's end.
     pub(crate) fn states(&self) -> impl ExactSizeIterator<Item = ShapeId> + use<> {
         (0..self.next.len()).map(ShapeId::from_index)
     }

@@ -273,7 +273,7 @@ impl ShapedLexer {
     }
 }
 
-/// Which of a product's pairs the last of some walks has come to.
+/// Pairs of a product that the last walk has reached.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
     walk: u32,

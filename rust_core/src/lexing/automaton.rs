@@ -24,7 +24,7 @@ pub(crate) struct Automaton {
 pub(crate) enum Unbuilt {
     /// An expression that is invalid, or uses a feature that automata lack.
     Wrong(Box<BuildError>),
-    /// It has no start state, and why.
+    /// An automaton without a start state, with the reason.
     Start(String),
     /// A passed limit: its subject, the given amount and the limit.
     Large(&'static str, usize, usize),
@@ -254,7 +254,7 @@ fn full(error: regex_automata::hybrid::CacheError) -> Unbuilt {
 /// Predecessors of each state by each class of bytes.
 struct Sources {
     classes: usize,
-    /// Those of a state and a class: `states[first[state * classes + class]..first[state * classes + class + 1]]`.
+    /// States of a state and a class: `states[first[state * classes + class]..first[state * classes + class + 1]]`.
     first: Vec<u32>,
     states: Vec<u32>,
 }
@@ -377,7 +377,7 @@ impl Partition {
         self.runs[block as usize].1 += 1;
     }
 
-    /// Make the marked members of a block one of their own, where there are others, and takes the marks back.
+    /// Split the marked members off a block, if it has others, and clear the marks.
     fn split(&mut self, block: u32) -> Option<u32> {
         let (begin, marked, end) = self.runs[block as usize];
         if marked == end {

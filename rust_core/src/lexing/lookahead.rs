@@ -22,7 +22,7 @@ struct Group {
 }
 
 impl Group {
-    /// Tell where the symbol has ended.
+    /// Write the end of the symbol to all members.
     fn tell(&mut self, ends: &mut [Option<(u32, AcceptId)>]) {
         if let Some(end) = self.end.take() {
             for &member in &self.members {

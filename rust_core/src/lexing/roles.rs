@@ -36,13 +36,13 @@ impl Role {
 /// Role of a byte at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineByte {
-    /// It is part of the indentation.
+    /// Part of the indentation.
     Blank,
-    /// It ends the line, which has no symbol.
+    /// End of a line without a symbol.
     Newline,
-    /// It begins a comment or a line join: the line has no symbol yet.
+    /// Beginning of a comment or a line join: the line has no symbol yet.
     Trivia,
-    /// It begins the line's first symbol.
+    /// Beginning of the line's first symbol.
     Symbol,
 }
 

@@ -347,7 +347,7 @@ impl Cut for Note {
     }
 }
 
-/// Takes every symbol, in a language without layout.
+/// Reader that takes every symbol, in a language without layout.
 struct Scribe<'a> {
     lexer: &'a Lexer,
     role: &'a dyn Fn(AcceptId) -> Role,

@@ -35,7 +35,7 @@ pub struct MaskCache {
     pub cached: bool,
     /// Seconds to load or build it.
     pub seconds: f64,
-    /// Tells this cache from others; never 0.
+    /// Unique id of this cache; never 0.
     id: u64,
     words: usize,
     forms: Mutex<Forms>,
@@ -273,7 +273,7 @@ impl MaskCache {
         }
         if contents.masks.len() >= most {
             contents.masks.retain(|_, mask| mask.strong_count() > 0);
-            // So many are asked for again and again that no generation forgets enough.
+            // So many masks are in use that no generation forgets enough.
             if contents.masks.len() >= most {
                 for shard in &self.shards {
                     *lock(shard) = Shard::default();

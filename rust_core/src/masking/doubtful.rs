@@ -56,7 +56,7 @@ pub(super) fn compute(
         let reading = Reading::always(engine, text);
         let engine = &mut *reading.engine;
         let mut as_assumed = |branch: &Branch| {
-            // What begins none of the names at hand is none of them.
+            // A text that begins no name at hand is not one of them.
             let asks = Texts::is_known(branch.text) && engine.parser.asks_text(branch.set, branch.state);
             Branch { text: if asks { text } else { PLAIN }, ..*branch }
         };
@@ -65,7 +65,7 @@ pub(super) fn compute(
         engine.parser.asked()
     };
     let asked = compute_as(engine, PLAIN, words);
-    // What a text that is bound here comes to is R's say alone, and only of some.
+    // Only R decides about a text that is bound here, and only about some texts.
     let is_open = asked.matches || asked.binds && !engine.is_unconstrained() && engine.parser.texts().slots.any();
     if !is_open {
         return None;
@@ -97,7 +97,7 @@ pub(super) fn settle(
         let language = engine.language.clone();
         let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
         let mut found = Vec::new();
-        // Tokens come in the order of their bytes: what one has in common with the last one is pushed already, or failed there.
+        // Tokens are sorted by bytes: the prefix shared with the last one is pushed already, or failed.
         let (mut pushed, mut failed): (&[u8], &[u8]) = (&[], &[]);
         for &token in &open.tokens {
             let bytes = vocabulary.bytes_of(token);

@@ -6,7 +6,7 @@ use crate::stop::poll;
 
 /// Text that a mask is computed with: it grows and shrinks at its end by bytes.
 pub(crate) trait Recognizer {
-    /// Go on by one byte if some completion remains; otherwise changes nothing and returns false.
+    /// Append a byte if some completion remains; otherwise change nothing and return false.
     fn try_push(&mut self, byte: u8) -> bool;
     /// Take back pushed bytes until this many are left.
     fn pop_to(&mut self, length: usize);

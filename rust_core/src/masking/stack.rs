@@ -92,7 +92,7 @@ impl KnownForms {
             let marks = engine.language.marks.as_ref();
             let dot = |dot: DotId| marks.map_or(dot, |marks| marks.first(dot)).0;
             key.extend(source.items.iter().flat_map(|item| [dot(item.dot), self.forms[item.origin.index()]]));
-            // Set ids order the items of a session; forms shall not depend on them.
+            // A session's items are ordered by set ids, on which forms must not depend.
             sort_pairs(&mut key[1..]);
             let fresh = u32::try_from(forms.ids.len() + 1).expect("form count fits u32");
             self.forms[at.index()] = *forms.ids.entry(key.into()).or_insert(fresh);

@@ -73,7 +73,7 @@ fn the_trie_holds_the_tokens_and_nothing_else() {
     assert!(Vocabulary::new(&[None], &[1]).is_err(), "an end token that is none");
 }
 
-/// Goes on with the beginnings of some texts.
+/// Recognizer of some texts and their prefixes.
 struct Beginnings<'a> {
     texts: &'a BTreeSet<Vec<u8>>,
     pushed: Vec<u8>,

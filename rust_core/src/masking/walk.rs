@@ -66,7 +66,7 @@ impl Rest {
         branches: &[Branch],
         words: &mut [u32],
     ) {
-        // A walk of the table is for one place of the shape; these go on from where the middle is.
+        // A walk of the table is for one place of the shape; these tokens go on from the middle's.
         let at = branches.first().map_or(ShapeId::default(), |branch| branch.at);
         self.branches.iter_mut().for_each(|branch| branch.at = at);
         self.branches.sort_unstable();
@@ -203,7 +203,7 @@ impl Walk<'_> {
     /// Add the tokens that end in a node, on an unconstrained stack.
     fn add_endings(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.text == WILD && !self.is_marked {
-            return; // they have been added as if no text were the one that is asked for
+            return; // they were added under the assumption that no text is the wanted one
         }
         let spanner = self.spanner;
         let words: &[u32; 2 * AHEAD_WORDS] = bytemuck::cast_ref(&allowed.accepts);
@@ -229,7 +229,7 @@ impl Walk<'_> {
         for ending in spanner.endings(node) {
             let mut accepts = [0; AHEAD_WORDS];
             bits::unite(&mut accepts, self.engine.language.marked_accepts());
-            // What can be the text, and what is allowed whatever the text is.
+            // Accept sets that can be the wanted text, and those allowed for any text.
             let [is_live, is_allowed] = [&accepts, &allowed.accepts].map(|accepts| match ending.at.guards {
                 NO_GUARDS => bits::meet(accepts, self.engine.language.lexer.live_mask(ending.at.state)),
                 _ => bits::meet(bytemuck::cast_ref::<_, [u32; 2 * AHEAD_WORDS]>(accepts), spanner.live_beside(ending)),
@@ -242,7 +242,7 @@ impl Walk<'_> {
 
     /// The text assumed for the next lexeme. For a lexeme that began before the token, it is the known text.
     fn text(&self) -> TextId {
-        // Blanks in progress lead to no other node, and what comes after them begins in the token.
+        // Blanks in progress lead to no other node, and the next symbol begins in the token.
         let is_live = |marks: &Marks| marks.are_live(self.before.state);
         let in_progress = self.at_root
             && !self.engine.language.lexer.is_start(self.before.state)

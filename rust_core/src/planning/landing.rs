@@ -66,11 +66,11 @@ fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, k
         found = comment.and_then(|comment| Plan::spell(vocabulary, comment.to_vec()));
     }
     if found.is_none() && most >= limits::LATER_EXPANSIONS {
-        // By bytes a search goes straight to what has to follow, however much that is.
+        // By bytes a search goes straight to the needed text, however long it is.
         let text = shortest::shortest_completion(engine, branches, limits::LAST_EXPANSIONS);
         found = text.ok().flatten().and_then(|text| Plan::spell(vocabulary, text));
     }
-    // Something completes every state that is viable: in more steps, perhaps, or in words that have other tokens.
+    // A completion of a viable state exists, but may need more steps, or words with other tokens.
     found.map_or(Outcome::Unknown, Outcome::Plan)
 }
 
@@ -92,7 +92,7 @@ fn lands(
     let mark = engine.mark();
     let found = land_knowing(engine, &branches, &search, known);
     if engine.parser.set_count() > most_sets {
-        // From here on each search is by itself, but for the words.
+        // From here on searches share only the words.
         engine.truncate(mark);
         *known = known.of_words();
     }

@@ -64,7 +64,7 @@ fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut
 /// The branches at the beginning of a new line, and the text that leads there.
 fn begin_line(engine: &mut Engine, branches: &[Branch], known: &mut Known) -> Option<(Vec<u8>, Vec<Branch>)> {
     let mut text = if branches.iter().any(|branch| engine.parser.is_indentation(branch)) {
-        b"\n".to_vec() // whatever has been written of this line's own
+        b"\n".to_vec() // whatever part of this line's indentation is written
     } else {
         short::short_to_line(engine, branches, limits::SCAFFOLD_EXPANSIONS, known).ok()??
     };

@@ -24,7 +24,7 @@ impl Plan {
     /// Spell a text in the fewest tokens, preferring longer tokens first; `None` if no tokens spell it.
     #[must_use]
     pub fn spell(vocabulary: &Vocabulary, bytes: Vec<u8>) -> Option<Self> {
-        // For each place, the fewest tokens from there to the end, and the first of them.
+        // For each place: the fewest tokens from there to the end, and the first of them.
         let mut fewest: Vec<Option<(usize, TokenId)>> = vec![None; bytes.len()];
         let mut found = Vec::new();
         for at in (0..bytes.len()).rev() {

@@ -99,7 +99,7 @@ pub(crate) fn search<S: Steps>(
             next.clear();
             more = steps.each(engine, &branch, from, &mut next);
             for step in &next {
-                poll(); // what is expected of a branch takes microseconds
+                poll(); // a bound takes microseconds
                 let cost = cost + step.cost;
                 if best.get(&step.after).is_some_and(|&known| known <= cost) {
                     continue;

@@ -47,7 +47,7 @@ pub(crate) fn short_completion(
     let (mut text, begun) = close_brackets(engine, branches);
     let least = begun.iter().map(|branch| engine.bound(branch)).min().unwrap_or(INFINITE);
     let rest = if most >= limits::LATER_EXPANSIONS && least >= limits::MANY_BYTES && least != INFINITE {
-        // Each step of words is about as good as any other where so much has to follow; by bytes, a search goes straight to it.
+        // Where so much has to follow, all steps by words look equally good; by bytes, the bound leads straight to it.
         search::search(engine, &begun, &mut Bytes::new(engine), limits::straight_expansions(least))?
     } else {
         search::search(engine, &begun, &mut ShortSteps::new(engine, &begun, Goal::Completion, known), most)?
@@ -172,7 +172,7 @@ impl<'a> ShortSteps<'a> {
             }
             let cost = words.costs[text - words.bytes];
             for &after in &reached[word.len()] {
-                // What is a keyword nowhere may still begin a longer name; but `x` is a name already.
+                // A keyword that fits nowhere may still begin a longer name, but `x` is a name already.
                 if words.cut.contains(word) || !lexer.accepts(after.state) || engine.parser.may_end(&after) {
                     out.push(Step { text, after, cost });
                 }
@@ -183,7 +183,7 @@ impl<'a> ShortSteps<'a> {
     /// Number of brackets to close and open until exactly those are open that R closes; `None` if unknown.
     fn wrong(&self, note: &Brackets) -> Option<usize> {
         let needed = self.needed()?;
-        // Brackets of L are taken for whatever R closes.
+        // Brackets of L count as the kinds that R closes.
         let kept = self.depth.saturating_sub(note.closed);
         let same = match needed.get(kept..) {
             None => needed.len(),
@@ -233,7 +233,7 @@ impl<'a> ShortSteps<'a> {
                     continue;
                 }
             } else if !moves && (state == branch.state && !branch.joined || may_end || byte >= 0xc0) {
-                continue; // nothing that was not so before, or that a whole word does not do, or another letter
+                continue; // no change, or one that a whole word or another letter makes as well
             }
             engine.advance(&[*branch], byte, &mut self.stepped);
             for &after in &self.stepped {
@@ -248,7 +248,7 @@ impl<'a> ShortSteps<'a> {
             let odd = u32::from(line.is_some_and(|line| line.is_odd));
             out[others..].iter_mut().for_each(|step| step.cost += odd);
         }
-        // Of steps that are worth the same the first one is taken.
+        // The first of equally good steps is taken.
         out.sort_by_key(|step| {
             let text = words.texts[step.text].trim_ascii_start();
             (step.cost, text.len(), text.first().map(|&byte| language.spelling.readability(byte)))
@@ -294,7 +294,7 @@ impl search::Steps for ShortSteps<'_> {
             self.find(engine, branch, out);
             self.known.keep(place, out);
         }
-        None // what is expected may be more than the truth, so all of them count
+        None // the bound may be more than the truth, so all steps count
     }
 
     fn text(&self, text: usize) -> &[u8] {
@@ -364,7 +364,7 @@ fn in_line(engine: &Engine, branch: &Branch) -> bool {
 struct Brackets {
     /// Number of closed brackets that were open at the cursor.
     closed: usize,
-    /// Those opened since.
+    /// Brackets opened since.
     opened: Vec<BracketKind>,
     /// Where the last one was opened or closed, or a line began: the index of a counter.
     place: usize,
@@ -376,7 +376,7 @@ struct Line {
     is_place: bool,
     /// One may begin further right.
     is_free: bool,
-    /// A block would be indented by the language's step, though R says how far it may be.
+    /// True if a block would be indented by the language's step, though R fixes its columns.
     is_odd: bool,
     tabs: bool,
 }

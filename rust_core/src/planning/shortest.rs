@@ -91,7 +91,7 @@ pub(crate) fn alphabet(engine: &Engine) -> Vec<u8> {
     }
     let mut bytes: Vec<u8> = chosen.into_values().collect();
     bytes.extend(b" \t".iter().filter(|&&byte| shaped.is_none_or(|shaped| shaped.takes(byte))));
-    // Ties go to what comes first: an operator wants an operand, so that `f(a` above `b)` lacks a comma and not a `%`.
+    // Ties go to the first: an operator needs an operand, so `f(a` above `b)` lacks a comma and not a `%`.
     bytes.sort_unstable_by_key(|&byte| (readability(byte), engine.language.spelling.is_operator(byte), byte));
     bytes.dedup();
     bytes

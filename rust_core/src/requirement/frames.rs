@@ -335,7 +335,7 @@ impl Frames {
                 }
             }
         }
-        // What was known before was among them where it leads to what was wanted.
+        // Earlier solutions that lead to the wanted nonterminal are in `solved` already.
         solved.extend(&frame.solved);
         solved.sort_unstable_by_key(|&(symbol, _)| symbol);
         solved.dedup_by_key(|&mut (symbol, _)| symbol);

@@ -193,7 +193,7 @@ impl Requirements {
         let free = &language.free;
         for &(from, node, cost) in right.crossings() {
             let target = requirements.target_of[&node];
-            // Mostly what it costs are blanks.
+            // Mostly the cost is of blanks.
             let cost_from = |from: FreeId| if free.is_written(from) { 0 } else { cost };
             requirements.crossed.extend(free.priced_as(from).map(|from| (from, target, cost_from(from))));
         }
@@ -577,7 +577,7 @@ impl Requirements {
         for (top, mut inner) in classes {
             let deeper = indents.deeper.max(top.map_or(0, |top| context.right.least_bytes(top)));
             for middle in (open + 1..close).rev() {
-                // What an INDENT costs is the first line's, and may be in R where the cursor cuts it.
+                // An INDENT's cost is of the first line, and may be in R where the cursor cuts it.
                 let first = if middle == open + 1 { deeper } else { 0 };
                 let before = self.before(context, grammar.next(at(middle)), inner, first);
                 inner = self.intern(before);

@@ -185,7 +185,7 @@ pub(super) struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Complete a node's set and reads on from it.
+    /// Complete a node's set and read on from it.
     fn process(&mut self, worker: &mut Worker, id: NodeId) {
         let pending = self.charted.lattice.take_pending(id);
         let is_read = pending.items.is_empty() && pending.chunks.is_empty();
@@ -274,7 +274,7 @@ impl Chart<'_> {
             }
             let lhs = grammar.lhs(dot);
             if Origins::node_of(origin).is_none() {
-                worker.record.spoil(); // its cost may become less, and its node has but one name
+                worker.record.spoil(); // its cost may fall, and its node has only one name
             }
             match self.charted.origins.get(origin).base {
                 Base::Node(begun) => self.complete(worker, begun, lhs),
@@ -294,7 +294,7 @@ impl Chart<'_> {
             let last = self.leo_items.last(completed);
             worker.record.complete(&self.charted.lattice, completed, last);
             completed = last;
-            // Those that only lead to another need not be among them: completing them again follows the Leo item.
+            // Chains need not be recorded: completing them again follows the Leo item.
             if worker.ended.contains(&completed) {
                 return;
             }

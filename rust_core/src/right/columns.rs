@@ -41,7 +41,7 @@ pub(super) struct Classes {
 const WITH_TABS: u32 = u32::MAX;
 
 impl Measure {
-    /// Those to try, in this order, for a text: the last one foresees every line.
+    /// Measures to try for a text, in this order. The last one foresees every line.
     pub(super) fn of(text: &[u8]) -> [Self; 3] {
         let indented = |blank: u8| text.windows(2).filter(|pair| pair[0] == b'\n' && pair[1] == blank).count();
         if indented(b'\t') > indented(b' ') {

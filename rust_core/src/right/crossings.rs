@@ -54,12 +54,12 @@ impl Crossings {
         for (id, reached_from) in by_node {
             let place = charted.lattice.place(id);
             let next = lexed.text_at(place);
-            // What the end of a block will be priced at whose first line the cursor cuts.
+            // The price of the end of a block whose first line the cursor cuts.
             let refunded = match place {
                 Place::Middle { line: Top::Exact(column), .. } => classes.further(column),
                 _ => 0,
             };
-            // By what stands before a dot, which few dots have to themselves.
+            // Keyed by the prefix class, which most dots share with others.
             let mut known: FxHashMap<(u32, u32, Cost), Vec<(FreeId, Cost)>> = FxHashMap::default();
             let mut items: Vec<(DotId, FreeId, Cost)> = Vec::new();
             for (dot, priced) in Free::open_dots(&language.grammar) {

@@ -140,7 +140,7 @@ impl Record {
                 ItemFilter::All => (0, 0),
                 ItemFilter::Modes(modes) => (1, modes),
                 _ => {
-                    self.is_whole = false; // where every rule began that waits there counts as well
+                    self.is_whole = false; // the origins of all waiting rules matter as well
                     return;
                 }
             };
@@ -182,7 +182,7 @@ impl Record {
         self.look(lattice, to.1);
     }
 
-    /// Completing one comes to completing another.
+    /// Record that completing one nonterminal only completes another.
     pub(super) fn leo_item(&mut self, from: (SymbolId, NodeId), to: (SymbolId, NodeId)) {
         self.made.push((self.name(from), self.name(to)));
     }

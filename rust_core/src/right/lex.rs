@@ -63,11 +63,11 @@ struct Passing {
 
 /// Result of reading a lexeme of such a literal.
 enum Passed {
-    /// It goes on.
+    /// The literal goes on.
     On,
     /// An inner literal has to be read first: its position, lexeme and lexeme's end.
     Inner(usize, AcceptId, u32),
-    /// It has ended, or cannot end.
+    /// The literal has ended, or cannot end.
     All(Option<(u32, u32)>),
 }
 
@@ -256,7 +256,7 @@ impl Lexed {
         }
         passing.most = passing.most.max(passing.open);
         if passing.most > language.limits.brackets {
-            return Passed::All(None); // no file has it, and those that it is in need not be read through it
+            return Passed::All(None); // no file contains it, so the literals around it need not be read
         }
         if let (false, Some(chart)) = (role.is_ignored() || role == Role::Newline, self.charts.get_mut(&passing.begin))
         {

@@ -38,7 +38,7 @@ pub(super) struct Origins {
     ids: FxHashMap<Origin, OriginId>,
 }
 
-/// Numbers from here on are those of nodes.
+/// Numbers from here on are nodes.
 pub(super) const NODES: u32 = 1 << 31;
 
 impl Origins {

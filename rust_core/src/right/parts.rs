@@ -358,7 +358,7 @@ impl Parts {
         kind: Kind,
         into: &mut Vec<At<PartId>>,
     ) {
-        // Of one chunk the least offset counts; then those that are near each other are closed together.
+        // A chunk counts with its least offset. Chunks near each other are closed together.
         chunks.sort_unstable();
         chunks.dedup_by_key(|at| at.0);
         chunks.sort_unstable_by_key(|&(chunk, offset)| (offset, chunk));
@@ -501,7 +501,7 @@ impl Parts {
 impl Closing {
     fn push(&mut self, parts: &Parts, grammar: &Grammar, kind: Kind, (dot, from, cost): FreeItem) {
         if kind.nested && !grammar.is_nested(dot) && parts.list(from).is_none() {
-            return; // it holds the string that the cursor is in, and goes on after that
+            return; // it contains the cursor's string, and goes on after it
         }
         let cell = self.least.entry((dot, from)).or_insert(INFINITE);
         if cost < *cell {

@@ -108,11 +108,11 @@ impl Place {
 pub(super) enum ItemFilter {
     /// All.
     All,
-    /// Those after which a lexeme of one of some modes can come.
+    /// Items after which a lexeme of one of some modes can come.
     Modes(u64),
-    /// Those after which code goes on, of rules begun in a line with this column, or in the middle where it is unknown.
+    /// Items after which code goes on, of rules begun in a line with this column, or in the middle where it is unknown.
     EndsIn(Top),
-    /// Those after which code goes on, of rules begun elsewhere than in a line.
+    /// Items after which code goes on, of rules begun elsewhere than in a line.
     EndsNested,
 }
 

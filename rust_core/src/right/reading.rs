@@ -180,7 +180,7 @@ impl Chart<'_> {
     fn read_to(&mut self, id: NodeId, symbol: SymbolId, target: Place, filter: ItemFilter) {
         let lattice = &self.charted.lattice;
         let key = (lattice.set_id(id), symbol, filter, lattice.place(id).begun());
-        // Where every rule began that waits there counts as well for what ends a literal.
+        // For the end of a literal the origins of all waiting rules matter as well.
         let of_set = matches!(filter, ItemFilter::All | ItemFilter::Modes(_));
         let leads = match self.known.leads(key).filter(|_| of_set) {
             Some(leads) => leads,

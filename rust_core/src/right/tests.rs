@@ -109,7 +109,7 @@ fn what_began_in_the_middle_costs_its_shortest_beginning() {
                     };
                     let least = before.iter().skip(1).find(derived).map(|before| before.len() as Cost);
                     match found.get(&(symbol, end)) {
-                        // Nothing of R was read before it, but empty parts of its rule were passed in the middle.
+                        // Nothing of R was read before it, and only nullable parts of its rule were passed in the middle.
                         Some(0) => assert!(derived(&&Vec::new()), "{} {end} {text:?}", grammar.name(symbol)),
                         Some(&cost) => {
                             assert_eq!(least.unwrap_or(cost.max(5)), cost, "{} {text:?}", grammar.name(symbol))

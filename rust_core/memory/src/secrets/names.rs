@@ -228,7 +228,7 @@ fn bare_name(text: &str) -> Option<String> {
     if text.contains(' ') && !is_key(text) {
         return None;
     }
-    // A key is known by the word before it: `api.key`.
+    // The word before `key` decides whether it is a secret: `api.key`.
     let mut parts = text.rsplit(['.', ':', '/', ' ']);
     let (last, before) = (parts.next().unwrap_or(text), parts.next());
     let before = before.filter(|_| last.eq_ignore_ascii_case("key")).map(|before| format!("{before}_"));

@@ -62,7 +62,7 @@ pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usi
         let builder = std::thread::Builder::new().spawn_scoped(scope, || build_here(language, vocabulary, threads));
         match builder {
             Ok(builder) => builder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // No thread can be had: without a pool nothing of another one is taken up either.
+            // No thread is available. Without a pool, this thread takes up no work of another pool either.
             Err(_) => build_here(language, vocabulary, 1),
         }
     })
@@ -81,7 +81,7 @@ fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) ->
         roots.iter().map(|&root| (root, numbers.of(vec![(ROOT, root)]))).collect();
     numbers.pending.clear();
 
-    // The roots differ in what their first byte does: what comes of that is explored once for all of them.
+    // Roots differ in the effect of their first byte only, so the nodes after it are explored once for all.
     let firsts = workers.map(&roots, |&root| Explorer::new(&context, &shared).first_steps(root));
     let mut members: Vec<Member> = firsts.iter().flat_map(|first| first.1.iter().copied()).collect();
     members.sort_unstable();
@@ -108,7 +108,7 @@ fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) ->
 #[derive(Debug, Default)]
 struct Numbers {
     ids: FxHashMap<Vec<Member>, u32>,
-    /// Those still to be explored, in the order of their numbers.
+    /// Nodes still to be explored, in the order of their numbers.
     pending: Vec<Vec<Member>>,
 }
 

@@ -151,7 +151,7 @@ impl Spanner {
     /// The file is missing, damaged, or of another language, vocabulary or version: it is to be built again.
     pub fn load(path: &Path, language: &Definition, vocabulary: &Vocabulary) -> Result<Self, Error> {
         let damaged = |what: String| Error::new(ErrorKind::Vocabulary, format!("{}: {what}", path.display()));
-        // Opening a pipe would wait for somebody who writes to it.
+        // Opening a pipe would wait for a writer.
         if !std::fs::metadata(path).map_err(|error| damaged(error.to_string()))?.is_file() {
             return Err(damaged("this is no file".into()));
         }
@@ -377,7 +377,7 @@ impl Spanner {
 
 /// Hash of a table's inputs.
 fn key(language: &Definition, vocabulary: &Vocabulary) -> u128 {
-    // A table built by other code is another's: `build.rs` hashes the code that decides what is in it.
+    // Other code may build another table: `build.rs` hashes the code that determines its contents.
     let version = concat!(env!("CARGO_PKG_VERSION"), env!("TABLE_SOURCES"));
     let parts = [language.fingerprint.to_le_bytes(), vocabulary.fingerprint().to_le_bytes()].concat();
     xxhash_rust::xxh3::xxh3_128_with_seed(&parts, xxh3_64(version.as_bytes()))

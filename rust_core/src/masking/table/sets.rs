@@ -38,7 +38,7 @@ impl TokenSets {
     pub(crate) fn intern(&mut self, lists: &[&[TokenId]]) -> u32 {
         let count: usize = lists.iter().map(|list| list.len()).sum();
         self.listed.clear();
-        // A mask is taken in a fraction of the time of as many ids.
+        // Adding a mask takes a fraction of the time of as many ids.
         let dense = count * 8 >= self.mask.len();
         if dense {
             self.mask.fill(0);
