@@ -491,6 +491,8 @@ impl LeftChart {
         while let Some(next) = self.sets[last.0.index()].leo_item(last.1) {
             last = next;
         }
+        // Path compression, as in union-find: every item passed leads to the last one. Without it a chain that grows
+        // with each symbol would be walked whole at each symbol, in quadratic time.
         let mut at = (set, symbol);
         while at != last {
             let leo = self.sets[at.0.index()].leo_items.iter_mut().find(|leo| leo.ended == at.1).expect("it leads on");

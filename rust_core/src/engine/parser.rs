@@ -312,6 +312,8 @@ impl Parser {
         let mut begun = Branch { line: InLine::Middle, ..*branch };
         loop {
             let top = self.indentations.top(begun.indentation);
+            // CPython's rule: a line right of the top opens one block, any other line closes blocks down to its own
+            // column. So an INDENT is possible only before any DEDENT; a column between two open blocks is refused.
             match column.compare(top) {
                 Some(Ordering::Equal) => return Some(begun),
                 Some(Ordering::Greater) if begun.indentation == branch.indentation => {

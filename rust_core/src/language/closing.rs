@@ -96,6 +96,8 @@ fn closed<C: Cell>(lexemes: &[Cost], grammar: &Grammar, count: usize) -> Option<
     let mut looked_at = vec![0usize; grammar.rules().len()];
     for rules in rules_by_component(grammar) {
         let mut changed = true;
+        // Kleene iteration over one component at a time. Costs only fall, so it ends. Interned matrices make the test
+        // for a change one comparison of ids, and a rule costs nothing while its symbols stay the same.
         while std::mem::replace(&mut changed, false) {
             for &index in &rules {
                 let rule = &grammar.rules()[index];

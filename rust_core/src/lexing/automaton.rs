@@ -327,6 +327,9 @@ impl Partition {
                 waits.resize(waits.len() + classes, false);
                 let smaller = if partition.size(fresh) < partition.size(block) { fresh } else { block };
                 for class in 0..classes {
+                    // If the block waits as a splitter, both halves must wait. Otherwise the smaller half will do: the
+                    // predecessors of the larger one are those of the whole block, which has split already, without the
+                    // smaller one's. So a state is in O(log n) splitters of a class.
                     let other = if waits[block as usize * classes + class] { fresh } else { smaller };
                     waits[other as usize * classes + class] = true;
                     waiting.push((other, class));

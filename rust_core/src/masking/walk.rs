@@ -278,6 +278,9 @@ impl Walk<'_> {
                     if !allowed.allows(accept) || !matches!(label, Label::Read(..)) && position.depth > 0 {
                         continue;
                     }
+                    // PERF: on an unconstrained stack the dots decide what the set after `accept` would allow. Most
+                    // edges lead to no further token, so the set itself is rarely made. The lexer's mode follows from
+                    // the allowed lexemes as well: the first of their modes, or mode 0.
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
                         && !self.asks_text(position.set, accept)

@@ -93,6 +93,9 @@ pub(crate) fn search<S: Steps>(
                 return Err(Error::search("states looked at for a shortest completion", expansions, most));
             }
         }
+        // Partial expansion (Yoshizumi et al. 2000): once a step costs no more than this branch's bound promised, no
+        // other step can be better. The branch goes back into the queue at that step's place, with the text to
+        // continue from.
         let mut more = Some(from);
         let mut as_expected = None;
         while let (Some(from), None) = (more, as_expected) {

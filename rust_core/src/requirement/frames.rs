@@ -169,6 +169,8 @@ impl Group<'_> {
         let grammar = &context.language.grammar;
         let mut walks = FxHashMap::default();
         let mut queue = self.members.to_vec();
+        // Semi-naive evaluation: `take` hands out only the part found since a member was last visited. Steps distribute
+        // over unions, so the other parts need no second step.
         while let Some(at) = queue.pop() {
             poll();
             let Some(fresh) = growing.get_mut(&at).and_then(|own| own.take(free_count)) else { continue };

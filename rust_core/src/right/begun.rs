@@ -80,6 +80,9 @@ impl Walk<'_> {
 
     fn run(&mut self, found: &mut Vec<NodeId>) {
         let (charted, grammar) = (self.charted, self.grammar);
+        // Earley's completer backwards: the dot moves left over a symbol, to each node where that symbol began. A
+        // list's items do not name their node, since all equal lists share them. `arrive` accepts a node only if the
+        // item waits there.
         while let Some((dot, source, node)) = self.stack.pop() {
             poll();
             if grammar.position(dot) == 0 {

@@ -291,6 +291,8 @@ impl Chart<'_> {
     fn complete(&mut self, worker: &mut Worker, begun: NodeId, lhs: SymbolId) {
         let mut completed = (lhs, begun);
         loop {
+            // A chain, such as the end of `a ** b ** …`, has a completion for each operand. `last` skips the known part
+            // of it, and `complete_one` adds one Leo item, so each link of a chain is made once.
             let last = self.leo_items.last(completed);
             worker.record.complete(&self.charted.lattice, completed, last);
             completed = last;
@@ -319,6 +321,8 @@ impl Chart<'_> {
         worker.chunks.extend(linked);
         let free = worker.chunks.len() > chunks;
         let moved = self.move_own(worker, begun, lhs, &link);
+        // A Leo item stands for a completion whose only effect is another one (Leo 1991): it moves no free item and no
+        // predicted dot, the cursor cannot fall on its node, and the one moved item ends its rule.
         let alone = !self.charted.lattice.is_crossed(begun) && !free && link.dots.is_empty() && link.lone.is_none();
         let is_read = grammar.is_lexeme(lhs);
         if let Some((dot, origin)) = moved {

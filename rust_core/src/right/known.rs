@@ -322,6 +322,9 @@ impl Known {
                 && lattice.is_crossed(at) == seen.is_crossed
         };
         let scratch = &mut self.offsets;
+        // A known set is valid here if everything that it depends on is equal at the same distance: sets, kinds and
+        // crossings of the visited nodes, and their Leo items. Offsets need only differ in the same way: the result's
+        // costs are shifted with them.
         let outcome = self.outcomes.get(record.key.as_slice())?.iter().find(|outcome| {
             if !outcome.seen.iter().all(is_seen) {
                 return false;

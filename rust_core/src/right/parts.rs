@@ -400,6 +400,8 @@ impl Parts {
                 closing.complete(self, language, kind, (symbol, from, cost + offset));
             }
         }
+        // Label correcting instead of a priority queue: an item may be visited again at a lower cost, and its dearer
+        // copies in `pending` are skipped.
         while let Some((dot, from, cost)) = closing.pending.pop() {
             if closing.least[&(dot, from)] < cost {
                 continue;

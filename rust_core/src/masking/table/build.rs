@@ -94,6 +94,9 @@ fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) ->
         nodes.push(join(parts, &mut sets, &mut numbers));
     }
     drop((firsts, explored, place));
+    // Subset construction: `join` numbers the members of each edge's target, and new ones become pending. Nodes are
+    // pushed in the order of their numbers, on any number of threads. A chunk's token lists are interned before the
+    // next chunk is explored, which bounds the memory.
     while !numbers.pending.is_empty() {
         for chunk in std::mem::take(&mut numbers.pending).chunks(CHUNK) {
             let explored = workers.map(chunk, |members| Explorer::new(&context, &shared).explore(members));
