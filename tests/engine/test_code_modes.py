@@ -214,6 +214,8 @@ def test_lexemes_outside_of_literals_are_refused(tmp_path: Path, rules: str) -> 
         ('e: WORD | e "/" WORD | REGEX', None),
         ('e: WORD | e "/" WORD | e REGEX', "SLASH"),
         ('e: WORD | e "/" WORD | "=" "=" REGEX', None),
+        ('e: WORD "/" WORD | "=" REGEX | "{" "=" "/" WORD "}"', None),
+        ('e: WORD "/" WORD | "=" REGEX | "=" "/" WORD', "SLASH"),
     ],
 )
 def test_in_literals_only_what_cannot_be_told_is_refused(tmp_path: Path, rules: str, refused: str | None) -> None:
@@ -223,7 +225,18 @@ def test_in_literals_only_what_cannot_be_told_is_refused(tmp_path: Path, rules: 
             load(tmp_path, LITERAL + rules, spec)
         return
     language = load(tmp_path, LITERAL + rules, spec)
-    for text in ("`{a}`", "`{a=/x/}`", "`{a=b c=/x/}` a", "`{/a/}`", "`{a/b}`", "`{a/b/c}`", "`{==/x/}`", "`{a /b/}`"):
+    for text in (
+        "`{a}`",
+        "`{a=/x/}`",
+        "`{a=b c=/x/}` a",
+        "`{/a/}`",
+        "`{a/b}`",
+        "`{a/b/c}`",
+        "`{==/x/}`",
+        "`{a /b/}`",
+        "`{=/x/}`",
+        "`{{=/b}}`",
+    ):
         expected = language.open("", "").check(text).complete
         for start in range(len(text) + 1):
             for end in range(start, len(text) + 1):

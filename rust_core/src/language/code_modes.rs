@@ -41,17 +41,12 @@ const ANYWHERE: Around = (Bracket::Any, false);
 struct Places {
     /// Surroundings of each lexeme.
     of: FxHashMap<SymbolId, FxHashSet<Around>>,
-    /// Followers of each lexeme. A closing bracket has followers for each lexeme that opened its partner.
-    behind: FxHashMap<(SymbolId, Option<Bracket>), Behind>,
+    /// Followers of each lexeme, by the bracket that it closes and the innermost one that is open behind it.
+    followers: FxHashMap<Behind, BitSet>,
 }
 
-/// The places behind a lexeme.
-struct Behind {
-    /// The lexemes that can come there, as a set.
-    followers: BitSet,
-    /// The innermost open brackets.
-    brackets: FxHashSet<Bracket>,
-}
+/// A place behind a lexeme: the lexeme, the bracket that it closes, and the innermost one that is open behind it.
+type Behind = (SymbolId, Option<Bracket>, Bracket);
 
 /// An occurrence of a lexeme in a rule: the brackets that it closes, and those that are open behind it.
 type Occurrence = (FxHashSet<Option<Bracket>>, FxHashSet<Bracket>);
@@ -195,7 +190,7 @@ impl Places {
                 }
             }
         }
-        Self { of, behind: behind(grammar, &occurrences) }
+        Self { of, followers: followers(grammar, &occurrences) }
     }
 
     /// Return whether two lexemes can come at one place.
@@ -203,22 +198,22 @@ impl Places {
         let brackets = |symbol: SymbolId| self.of.get(&symbol).into_iter().flatten().map(|around| around.0);
         let shared = both(&brackets(one).collect(), &brackets(other).collect());
         let behind = |symbol: SymbolId| {
-            let comes = move |behind: &Behind| behind.followers.contains(symbol.index());
-            self.behind.iter().filter(move |(_, behind)| comes(behind))
+            let comes = move |followers: &BitSet| followers.contains(symbol.index());
+            self.followers.iter().filter(move |(_, followers)| comes(followers)).map(|(&place, _)| place)
         };
-        behind(one).any(|(&(before, closed), places)| {
-            let alike = |other: Option<Bracket>| closed == other || [closed, other].contains(&Some(Bracket::Any));
-            !both(&shared, &places.brackets).is_empty()
-                && behind(other).any(|(&(lexeme, others), _)| lexeme == before && alike(others))
+        let alike =
+            |one: Option<Bracket>, other: Option<Bracket>| one == other || [one, other].contains(&Some(Bracket::Any));
+        behind(one).any(|(before, closed, open)| {
+            shared.iter().any(|&bracket| alike(Some(bracket), Some(open)))
+                && behind(other).any(|(lexeme, others_closed, others_open)| {
+                    lexeme == before && alike(closed, others_closed) && alike(Some(open), Some(others_open))
+                })
         })
     }
 }
 
 /// Return the followers of each lexeme, by its occurrences.
-fn behind(
-    grammar: &Grammar,
-    occurrences: &FxHashMap<DotId, Occurrence>,
-) -> FxHashMap<(SymbolId, Option<Bracket>), Behind> {
+fn followers(grammar: &Grammar, occurrences: &FxHashMap<DotId, Occurrence>) -> FxHashMap<Behind, BitSet> {
     let last = last_occurrences(grammar);
     let mut followers = BitRows::new(grammar.dot_count(), grammar.lexeme_count());
     for (index, rule) in grammar.rules().iter().enumerate() {
@@ -233,13 +228,12 @@ fn behind(
             }
         }
     }
-    let mut found: FxHashMap<(SymbolId, Option<Bracket>), Behind> = FxHashMap::default();
-    for (&dot, (closed, brackets)) in occurrences {
-        for &closed in closed {
-            let new = || Behind { followers: BitSet::new(grammar.lexeme_count()), brackets: FxHashSet::default() };
-            let places = found.entry((grammar.next(dot), closed)).or_insert_with(new);
-            bits::unite(places.followers.words_mut(), followers.row(dot.index()));
-            places.brackets.extend(brackets);
+    let mut found: FxHashMap<Behind, BitSet> = FxHashMap::default();
+    for (&dot, (closed, open)) in occurrences {
+        for (&closed, &open) in closed.iter().flat_map(|closed| open.iter().map(move |open| (closed, open))) {
+            let place = found.entry((grammar.next(dot), closed, open));
+            let own = place.or_insert_with(|| BitSet::new(grammar.lexeme_count()));
+            bits::unite(own.words_mut(), followers.row(dot.index()));
         }
     }
     found
