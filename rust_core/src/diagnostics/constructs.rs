@@ -39,7 +39,7 @@ impl LastSeen {
 
 /// Name of an item for people.
 #[derive(Debug)]
-struct Told {
+struct ItemName {
     /// Its place among the language's constructs; a smaller one says more.
     rank: usize,
     /// A name at its open bracket: the bracket's place in the rule, and the name, unless it is the bracket's text.
@@ -76,17 +76,17 @@ pub(crate) fn open_constructs(
     while let Some(origin) = items.iter().map(|item| item.origin).min() {
         poll();
         items.retain(|item| item.origin == origin);
-        let rank = |item: &Item| told(&language, item.dot).map(|told| told.rank);
+        let rank = |item: &Item| item_name(&language, item.dot).map(|named| named.rank);
         let best = items.iter().filter_map(rank).min();
         if best.is_some() {
             items.retain(|item| rank(item) == best);
             let begin = first_symbol(&language, text, last_seen.of(origin));
-            if let Some(told) = told(&language, items[0].dot) {
-                if let Some(bracket) = told.bracket {
+            if let Some(named) = item_name(&language, items[0].dot) {
+                if let Some(bracket) = named.bracket {
                     let end = bracket_end(parser, set, items[0], bracket.0).map(|set| last_seen.of(set));
                     found.push(at_bracket(&language, items[0].dot, text, (begin, end), bracket));
                 }
-                found.extend(told.whole.map(|name| (name, begin)));
+                found.extend(named.whole.map(|name| (name, begin)));
             }
         }
         if origin == FIRST_SET {
@@ -107,7 +107,7 @@ pub(crate) fn open_constructs(
 }
 
 /// Name an item for people. `None` if it has no name, or has read nothing that other rules have not read as well.
-fn told(language: &Language, dot: DotId) -> Option<Told> {
+fn item_name(language: &Language, dot: DotId) -> Option<ItemName> {
     let grammar = &language.grammar;
     let read = &grammar.rule(dot).rhs[..grammar.position(dot)];
     let role = |symbol: SymbolId| {
@@ -124,7 +124,7 @@ fn told(language: &Language, dot: DotId) -> Option<Told> {
         Role::Close => None,
         _ => open,
     });
-    let mut told = Told { rank: usize::MAX, bracket: None, whole: None };
+    let mut found = ItemName { rank: usize::MAX, bracket: None, whole: None };
     let mut named = None;
     for (rank, construct) in language.constructs(grammar.lhs(dot)) {
         let of_bracket = construct.lexeme.is_some_and(|lexeme| role(lexeme) == Role::Open);
@@ -133,20 +133,20 @@ fn told(language: &Language, dot: DotId) -> Option<Told> {
             Some(lexeme) => read.contains(&lexeme),
             None => true,
         };
-        let cell = if of_bracket { &mut named } else { &mut told.whole };
+        let cell = if of_bracket { &mut named } else { &mut found.whole };
         if place && cell.is_none() {
             *cell = Some(construct.name.clone());
-            told.rank = told.rank.min(rank);
+            found.rank = found.rank.min(rank);
         }
     }
-    match (bracket, named, told.whole.is_some()) {
-        (Some(position), named, true) => told.bracket = Some((position, named)),
-        (Some(_), Some(named), false) => told.whole = Some(named),
-        (Some(position), None, false) => told.bracket = Some((position, None)),
+    match (bracket, named, found.whole.is_some()) {
+        (Some(position), named, true) => found.bracket = Some((position, named)),
+        (Some(_), Some(named), false) => found.whole = Some(named),
+        (Some(position), None, false) => found.bracket = Some((position, None)),
         (None, _, true) => {}
         (None, _, false) => return None,
     }
-    Some(told)
+    Some(found)
 }
 
 /// The set right after the open bracket of an item.

@@ -1,6 +1,7 @@
 //! Token masks by a walk over the vocabulary's trie. The walk knows a [`Recognizer`] and nothing of parsing.
 
 use crate::bits;
+use crate::masking::trie::TrieNode;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
 
@@ -39,6 +40,18 @@ pub(crate) fn fill_mask(recognizer: &mut impl Recognizer, vocabulary: &Vocabular
 /// If `words` is not [`mask_words`] long.
 pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabulary, words: &mut [u32]) {
     assert_eq!(words.len(), mask_words(vocabulary.len()), "one word for 32 tokens");
+    walk(recognizer, vocabulary, |_, node| {
+        vocabulary.ending(node).iter().for_each(|&token| bits::insert(words, token.index()));
+    });
+}
+
+/// Walk over the trie's nodes whose bytes a recognizer allows, and call `visit` at each. The recognizer ends where it
+/// began.
+pub(crate) fn walk<R: Recognizer>(
+    recognizer: &mut R,
+    vocabulary: &Vocabulary,
+    mut visit: impl FnMut(&mut R, &TrieNode),
+) {
     let nodes = vocabulary.nodes();
     let mut at = 0;
     while at < nodes.len() {
@@ -49,7 +62,7 @@ pub(crate) fn add_tokens(recognizer: &mut impl Recognizer, vocabulary: &Vocabula
             at = node.skip as usize;
             continue;
         }
-        vocabulary.ending(node).iter().for_each(|&token| bits::insert(words, token.index()));
+        visit(recognizer, node);
         at += 1;
     }
     recognizer.pop_to(0);

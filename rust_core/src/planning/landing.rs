@@ -4,13 +4,12 @@ use crate::bits::{contains, remove};
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::limits;
-use crate::masking::plain::Recognizer;
+use crate::masking::plain;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use crate::planning::known::Known;
 use crate::planning::plan::{self, Outcome, Plan};
 use crate::planning::{lines, short, shortest};
-use crate::stop::poll;
 use rustc_hash::FxHashMap;
 
 /// Parameters of the search for a plan.
@@ -136,17 +135,7 @@ pub(super) fn restrict_sharing(
     let mut known = Known::default();
     let mut hints: Vec<Plan> = plan.into_iter().cloned().collect();
     let mut refused = 0;
-    let nodes = vocabulary.nodes();
-    let mut index = 0;
-    while index < nodes.len() {
-        poll();
-        let node = &nodes[index];
-        walk.pop_to(node.depth as usize - 1);
-        if !walk.try_push(node.byte) {
-            index = node.skip as usize;
-            continue;
-        }
-        index += 1;
+    plain::walk(&mut walk, vocabulary, |walk, node| {
         for &token in vocabulary.ending(node) {
             if !contains(words, token.index()) {
                 continue;
@@ -155,13 +144,13 @@ pub(super) fn restrict_sharing(
             let lands = follows().is_some_and(|rest| rest.len() <= left)
                 || *answers
                     .entry(walk.branches().into())
-                    .or_insert_with(|| lands(&mut walk, vocabulary, &mut hints, left, &mut known, most_sets));
+                    .or_insert_with(|| lands(walk, vocabulary, &mut hints, left, &mut known, most_sets));
             if !lands {
                 remove(words, token.index());
                 refused += 1;
             }
         }
-    }
+    });
     drop(walk);
     engine.truncate(mark);
     refused
