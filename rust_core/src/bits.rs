@@ -262,7 +262,7 @@ mod tests {
     use crate::test_languages::Random;
 
     #[test]
-    fn a_set_holds_what_was_put_into_it() {
+    fn a_set_holds_its_inserted_numbers() {
         let numbers_in = [0, 1, 63, 64, 65, 127, 128];
         let set = BitSet::of(129, numbers_in);
         assert_eq!(numbers(set.words()).collect::<Vec<usize>>(), numbers_in);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_do_what_their_twins_do() {
+    fn sets_agree_with_their_twins() {
         let mut random = Random::new(4);
         for bound in [1, 2, 63, 64, 65, 128, 200] {
             for _ in 0..50 {

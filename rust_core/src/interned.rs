@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_of_one_hash_are_told_apart() {
+    fn entries_with_one_hash_are_distinguished() {
         let table = ["a", "b", "c", "d"];
         let mut hashes = Hashes::default();
         for (index, entry) in table.iter().enumerate() {

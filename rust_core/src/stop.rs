@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_left_when_told_to_and_at_its_deadline() {
+    fn work_stops_when_set_and_at_its_deadline() {
         let stops = [Arc::new(Stop::new(None)), Arc::new(Stop::new(None))];
         assert_eq!(watched(&stops, || 7), Ok(7));
         for told in [0, 1] {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_within_goes_on_being_watched_without() {
+    fn an_inner_stop_leaves_the_outer_one_in_force() {
         let (outer, inner) = (Arc::new(Stop::new(None)), Arc::new(Stop::new(None)));
         inner.set();
         let left = watched(std::slice::from_ref(&outer), || {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_too_much_is_left_and_what_gives_back_is_not() {
+    fn work_stops_when_it_holds_too_much_memory() {
         let stop = || Arc::new(Stop::new(None).holding(Some(1_000)));
         count(5_000); // before it began
         let (outcome, held) = counted(|| {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_still_one() {
+    fn a_panic_passes_through() {
         let stops = [Arc::new(Stop::new(None))];
         let outcome = catch_unwind(AssertUnwindSafe(|| watched(&stops, || panic!("a bug"))));
         assert!(!outcome.expect_err("it panics").is::<Stopped>());

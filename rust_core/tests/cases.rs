@@ -66,7 +66,7 @@ fn every_case_has_its_verdict() {
 
 /// A middle has one verdict whether its bytes come at once, one by one, or after others were rolled back.
 #[test]
-fn bytes_one_by_one_and_taken_back_say_the_same() {
+fn verdicts_do_not_depend_on_how_bytes_are_appended() {
     for case in read() {
         let session = Session::open(&support::language(&case.language), &case.left, &case.right);
         let verdict = session.check(&case.middle);

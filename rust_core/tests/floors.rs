@@ -267,7 +267,7 @@ fn check(
 }
 
 #[test]
-fn bracket_floors_are_those_of_all_middles() {
+fn bracket_floors_agree_with_all_middles() {
     let mut seen = Seen::default();
     let brackets =
         |language: &Arc<Language>, lefts: &[&str], rights: &[&str], pieces: &[&str], longest, seen: &mut Seen| {
@@ -296,7 +296,7 @@ fn bracket_floors_are_those_of_all_middles() {
 }
 
 #[test]
-fn block_floors_are_those_of_all_middles() {
+fn block_floors_agree_with_all_middles() {
     let language = blocks();
     let mut seen = Seen::default();
     let lefts = [

@@ -60,7 +60,7 @@ fn any_definition_is_a_language_or_an_error() {
 }
 
 #[test]
-fn any_session_answers_alike_whichever_way_it_is_asked() {
+fn a_session_answers_consistently() {
     run(600, |draw| {
         let parts = [draw.bytes(10), draw.bytes(6), draw.bytes(10)]
             .map(|part| part.into_iter().map(|b| b % 0xff).collect::<Vec<u8>>());
@@ -69,7 +69,7 @@ fn any_session_answers_alike_whichever_way_it_is_asked() {
 }
 
 #[test]
-fn any_operations_on_sessions_agree_with_the_plainer_ways() {
+fn operations_agree_with_their_plain_twins() {
     run(400, |draw| {
         let bytes = draw.bytes(600);
         let mut input = Unstructured::new(&bytes);
@@ -81,7 +81,7 @@ fn any_operations_on_sessions_agree_with_the_plainer_ways() {
 }
 
 #[test]
-fn a_spoilt_table_is_never_believed() {
+fn a_spoilt_table_is_refused() {
     targets::table_file(&[]);
     run(150, |draw| {
         let how = draw.below(6) as u8;

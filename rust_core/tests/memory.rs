@@ -70,7 +70,7 @@ const LENGTH: usize = 60_000;
 const MOST: usize = 420;
 
 #[test]
-fn what_repeats_takes_few_bytes_a_character() {
+fn repetitive_texts_take_few_bytes_a_character() {
     let spec: LanguageSpec = serde_json::from_str(include_str!("languages/python.json")).expect("a definition");
     let language = Arc::new(Language::compile(&spec, None).expect("a language"));
     let repeated = |unit: &str, nested: &str| unit.repeat(LENGTH / (unit.len() + nested.len()));

@@ -99,7 +99,7 @@ fn an_ended_symbol_must_have_been_the_longest_match() {
 }
 
 #[test]
-fn a_mask_is_what_each_token_says() {
+fn masks_agree_with_single_tokens() {
     let language = blocks();
     let tokens: Vec<Option<Vec<u8>>> =
         ["", "a", "if", ":", "\n", " ", "    ", ":\n", "\n    ", "\n  a", "#", "é", "if:\n        a\n"]
@@ -142,7 +142,7 @@ fn texts(pieces: &[&str], longest: usize) -> Vec<String> {
 }
 
 #[test]
-fn masks_by_the_table_are_those_of_the_plain_walk() {
+fn table_masks_agree_with_the_plain_walk() {
     let languages = [
         (
             blocks(),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_query_looks_at_changes_nothing() {
+    fn unseen_text_changes_no_query() {
         let line = |at: usize, deep: usize| format!("{}call_{at}(x)\n{}", "  ".repeat(deep), "\n".repeat(at % 3 / 2));
         let shallow: String = (0..9_000).map(|at| line(at, at * at % 6)).collect();
         // The lines that show the levels of indentation are far away, but nearer than the last unindented one.

@@ -53,7 +53,7 @@ mod tests {
     use super::Languages;
 
     #[test]
-    fn a_suffix_says_the_language_unless_it_is_given() {
+    fn a_given_language_overrides_the_suffix() {
         let mut languages = Languages::default();
         languages.name_suffixes(&[(".py".into(), "python".into()), (".d.py".into(), "other".into())]);
         let python = languages.number("/p/a.py", "");

@@ -283,7 +283,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_split_is_written_again() {
+    fn lexemes_are_written_back_as_they_were_read() {
         for text in TEXTS {
             assert_eq!(again(text, unit_of(text)), text);
         }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_indentation_read_backwards_is_that_read_forwards() {
+    fn indentation_read_backwards_agrees_with_forwards() {
         for text in TEXTS {
             for (at, _) in text.match_indices('\n') {
                 // Only the last of several line breaks shows the indentation.

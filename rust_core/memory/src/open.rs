@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_makes_few_blocks_anew() {
+    fn an_edit_rebuilds_few_blocks() {
         let text = text(30_000);
         let middle = text.len() / 2 + text[text.len() / 2..].find('\n').expect("a line break") + 1;
         let store = Store::new();

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_come_whole_and_what_is_alike_after_them() {
+    fn whole_definitions_come_before_similar_lines() {
         let store = Store::new();
         store.update("/p/here.py".into(), ("\nimport ledger\n", ""), false);
         let (before, after) = OTHER.split_at(OTHER.find("        total").unwrap());
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_anyway_is_left_out() {
+    fn seen_lines_are_left_out() {
         let store = Store::new();
         store.update("/p/here.py".into(), (OTHER, ""), false);
         assert_eq!(related(&store, 0..100), []);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_many_documents_define_are_nobodys() {
+    fn names_defined_in_many_documents_have_no_definition() {
         let store = Store::new();
         for number in 0..9 {
             let key = format!("/q/{number}.py");

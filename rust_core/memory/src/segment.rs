@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_match_is_that_of_the_plain_twin() {
+    fn the_longest_match_agrees_with_the_plain_twin() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         for round in 0..300 {
             let letters = 1 + round % 4;
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_the_contexts() {
+    fn positions_are_ordered_by_their_contexts() {
         let mut random = Random(7);
         let text: Vec<Lexeme> = (0..3000).map(|_| WORDS + random.below(2) as Lexeme).collect();
         let segment = segment(&[text.clone(), vec![WORDS; 1000], text]);

@@ -103,7 +103,7 @@ fn files_are_those_of_the_ignore_crates_walker() {
 
 #[cfg(unix)]
 #[test]
-fn ignore_files_that_are_none_are_not_read() {
+fn irregular_ignore_files_are_not_read() {
     use std::os::unix::fs::symlink;
     let folder = Folder::new();
     folder.write("a.py", "x = 1\n");

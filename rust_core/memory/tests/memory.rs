@@ -48,7 +48,7 @@ const CODE: &str =
     "import os\n\n\ndef first(path):\n    for name in os.listdir(path):\n        yield os.path.join(path, name)\n";
 
 #[test]
-fn what_followed_is_offered_at_any_depth() {
+fn following_text_is_suggested_at_any_depth() {
     let memory = ProjectMemory::new(CHARACTERS);
     memory.update("/other.py", CODE, "", false);
     assert_eq!(likeliest(&memory, "def second(path):\n    for name in "), "os.listdir(path):");
@@ -62,7 +62,7 @@ fn what_followed_is_offered_at_any_depth() {
 }
 
 #[test]
-fn what_stands_right_of_the_cursor_is_not_written_again() {
+fn text_right_of_the_cursor_is_not_repeated() {
     let memory = ProjectMemory::new(CHARACTERS);
     memory.update("/other.py", "x = call(a, (b), c).d\nz\n", "", false);
     let made = memory.continuations("/here.py", ("y = call(", 0), ")", 1, 8);
@@ -188,7 +188,7 @@ fn many_small_files_are_few_segments() {
 }
 
 #[test]
-fn predictions_are_of_what_came_next() {
+fn predictions_follow_what_came_next() {
     let memory = ProjectMemory::new(CHARACTERS);
     memory.update("/other.py", "a.b = 1\na.c = 2\na.b = 3\n", "", false);
     let told = memory.predict("/here.py", "x\na.", "", 8);
@@ -199,7 +199,7 @@ fn predictions_are_of_what_came_next() {
 }
 
 #[test]
-fn odd_texts_take_no_longer_than_others() {
+fn unusual_texts_take_no_longer_than_others() {
     let million = 1_000_000;
     let mut random = 1u64;
     let bytes: String = (0..million / 2)
@@ -247,7 +247,7 @@ fn odd_texts_take_no_longer_than_others() {
 }
 
 #[test]
-fn threads_ask_while_others_tell() {
+fn threads_query_while_others_update() {
     let memory = ProjectMemory::new(CHARACTERS);
     let folder = Folder::new();
     for file in 0..50 {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 type Contents = (BTreeSet<(DotId, SetId)>, bool);
 
 #[test]
-fn sets_hold_what_earleys_sets_hold() {
+fn sets_agree_with_plain_earley() {
     for spec in letters() {
         let language = compile(&spec);
         let grammar = &language.grammar;
@@ -63,7 +63,7 @@ fn sets_hold_what_earleys_sets_hold() {
 }
 
 #[test]
-fn what_waits_is_what_has_the_symbol_next() {
+fn waiting_items_have_the_symbol_next() {
     for spec in letters() {
         let language = compile(&spec);
         let grammar = &language.grammar;
@@ -86,7 +86,7 @@ fn what_waits_is_what_has_the_symbol_next() {
 }
 
 #[test]
-fn what_is_forgotten_is_made_again() {
+fn forgotten_sets_are_made_again() {
     let mut random = Random::new(3);
     for spec in letters() {
         let language = compile(&spec);
@@ -117,7 +117,7 @@ fn what_is_forgotten_is_made_again() {
 }
 
 #[test]
-fn a_chain_finishes_what_derives_from_its_symbol_alone() {
+fn a_chain_finishes_the_nonterminals_that_derive_its_symbol_alone() {
     for spec in letters() {
         let language = compile(&spec);
         let grammar = &language.grammar;
@@ -142,7 +142,7 @@ fn a_chain_finishes_what_derives_from_its_symbol_alone() {
 }
 
 #[test]
-fn a_set_is_in_the_mode_of_what_it_can_read() {
+fn a_set_is_in_the_mode_of_its_next_lexemes() {
     let language = compile(&strings());
     let grammar = &language.grammar;
     let mut predictions = Predictions::default();

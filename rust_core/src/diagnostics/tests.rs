@@ -7,7 +7,7 @@ use crate::test_languages::{Twin, blocks, compile, stepped, strings, sums, texts
 use std::collections::BTreeSet;
 
 #[test]
-fn lexemes_are_expected_that_some_middle_goes_on_with() {
+fn expected_lexemes_are_those_that_some_middle_has_next() {
     let mut twin = Twin::new(sums());
     let middles = texts(b"a+() ", 5);
     for (left, right) in
@@ -60,7 +60,7 @@ fn open_rules_are_those_under_way() {
 }
 
 #[test]
-fn the_inside_of_comments_and_strings_is_told_from_code() {
+fn comments_and_strings_are_distinguished_from_code() {
     let language = compile(&blocks());
     let mut engine = Engine::open(&language, b"");
     let mut told = |left: &str| {

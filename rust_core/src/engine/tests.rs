@@ -47,7 +47,7 @@ fn check(twin: &mut Twin, case: &Case<'_>) {
 }
 
 #[test]
-fn verdicts_on_sums_are_those_of_all_middles() {
+fn verdicts_on_sums_agree_with_all_middles() {
     let mut twin = Twin::new(sums());
     let middles = texts(b"a+() ", 4);
     for (left, right) in [("", ""), ("(", ")"), ("a", "a"), ("(a+", "+a)"), ("a ", " )"), ("((", "+a"), ("a)", "")] {
@@ -56,7 +56,7 @@ fn verdicts_on_sums_are_those_of_all_middles() {
 }
 
 #[test]
-fn verdicts_without_separators_are_those_of_all_middles() {
+fn verdicts_without_separators_agree_with_all_middles() {
     let mut twin = Twin::new(words());
     let middles = texts(b"ab", 7);
     for left in ["", "a", "ab", "aba", "b", "abab"] {
@@ -67,7 +67,7 @@ fn verdicts_without_separators_are_those_of_all_middles() {
 }
 
 #[test]
-fn verdicts_with_layout_are_those_of_all_middles() {
+fn verdicts_with_layout_agree_with_all_middles() {
     let mut twin = Twin::new(blocks());
     let pieces = ["a", "if:", "\n", " ", "\n  a\n"];
     let places: Vec<u8> = (0..5).collect();
@@ -107,7 +107,7 @@ fn a_branch_forks_where_a_symbol_may_have_ended_and_may_go_on() {
 }
 
 #[test]
-fn a_symbol_in_progress_has_a_way_for_each_end() {
+fn a_symbol_in_progress_has_a_continuation_for_each_end() {
     let language = compile(&sums());
     let mut engine = Engine::open(&language, b"a)");
     let opening = opened(&mut engine, b"(a");
@@ -124,7 +124,7 @@ fn a_symbol_in_progress_has_a_way_for_each_end() {
 }
 
 #[test]
-fn what_is_rolled_back_is_found_again() {
+fn a_forgotten_branch_is_found_again() {
     let mut twin = Twin::new(sums());
     let middles = texts(b"a+()", 4);
     let completing: BTreeSet<Vec<u8>> = twin.completing("(a+", ")", &middles).into_iter().map(<[u8]>::to_vec).collect();
@@ -143,7 +143,7 @@ fn what_is_rolled_back_is_found_again() {
 }
 
 #[test]
-fn what_a_byte_continues_is_what_the_step_finds() {
+fn continued_agrees_with_the_general_step() {
     let language = compile(&strings());
     let mut engine = Engine::open(&language, b"");
     let mut continued = 0;

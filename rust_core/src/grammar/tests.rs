@@ -54,7 +54,7 @@ fn rest(rules: &Rules, dot: DotId) -> &[SymbolId] {
 }
 
 #[test]
-fn dots_say_where_they_stand() {
+fn dots_know_their_rule_and_position() {
     for spec in letters() {
         let grammar = grammar(&spec);
         for (index, rule) in grammar.rules().iter().enumerate() {
@@ -76,7 +76,7 @@ fn dots_say_where_they_stand() {
 }
 
 #[test]
-fn symbols_are_nullable_and_rules_begin_as_their_derivations_do() {
+fn nullable_and_initial_agree_with_derivations() {
     for spec in letters() {
         let grammar = grammar(&spec);
         let found = derivations(&grammar, 5);
@@ -97,7 +97,7 @@ fn symbols_are_nullable_and_rules_begin_as_their_derivations_do() {
 }
 
 #[test]
-fn lexemes_are_adjacent_that_stand_next_to_each_other_in_some_text() {
+fn adjacency_agrees_with_derived_texts() {
     for spec in letters().into_iter().chain([sums()]) {
         let grammar = grammar(&spec);
         let found = derivations(&grammar, 6);
@@ -125,7 +125,7 @@ fn layout_is_passed_over_between_neighbours() {
 }
 
 #[test]
-fn rules_are_closed_over_what_they_begin_with() {
+fn closures_hold_all_initial_nonterminals() {
     for spec in letters() {
         let grammar = grammar(&spec);
         for from in (grammar.lexeme_count()..grammar.symbol_count()).map(SymbolId::from_index) {
@@ -167,7 +167,7 @@ fn rules_that_no_text_needs_are_dropped() {
 }
 
 #[test]
-fn definitions_that_are_no_grammar_are_refused() {
+fn invalid_grammars_are_refused() {
     let refused = |spec: &LanguageSpec| {
         let modes = mode_of(spec).expect("modes");
         Grammar::compile(spec, &vec![true; spec.lexemes.len()], modes).expect_err("refused").to_string()
@@ -188,7 +188,7 @@ fn definitions_that_are_no_grammar_are_refused() {
 }
 
 #[test]
-fn modes_are_those_of_the_lexemes_that_can_come() {
+fn modes_after_a_dot_are_those_of_its_next_lexemes() {
     let spec = strings();
     let grammar = grammar(&spec);
     assert!(grammar.has_modes());

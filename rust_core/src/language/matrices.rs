@@ -249,13 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_the_definition() {
+    fn products_agree_with_the_definition() {
         agrees::<u16>(3);
         agrees::<Cost>(4);
     }
 
     #[test]
-    fn each_product_is_worked_out_once() {
+    fn each_product_is_computed_once() {
         let mut pool = Pool::<u16>::new(2);
         let one = pool.of_costs(&[1, 2, INFINITE, 3]);
         let other = pool.of_costs(&[INFINITE, 4, 5, 6]);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_is_too_large_for_its_type_is_told() {
+    fn an_overflowing_cost_is_reported() {
         for (cost, exact) in [(20_000, true), (32_766, true), (32_767, false), (70_000, false)] {
             let mut pool = Pool::<u16>::new(1);
             pool.of_costs(&[cost]);

@@ -46,7 +46,7 @@ fn relations_cost_as_much_as_the_shortest_texts() {
 }
 
 #[test]
-fn costs_tell_the_start_of_a_line_from_its_middle() {
+fn costs_distinguish_the_start_of_a_line_from_its_middle() {
     let language = compile(&blocks());
     let cost = |name: &str, from, to| language.free.relation(symbol(&language.grammar, name), from, to);
     assert_eq!(cost("line", LINE, LINE), 2, "a name and a newline");
@@ -68,7 +68,7 @@ fn costs_tell_the_start_of_a_line_from_its_middle() {
 }
 
 #[test]
-fn symbols_are_kept_apart_where_there_are_separators() {
+fn separators_keep_all_symbols_apart() {
     assert!(compile(&sums()).free.is_separated() && compile(&blocks()).free.is_separated());
     assert!(!compile(&letters()[0]).free.is_separated());
     let mut spec = blocks();
@@ -90,7 +90,7 @@ fn a_language_is_even_if_all_contexts_of_a_symbol_allow_the_same() {
 }
 
 #[test]
-fn what_follows_a_symbol_is_where_the_middle_can_go_on() {
+fn follow_agrees_with_the_middles_that_go_on() {
     let language = compile(&blocks());
     let after = |name: &str| language.follow.after(symbol(&language.grammar, name));
     assert_eq!(after("line"), bit(LINE));
@@ -110,7 +110,7 @@ fn what_follows_a_symbol_is_where_the_middle_can_go_on() {
 }
 
 #[test]
-fn a_shape_is_met_by_what_its_expression_matches() {
+fn a_shape_accepts_what_its_expression_matches() {
     for pattern in ["a*b", "(ab|ba)+", "a{2,3}(b|c)?", "[^a]*", "", "é*a?", "a.b"] {
         let shape = Shape::regex(pattern).expect("a shape");
         let config = dense::Config::new().match_kind(MatchKind::All).start_kind(StartKind::Anchored);
@@ -194,7 +194,7 @@ fn a_symbol_beside_a_shape_ends_as_a_walk_finds() {
 }
 
 #[test]
-fn only_pairs_that_come_up_are_kept() {
+fn only_reachable_pairs_are_kept() {
     let pairs = |shape: Shape| {
         let shape = Arc::new(shape);
         let language = shaped(&strings(), &shape);
@@ -285,7 +285,7 @@ fn long_costs_are_exact_as_well() {
 }
 
 #[test]
-fn what_is_alike_to_a_shape_is_held_once() {
+fn equal_matrices_of_a_shape_are_stored_once() {
     let letters: Vec<String> = ('a'..='z').map(|letter| format!("{} {letter}", letter.to_ascii_uppercase())).collect();
     let lexemes: Vec<&str> = letters.iter().map(String::as_str).chain(["_BLANK / +/"]).collect();
     let names: Vec<char> = ('A'..='Z').collect();
@@ -305,7 +305,7 @@ fn what_is_alike_to_a_shape_is_held_once() {
 }
 
 #[test]
-fn a_text_that_is_of_no_use_is_refused_by_its_key() {
+fn a_useless_text_is_refused_with_its_key() {
     let comment = |lexeme: &str, prefix: &str, suffix: Option<&str>| CommentSpec {
         lexeme: lexeme.into(),
         prefix: prefix.into(),
@@ -354,7 +354,7 @@ fn brackets_are_known_by_their_texts() {
 }
 
 #[test]
-fn strings_are_what_is_read_in_modes_without_code() {
+fn lexemes_of_modes_without_code_are_strings() {
     let language = compile(&strings());
     let is_string = |name: &str| {
         let of = |accept: &AcceptId| {

@@ -42,7 +42,7 @@ fn random_automaton(random: &mut Random) -> (Vec<[u32; 256]>, Vec<u16>) {
 }
 
 #[test]
-fn a_minimal_automaton_accepts_the_same_by_states_that_all_differ() {
+fn minimal_automata_accept_the_same_texts_with_distinct_states() {
     let mut random = Random::new(1);
     let texts = texts(&[0, 1, 2], 5);
     for _ in 0..40 {
@@ -81,7 +81,7 @@ fn a_minimal_automaton_accepts_the_same_by_states_that_all_differ() {
 }
 
 #[test]
-fn a_state_accepts_what_the_patterns_match_best() {
+fn a_state_accepts_the_best_matching_pattern() {
     for spec in [overlapping(), sums(), words()] {
         let lexer = lexer(&spec);
         let twin = Twin::new(spec);
@@ -95,7 +95,7 @@ fn a_state_accepts_what_the_patterns_match_best() {
 }
 
 #[test]
-fn soft_keywords_keep_the_next_best_and_priorities_choose() {
+fn soft_keywords_keep_the_next_best_lexeme() {
     let spec = overlapping();
     let lexer = lexer(&spec);
     let names = |text: &[u8]| {
@@ -112,7 +112,7 @@ fn soft_keywords_keep_the_next_best_and_priorities_choose() {
 }
 
 #[test]
-fn what_is_known_of_states_is_what_texts_lead_to() {
+fn tables_of_states_agree_with_walked_texts() {
     let lexer = lexer(&overlapping());
     let texts = texts(b"abc ", 5);
     for state in (1..lexer.state_count()).map(StateId::from_index) {
@@ -156,7 +156,7 @@ fn definitions_that_cannot_be_lexed_are_refused() {
 }
 
 #[test]
-fn guards_end_a_text_where_one_of_them_accepts() {
+fn guards_reject_a_text_where_one_accepts() {
     let lexer = lexer(&overlapping());
     let states: Vec<StateId> = (1..lexer.state_count()).map(StateId::from_index).collect();
     let mut random = Random::new(2);
@@ -181,7 +181,7 @@ fn guards_end_a_text_where_one_of_them_accepts() {
 }
 
 #[test]
-fn a_guard_leaves_what_it_does_not_forbid() {
+fn a_guard_keeps_what_it_does_not_forbid() {
     // After `a`, ended where `aba` goes on: `b` and `a` may follow, not both.
     let spec = words();
     let lexer = lexer(&spec);
@@ -215,7 +215,7 @@ fn lookahead_is_the_longest_match_of_each_state() {
 }
 
 #[test]
-fn columns_are_pairs_that_blanks_can_make() {
+fn columns_are_exactly_the_pairs_that_blanks_can_make() {
     let blanks = texts(b" \t", 10);
     let made: BTreeSet<Column> = blanks.iter().map(|blanks| Column::ZERO.after_all(blanks)).collect();
     let column = |text: &[u8]| Column::ZERO.after_all(text);
@@ -253,7 +253,7 @@ fn columns_are_pairs_that_blanks_can_make() {
 }
 
 #[test]
-fn no_fewer_blanks_lead_from_one_column_to_another() {
+fn bounds_between_columns_are_admissible() {
     let column = |text: &[u8]| Column::ZERO.after_all(text);
     let more = texts(b" \t", 9);
     for begun in texts(b" \t", 4).iter().chain([&b"\t       ".to_vec(), &b"      ".to_vec()]) {
@@ -286,7 +286,7 @@ fn no_fewer_blanks_lead_from_one_column_to_another() {
 }
 
 #[test]
-fn indentation_stacks_are_shared_and_known_again() {
+fn indentation_stacks_are_interned() {
     let spaces = |wide| Column { wide, narrow: wide };
     let mut stacks = Indentations::default();
     let module = crate::ids::IndentationId::default();
@@ -304,7 +304,7 @@ fn indentation_stacks_are_shared_and_known_again() {
 }
 
 #[test]
-fn bytes_at_the_start_of_a_line_are_told_by_the_roles_of_what_they_begin() {
+fn line_bytes_follow_the_roles_of_lexemes() {
     let twin = Twin::new(blocks());
     let language = &twin.language;
     let bytes = line_bytes(&language.lexer, |accept| language.accept_role(accept));
@@ -418,7 +418,7 @@ impl Reader for Scribe<'_> {
 }
 
 #[test]
-fn of_the_branches_of_a_step_one_reads_the_longest_matches() {
+fn one_branch_of_a_step_reads_the_longest_matches() {
     for (spec, alphabet, longest) in [(overlapping(), &b"abc "[..], 5), (words(), b"ab", 8), (sums(), b"a+( ", 5)] {
         let twin = Twin::new(spec);
         let language = twin.language.clone();
@@ -500,7 +500,7 @@ mod automata {
     }
 
     #[test]
-    fn minimal_automata_are_those_of_the_plain_refinement() {
+    fn hopcroft_agrees_with_moore() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;
         let mut random = |bound: u64| {
             seed ^= seed << 13;
@@ -552,7 +552,7 @@ mod automata {
     }
 
     #[test]
-    fn each_limit_stops_what_it_is_for() {
+    fn each_limit_of_an_automaton_stops_its_construction() {
         for limits in [limits::SHAPE, limits::LEXER] {
             assert!(large("a{100000}", limits).is_some());
             assert_eq!(large("((a{1,100}){1,100}){1,100}", limits), Some("bytes of an automaton"));

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_are_kept_within_their_number_and_those_asked_for_longest() {
+    fn the_cache_keeps_recently_used_masks() {
         let cache = cache(40);
         let mask = |number: usize| [u32::try_from(number % 100).expect("few masks"), 1];
         let mut words = [0; 2];
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_are_kept_within_their_bytes() {
+    fn the_cache_keeps_within_its_bytes() {
         let tokens = 1 << 16;
         let cache = cache(tokens);
         let count = 2 * limits::MASK_BYTES / (tokens / 8);

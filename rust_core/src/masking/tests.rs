@@ -99,7 +99,7 @@ impl Recognizer for Beginnings<'_> {
 }
 
 #[test]
-fn a_plain_mask_is_what_each_token_says() {
+fn plain_masks_agree_with_single_tokens() {
     let mut random = Random::new(7);
     for round in 0..100 {
         let (tokens, vocabulary) = vocabulary(&mut random, b"abc", 70);
@@ -119,7 +119,7 @@ fn a_plain_mask_is_what_each_token_says() {
 }
 
 #[test]
-fn masks_of_every_kind_are_what_each_token_says() {
+fn masks_of_every_kind_agree_with_single_tokens() {
     let mut random = Random::new(8);
     let languages = [(sums(), &b"a+() "[..]), (words(), b"ab"), (blocks(), b"a:\n if#"), (strings(), b"ab<>{}")];
     for (spec, alphabet) in languages {
@@ -180,7 +180,7 @@ fn written(engine: &Engine, set: SetId) -> String {
 }
 
 #[test]
-fn a_form_is_that_of_equal_stacks_in_every_session() {
+fn equal_stacks_of_all_sessions_have_one_form() {
     let language = compile(&sums());
     let mut forms = Forms::default();
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
@@ -216,7 +216,7 @@ fn own_masks_are_forgotten_beside_another_cache() {
 }
 
 #[test]
-fn tokens_of_a_shape_are_found_by_where_they_lead() {
+fn tokens_of_a_shape_are_indexed_by_target_state() {
     let mut random = Random::new(10);
     let (tokens, vocabulary) = vocabulary(&mut random, b"ab\n", 80);
     for pattern in ["(a|b)*", "a*b?", "(ab\n?){1,3}"] {

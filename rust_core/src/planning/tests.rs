@@ -204,7 +204,7 @@ fn lines(random: &mut Random, column: usize) -> String {
 }
 
 #[test]
-fn what_is_expected_makes_no_completion_longer() {
+fn bounds_keep_completions_shortest() {
     let languages = [
         (headers(), Vec::new()),
         (compile(&blocks()), vec!["if:\n ", "a", "a\n", "\n", "\n ", "#"]),
@@ -266,7 +266,7 @@ fn deep_lines(random: &mut Random, indent: &str, depth: usize) -> String {
 /// A text cut out of a whole one completes it, so the bound at each of its places is at most the rest of it. This needs
 /// no search, so blocks may be deep.
 #[test]
-fn no_more_is_expected_than_what_completes() {
+fn bounds_never_exceed_the_rest_of_a_text() {
     let language = headers();
     let mut random = Random::new(27);
     let (mut gaps, mut tight) = (0, 0);
@@ -302,7 +302,7 @@ fn no_more_is_expected_than_what_completes() {
 /// Bounds include blocks that lie wholly in the middle, blanks between words, and written indentations: a search looks
 /// at little besides its result.
 #[test]
-fn a_search_goes_where_it_has_to() {
+fn a_search_expands_little_besides_its_result() {
     let language = headers();
     let deep = |depth: usize| (0..depth).rev().map(|at| format!("{}a\n", "    ".repeat(at))).collect::<String>();
     let nested = |depth: usize| (0..depth).map(|at| format!("{}if a:\n", " ".repeat(at))).collect::<String>();
@@ -326,7 +326,7 @@ fn a_search_goes_where_it_has_to() {
 
 /// A line may have its indentation from R: some of its blanks, or, where a comment takes in the rest of the cursor's line, all of it.
 #[test]
-fn what_r_has_of_an_indentation_is_not_asked_of_the_middle() {
+fn indentation_that_r_has_is_not_required_of_the_middle() {
     let language = headers();
     let cases = [
         ("if a:\n", "a\n  a\n", "#"),
@@ -346,7 +346,7 @@ fn what_r_has_of_an_indentation_is_not_asked_of_the_middle() {
 
 /// A search reads in proportion to its result, not to all alternatives.
 #[test]
-fn ways_on_wait_for_one_that_is_as_good_as_expected() {
+fn other_steps_wait_for_one_as_good_as_its_bound() {
     let language = headers();
     let left = "(a if ".repeat(60);
     let sets = |at_once: bool| {
@@ -366,7 +366,7 @@ fn ways_on_wait_for_one_that_is_as_good_as_expected() {
 
 /// Where much has to follow, a short completion is searched for by bytes: by words, every step looks equally good.
 #[test]
-fn a_short_completion_may_have_to_be_long() {
+fn a_short_completion_can_be_long() {
     let language = headers();
     for depth in [60, 120] {
         let left = "(a if ".repeat(depth);
@@ -392,7 +392,7 @@ fn has_shape(shape: &Shape, text: &[u8]) -> bool {
 }
 
 #[test]
-fn completions_of_a_shape_are_shortest_ones_and_have_it() {
+fn completions_of_a_shape_are_shortest_and_have_the_shape() {
     let mut compared = 0;
     for (mut twin, alphabet, longest, contexts) in cases() {
         let middles = texts(&alphabet, longest);
@@ -459,7 +459,7 @@ fn a_text_completes_if_the_whole_is_a_text_of_the_language() {
 }
 
 #[test]
-fn a_search_that_looks_at_too_much_says_so() {
+fn a_search_past_its_limit_is_an_error() {
     let twin = Twin::new(sums());
     let (mut engine, branches) = open(&twin, "((((", "");
     let error = shortest_completion(&mut engine, &branches, 1).expect_err("too few states");
@@ -498,7 +498,7 @@ fn a_plan_spells_its_text_in_the_fewest_tokens() {
 }
 
 #[test]
-fn plans_complete_and_what_never_ends_is_told() {
+fn plans_complete_and_dead_states_have_none() {
     let tokens: [&[u8]; 9] = [b"a", b"+", b"(", b")", b"))", b"\n", b" ", b":", b"if:\n a"];
     let vocabulary = vocabulary(&tokens);
     let mut random = Random::new(5);
@@ -528,7 +528,7 @@ fn plans_complete_and_what_never_ends_is_told() {
 }
 
 #[test]
-fn searches_that_share_allow_the_tokens_that_each_would_alone() {
+fn shared_searches_allow_the_same_tokens_as_separate_ones() {
     let tokens: [&[u8]; 12] = [b"a", b"+", b"(", b")", b"))", b"\n", b" ", b":", b"if:\n a", b"((", b"a+", b"if"];
     let vocabulary = vocabulary(&tokens);
     let mut random = Random::new(9);
@@ -558,7 +558,7 @@ fn searches_that_share_allow_the_tokens_that_each_would_alone() {
 }
 
 #[test]
-fn a_hint_that_completes_is_taken_and_one_that_does_not_is_left() {
+fn only_hints_that_complete_are_used() {
     let vocabulary = vocabulary(&[b"a", b")", b"+"]);
     let twin = Twin::new(sums());
     let (mut engine, branches) = open(&twin, "(a", "");

@@ -97,7 +97,7 @@ fn united(language: &Arc<Language>, left: &str, right: &str) -> usize {
 }
 
 #[test]
-fn sets_that_ask_for_the_same_union_have_it_computed_once() {
+fn equal_unions_are_computed_once() {
     let spec = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
     let language = compile(&spec);
     let [few, many] = [50, 100].map(|count| {

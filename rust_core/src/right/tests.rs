@@ -46,7 +46,7 @@ fn predicted(rules: &Rules, right: &[u8], at: usize, before: &[Vec<u8>]) -> (BTr
 /// The chart keeps all that a rule that began before R can ask for, and everything where the cursor may fall. Its other
 /// entries are true as well.
 #[test]
-fn the_chart_finds_what_derives_the_parts_of_r() {
+fn the_chart_finds_all_derivations_of_parts_of_r() {
     let (few, many) = (texts(b"abc", 3), texts(b"abc", 5));
     let (mut asked_for, mut left_out) = (0, 0);
     let specs = letters().into_iter().map(|spec| (spec, &few)).chain(lists().into_iter().map(|spec| (spec, &many)));
@@ -87,7 +87,7 @@ fn the_chart_finds_what_derives_the_parts_of_r() {
 }
 
 #[test]
-fn what_began_in_the_middle_costs_its_shortest_beginning() {
+fn a_rule_begun_in_the_middle_costs_its_shortest_prefix() {
     let before = texts(b"abc", 4);
     for spec in letters() {
         let language = compile(&spec);
@@ -149,7 +149,7 @@ fn compare_with_plain(language: &Arc<Language>, text: &str) -> (usize, usize) {
 
 /// The costs of readings that drift apart exceed the gap, and several groups arise. Found sets get the right offsets.
 #[test]
-fn costs_that_drift_apart_are_those_computed() {
+fn memoised_costs_equal_computed_ones_when_they_drift_apart() {
     let python = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
     let language = compile(&python);
     let mut found = 0;
@@ -179,7 +179,7 @@ fn costs_that_drift_apart_are_those_computed() {
 
 /// Sets that are found stand for those that would be computed: texts that repeat pieces, and pieces of pieces.
 #[test]
-fn sets_found_again_are_those_computed() {
+fn memoised_sets_equal_computed_ones() {
     let python = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
     let pieces: Vec<&str> = "1,|a:b,|b:X[Y],|2**|a if b else |(|)|[|]|{|}|lambda a=1:|.a|()|\"a\"|x=1;|*a,|a=b,|f'{a}'|f'{|}'|for x in y |if c |and \
         |not |\n|    |#c\n|x = 1\n|if a:\n    b\n|elif b:\n  c\n|@a\n|\\\n|a<|await |yield |{a:b}|**b,|\t|\n\t|if a:\n\tb\n|\"\"\"|'|try:\n  \
@@ -209,7 +209,7 @@ fn sets_found_again_are_those_computed() {
 /// The chart grows linearly with R, and has no more parts or lists. The lists that begin at every comma or colon are
 /// one, drifting costs do not split parts, and chains of completions are not spelled out.
 #[test]
-fn the_chart_grows_as_r_does() {
+fn the_chart_grows_linearly_with_r() {
     let spec = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
     let language = compile(&spec);
     let open = |unit: &str, count: usize, end: &str| {
@@ -258,7 +258,7 @@ fn edges_lead_to_later_nodes_by_the_symbols_of_r() {
 }
 
 #[test]
-fn some_parse_comes_to_the_end_of_r_if_some_middle_leads_to_it() {
+fn a_parse_reaches_the_end_of_r_iff_a_middle_leads_to_it() {
     let before = texts(b"abc", 3);
     for spec in letters() {
         let language = compile(&spec);
@@ -280,7 +280,7 @@ fn some_parse_comes_to_the_end_of_r_if_some_middle_leads_to_it() {
 }
 
 #[test]
-fn brackets_that_r_closes_are_those_it_does_not_open() {
+fn r_closes_the_brackets_that_it_does_not_open() {
     let mut spec = blocks();
     let brackets =
         define(&["OPEN (", "CLOSE )"], &["line -> NAME OPEN inner CLOSE NEWLINE", "inner -> NAME | OPEN inner CLOSE"]);
@@ -297,7 +297,7 @@ fn brackets_that_r_closes_are_those_it_does_not_open() {
 }
 
 #[test]
-fn columns_are_in_the_class_of_their_width_but_for_lines_of_r() {
+fn columns_are_classed_by_width_except_lines_of_r() {
     let spaces = |wide| Column { wide, narrow: wide };
     let tabs = Column { wide: 8, narrow: 1 };
     let text = b"a\n  a\n        a\n";
@@ -326,7 +326,7 @@ fn columns_are_in_the_class_of_their_width_but_for_lines_of_r() {
 }
 
 #[test]
-fn a_cut_indentation_goes_on_from_the_middles_column() {
+fn a_cut_indentation_continues_from_the_middles_column() {
     let language = compile(&blocks());
     let right = Right::open(&language, &mut Predictions::default(), b"  a\nb\n");
     let spaces = |wide| Column { wide, narrow: wide };

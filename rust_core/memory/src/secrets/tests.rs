@@ -83,7 +83,7 @@ fn random_strings_are_secrets_under_any_name() {
 }
 
 #[test]
-fn other_strings_are_none() {
+fn ordinary_strings_are_not_secrets() {
     for line in [
         "name = \"hunter2\"",
         "to = \"mailto:bob@example.com\"",
