@@ -106,7 +106,7 @@ pub(crate) const MASK_BYTES: usize = 32 << 20;
 /// States whose masks are kept. Unit: states, of some hundred bytes each.
 pub(crate) const MASK_KEYS: usize = 60_000;
 
-/// Masks kept by a session whose right context has a say in them. Unit: bytes. Passing it forgets them.
+/// Masks of constrained states that a session keeps. Unit: bytes. Passing it forgets them.
 pub(crate) const OWN_MASK_BYTES: usize = 1 << 20;
 
 /// Forms of parse stacks that the masks of one language and vocabulary distinguish. Unit: forms, of some hundred bytes

@@ -25,7 +25,7 @@ pub struct Matcher {
     /// Masks of the session's language, made on demand.
     masks: OnceLock<Arc<MaskCache>>,
     /// Text to be rewritten at the middle's beginning. It ends where the state began.
-    again: Vec<u8>,
+    rewrite: Vec<u8>,
     /// For each place of that text: whether tokens lead on from there.
     rewritable: Vec<bool>,
     /// Bytes of that text that have been rewritten.
@@ -45,7 +45,7 @@ pub struct Matcher {
 #[derive(Debug, Clone, Copy)]
 struct Length {
     /// Bytes that rewrote the middle's beginning.
-    again: usize,
+    rewrite: usize,
     /// Bytes that moved the state.
     new: usize,
 }
@@ -80,13 +80,13 @@ impl Matcher {
     /// the context left of the state, and tokens may reach across its end. All answers concern the whole middle, that
     /// text included.
     #[must_use]
-    pub fn healing(state: State, tables: Arc<Tables>, again: Vec<u8>) -> Self {
-        let rewritable = if again.is_empty() { Vec::new() } else { state.rewritable(&again, &tables.vocabulary) };
+    pub fn healing(state: State, tables: Arc<Tables>, rewrite: Vec<u8>) -> Self {
+        let rewritable = if rewrite.is_empty() { Vec::new() } else { state.rewritable(&rewrite, &tables.vocabulary) };
         Self {
             state,
             tables,
             masks: OnceLock::new(),
-            again,
+            rewrite,
             rewritable,
             written: 0,
             lengths: Vec::new(),
@@ -136,25 +136,25 @@ impl Matcher {
             return self.state.allows(self.vocabulary(), token);
         }
         let bytes = self.vocabulary().bytes_of(token);
-        let Some((again, new)) = self.parts(bytes) else { return false };
-        !bytes.is_empty() && self.rewritable[self.written + again] && self.state.takes(new)
+        let Some((rewrite, new)) = self.parts(bytes) else { return false };
+        !bytes.is_empty() && self.rewritable[self.written + rewrite] && self.state.takes(new)
     }
 
     /// Return whether some text still has to be rewritten.
     fn is_healing(&self) -> bool {
-        self.written < self.again.len()
+        self.written < self.rewrite.len()
     }
 
     /// Text that still has to be rewritten.
     fn rest(&self) -> &[u8] {
-        &self.again[self.written..]
+        &self.rewrite[self.written..]
     }
 
     /// Split a token's bytes into those that rewrite the text, and those after it; `None` if they differ from the text.
     fn parts<'a>(&self, bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let rest = self.rest();
-        let (again, new) = bytes.split_at(bytes.len().min(rest.len()));
-        rest.starts_with(again).then_some((again.len(), new))
+        let (rewrite, new) = bytes.split_at(bytes.len().min(rest.len()));
+        rest.starts_with(rewrite).then_some((rewrite.len(), new))
     }
 
     /// Append a token.
@@ -177,8 +177,8 @@ impl Matcher {
         }
         let tables = self.tables.clone();
         let bytes = tables.vocabulary.bytes_of(token);
-        let Some((again, new)) = self.parts(bytes) else { return Err(refused()) };
-        if bytes.is_empty() || again > 0 && !self.rewritable[self.written + again] {
+        let Some((rewrite, new)) = self.parts(bytes) else { return Err(refused()) };
+        if bytes.is_empty() || rewrite > 0 && !self.rewritable[self.written + rewrite] {
             return Err(refused());
         }
         let accepted = self.state.advance(new);
@@ -186,18 +186,18 @@ impl Matcher {
             self.state.rollback(accepted)?;
             return Err(refused());
         }
-        let plan = match (again, new) {
+        let plan = match (rewrite, new) {
             (0, _) => self.endings.after(&tables.vocabulary, token),
             (_, []) => self.endings.plan.clone(),
             _ => None,
         };
-        self.push(again, new, plan);
+        self.push(rewrite, new, plan);
         Ok(())
     }
 
-    fn push(&mut self, again: usize, new: &[u8], plan: Option<Plan>) {
-        self.lengths.push(Length { again, new: new.len() });
-        self.written += again;
+    fn push(&mut self, rewrite: usize, new: &[u8], plan: Option<Plan>) {
+        self.lengths.push(Length { rewrite, new: new.len() });
+        self.written += rewrite;
         self.text.extend_from_slice(new);
         self.earlier.push(std::mem::replace(&mut self.endings, Endings { plan, ..Endings::default() }));
     }
@@ -357,7 +357,7 @@ impl Matcher {
         let new = self.lengths[kept..].iter().map(|length| length.new).sum();
         self.state.rollback(new)?;
         self.text.truncate(self.text.len() - new);
-        self.written -= self.lengths[kept..].iter().map(|length| length.again).sum::<usize>();
+        self.written -= self.lengths[kept..].iter().map(|length| length.rewrite).sum::<usize>();
         self.ended &= tokens == 0;
         if let Some(endings) = self.earlier.drain(kept..).next() {
             self.endings = endings;

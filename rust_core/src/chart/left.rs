@@ -178,7 +178,7 @@ pub(crate) struct LeftChart {
 
 /// A size of the chart to return to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct Checkpoint {
     sets: usize,
     inserted: usize,
     blocks: usize,
@@ -265,12 +265,12 @@ impl LeftChart {
 
     /// The current size.
     #[must_use]
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
+    pub(crate) fn mark(&self) -> Checkpoint {
+        Checkpoint { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
     }
 
     /// Forget every set made since the mark. No branch may still hold one of them.
-    pub(crate) fn truncate(&mut self, mark: Mark) {
+    pub(crate) fn truncate(&mut self, mark: Checkpoint) {
         for key in self.inserted.drain(mark.inserted..) {
             self.children.remove(key);
         }

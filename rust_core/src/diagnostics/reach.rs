@@ -4,7 +4,7 @@ use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::ids::{SetId, SymbolId};
 use crate::language::compiled::Language;
-use crate::right::queries::Around;
+use crate::right::queries::CursorContext;
 use rustc_hash::FxHashSet;
 
 /// Offset at which R stops being the end of a program, for people: the first byte of the symbol that no parse of R gets
@@ -17,7 +17,7 @@ pub(crate) fn right_reach(engine: &Engine, branches: &[Branch]) -> usize {
         let begun = begins_text(&engine.language, branch);
         let held = begun || is_held_by_text(engine, branch.set);
         let mut read = |start: u32, text: bool| {
-            let around = Around { code: !held || text, text: held };
+            let around = CursorContext { code: !held || text, text: held };
             furthest = furthest.max(Some(engine.right.reach(start, around)));
         };
         if lexer.is_start(branch.state) || lexer.accepts(branch.state) {
@@ -28,7 +28,7 @@ pub(crate) fn right_reach(engine: &Engine, branches: &[Branch]) -> usize {
         }
     }
     // L's symbol in progress may not end in R; then the middle has to end it.
-    let code = Around { code: true, text: false };
+    let code = CursorContext { code: true, text: false };
     furthest.unwrap_or_else(|| engine.right.reach(0, code)) as usize
 }
 

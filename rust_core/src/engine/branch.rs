@@ -43,7 +43,7 @@ pub(crate) struct Branch {
 
 /// Side of a bracket on which the newline is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Nesting {
+pub(crate) enum BracketSide {
     Outside,
     Inside,
 }

@@ -2,7 +2,7 @@
 //! once for each state of the lexer, and shared by all states of a lexeme.
 
 use crate::bits;
-use crate::engine::branch::{Branch, Nesting};
+use crate::engine::branch::{BracketSide, Branch};
 use crate::ids::{AcceptId, ContinuationsId, FreeId, GuardId, ShapeId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{INFINITE, LINE, MIDDLE};
@@ -51,7 +51,7 @@ impl Sources<'_> {
     }
 
     /// The continuation by which a symbol that the cursor cuts ends in R.
-    fn cut(&self, end: u32, accept: AcceptId, nesting: Nesting) -> Option<Continuation> {
+    fn cut(&self, end: u32, accept: AcceptId, side: BracketSide) -> Option<Continuation> {
         let language = self.language;
         let mut targets = vec![0u64; bits::words_for::<u64>(self.requirements.targets().len())];
         let mut add = |node| {
@@ -61,8 +61,8 @@ impl Sources<'_> {
         };
         let role = language.accept_role(accept);
         let read = matches!(role, Role::Symbol | Role::Open | Role::Close)
-            || role == Role::Newline && nesting == Nesting::Outside;
-        if role == Role::Newline && nesting == Nesting::Outside {
+            || role == Role::Newline && side == BracketSide::Outside;
+        if role == Role::Newline && side == BracketSide::Outside {
             for &(_, symbol, node, _) in self.right.symbol_crossings() {
                 if language.lexer.lexemes(accept).iter().any(|&lexeme| SymbolId::from(lexeme) == symbol)
                     && self.right.begins_line(node, self.right.line_start(end, true)?.position)
@@ -94,8 +94,8 @@ pub(super) struct Continuations {
     ids: FxHashMap<Arc<[Continuation]>, ContinuationsId>,
     /// Continuations of a state without guards: `[outside, inside]`.
     plain: [Vec<u32>; 2],
-    guarded: FxHashMap<(StateId, GuardId, Nesting), ContinuationsId>,
-    shaped: FxHashMap<(StateId, GuardId, ShapeId, Nesting), ContinuationsId>,
+    guarded: FxHashMap<(StateId, GuardId, BracketSide), ContinuationsId>,
+    shaped: FxHashMap<(StateId, GuardId, ShapeId, BracketSide), ContinuationsId>,
     /// Ends in R of symbols that the cursor cuts, where the middle must have a shape.
     cuts: Option<Cuts>,
     newline_accepts: Vec<AcceptId>,
@@ -122,32 +122,32 @@ impl Continuations {
     }
 
     /// The continuations of the symbol in progress of a branch.
-    pub(super) fn of(&mut self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> ContinuationsId {
+    pub(super) fn of(&mut self, sources: &mut Sources<'_>, branch: &Branch, side: BracketSide) -> ContinuationsId {
         if self.cuts.is_some() {
-            let key = (branch.state, branch.guards, branch.at, nesting);
+            let key = (branch.state, branch.guards, branch.at, side);
             if let Some(&known) = self.shaped.get(&key) {
                 return known;
             }
-            let continuations = self.shaped(sources, branch, nesting);
+            let continuations = self.shaped(sources, branch, side);
             let id = self.intern(continuations);
             self.shaped.insert(key, id);
             return id;
         }
         if branch.guards == NO_GUARDS && sources.language.free.is_separated() {
-            let known = self.plain[nesting as usize][branch.state.index()];
+            let known = self.plain[side as usize][branch.state.index()];
             if known != UNKNOWN {
                 return ContinuationsId(known);
             }
-            let continuations = self.plain(sources, branch.state, nesting);
+            let continuations = self.plain(sources, branch.state, side);
             let id = self.intern(continuations);
-            self.plain[nesting as usize][branch.state.index()] = id.0;
+            self.plain[side as usize][branch.state.index()] = id.0;
             return id;
         }
-        let key = (branch.state, branch.guards, nesting);
+        let key = (branch.state, branch.guards, side);
         if let Some(&known) = self.guarded.get(&key) {
             return known;
         }
-        let continuations = self.guarded(sources, branch, nesting);
+        let continuations = self.guarded(sources, branch, side);
         let id = self.intern(continuations);
         self.guarded.insert(key, id);
         id
@@ -168,7 +168,7 @@ impl Continuations {
     }
 
     /// Continuations of a state where the middle must have a shape.
-    fn shaped(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Continuation> {
+    fn shaped(&self, sources: &mut Sources<'_>, branch: &Branch, side: BracketSide) -> Vec<Continuation> {
         let language = sources.language;
         let (Some(shaped), Some(shape)) = (&language.shaped, language.free.shape()) else { return Vec::new() };
         let mut ends: Vec<(AcceptId, usize)> = Vec::new();
@@ -198,9 +198,9 @@ impl Continuations {
         }
         let mut continuations = Vec::new();
         for (accept, place) in ends {
-            continuations.extend(self.ended_at(language, accept, nesting, place).into_iter().map(Continuation::ended));
+            continuations.extend(self.ended_at(language, accept, side, place).into_iter().map(Continuation::ended));
         }
-        continuations.extend(ended.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
+        continuations.extend(ended.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, side)));
         continuations
     }
 
@@ -213,23 +213,23 @@ impl Continuations {
     }
 
     /// Continuations of a state without guards, in a language with separators.
-    fn plain(&self, sources: &Sources<'_>, state: StateId, nesting: Nesting) -> Vec<Continuation> {
+    fn plain(&self, sources: &Sources<'_>, state: StateId, side: BracketSide) -> Vec<Continuation> {
         let language = sources.language;
         let mut continuations = Vec::new();
         for accept in language.lexer.live(state) {
-            continuations.extend(self.ended(language, accept, nesting).into_iter().map(Continuation::ended));
+            continuations.extend(self.ended(language, accept, side).into_iter().map(Continuation::ended));
         }
         let reachable = language.lexer.reachable(state).into_iter();
         let mut cuts: Vec<(u32, AcceptId)> = reachable.filter_map(|state| sources.right.lookahead.end(state)).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        continuations.extend(cuts.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, nesting)));
+        continuations.extend(cuts.into_iter().filter_map(|(end, accept)| sources.cut(end, accept, side)));
         continuations
     }
 
     /// Continuations of a state with guards, or in a language without separators, by a walk over the product with the
     /// guards.
-    fn guarded(&self, sources: &mut Sources<'_>, branch: &Branch, nesting: Nesting) -> Vec<Continuation> {
+    fn guarded(&self, sources: &mut Sources<'_>, branch: &Branch, side: BracketSide) -> Vec<Continuation> {
         let language = sources.language;
         let lexer = &language.lexer;
         let mut continuations = Vec::new();
@@ -241,13 +241,13 @@ impl Continuations {
             walk_beside(lexer, sources.guards, &bytes, (branch.state, branch.guards, ()), step, goes_on)
         {
             if !goes_on(guards) {
-                continuations.extend(self.plain(sources, state, nesting));
+                continuations.extend(self.plain(sources, state, side));
                 continue;
             }
             if lexer.accepts(state) {
                 let after = sources.guards.with(lexer, guards, state);
                 if let Some(boundary) = language.free.at_boundary(sources.guards.states(after)) {
-                    for (accept, free) in self.ended(language, lexer.accept(state), nesting) {
+                    for (accept, free) in self.ended(language, lexer.accept(state), side) {
                         let free = if separated { free } else { boundary };
                         continuations.push(Continuation::ended((accept, free)));
                     }
@@ -256,7 +256,7 @@ impl Continuations {
             if let Some((end, accept)) = sources.right.lookahead.end(state)
                 && sources.guards_hold(guards)
             {
-                continuations.extend(sources.cut(end, accept, nesting));
+                continuations.extend(sources.cut(end, accept, side));
             }
         }
         continuations
@@ -267,12 +267,12 @@ impl Continuations {
         &self,
         language: &Language,
         accept: AcceptId,
-        nesting: Nesting,
+        side: BracketSide,
         place: usize,
     ) -> Vec<(Option<AcceptId>, FreeId)> {
         let free = &language.free;
         if language.layout.is_none() || language.accept_role(accept) != Role::Comment {
-            let ended = self.ended(language, accept, nesting).into_iter();
+            let ended = self.ended(language, accept, side).into_iter();
             return ended.map(|(accept, kind)| (accept, free.at_place(kind, place))).collect();
         }
         // A comment ends with its line.
@@ -282,9 +282,9 @@ impl Continuations {
                 for after in (0..free.count()).map(FreeId::from_index).filter(|&after| free.is_line(after)) {
                     if free.relation(SymbolId::from(lexeme), free.at_place(MIDDLE, place), after) != INFINITE {
                         let inside = FreeId::from_index(after.index() - LINE.index() + MIDDLE.index());
-                        found.push(match nesting {
-                            Nesting::Outside => (Some(newline), after),
-                            Nesting::Inside => (None, inside),
+                        found.push(match side {
+                            BracketSide::Outside => (Some(newline), after),
+                            BracketSide::Inside => (None, inside),
                         });
                     }
                 }
@@ -294,13 +294,13 @@ impl Continuations {
     }
 
     /// Accept sets that the parser reads when a symbol ends inside the middle, and the free state after each.
-    fn ended(&self, language: &Language, accept: AcceptId, nesting: Nesting) -> Vec<(Option<AcceptId>, FreeId)> {
+    fn ended(&self, language: &Language, accept: AcceptId, side: BracketSide) -> Vec<(Option<AcceptId>, FreeId)> {
         let layout = language.layout.is_some();
         match language.accept_role(accept) {
             Role::Symbol | Role::Open | Role::Close => vec![(Some(accept), MIDDLE)],
-            Role::Newline if nesting == Nesting::Outside => vec![(Some(accept), LINE)],
+            Role::Newline if side == BracketSide::Outside => vec![(Some(accept), LINE)],
             // A comment ends with its line.
-            Role::Comment if layout && nesting == Nesting::Outside => {
+            Role::Comment if layout && side == BracketSide::Outside => {
                 self.newline_accepts.iter().map(|&newline| (Some(newline), LINE)).collect()
             }
             _ => vec![(None, MIDDLE)],

@@ -5,11 +5,11 @@
 
 use crate::bits::{BitSet, contains};
 
-use crate::chart::left::{Expects, FIRST_SET, Indents, LeftChart, Mark, NO_SET, Read, Set};
+use crate::chart::left::{Checkpoint, Expects, FIRST_SET, Indents, LeftChart, NO_SET, Read, Set};
 use crate::chart::next::{Next, Nexts};
 use crate::chart::predict::Predictions;
 use crate::chart::texts::{BEGUN, PLAIN, Texts};
-use crate::engine::branch::{Branch, InLine, Nesting, Opens};
+use crate::engine::branch::{BracketSide, Branch, InLine, Opens};
 use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, NextId, SetId, ShapeId, StateId, TextId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
@@ -119,12 +119,12 @@ impl Parser {
 
     /// The left chart's size, to go back to.
     #[must_use]
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Checkpoint {
         self.left.mark()
     }
 
     /// Forget the sets made since a mark, and return how many are left. No branch made since may be used again.
-    pub(super) fn truncate(&mut self, mark: Mark) -> usize {
+    pub(super) fn truncate(&mut self, mark: Checkpoint) -> usize {
         self.left.truncate(mark);
         self.nexts.truncate(self.left.len());
         self.left.len()
@@ -418,8 +418,8 @@ impl Parser {
         self.indentations.columns(indentation)
     }
 
-    pub(crate) fn nesting(&self, branch: &Branch) -> Nesting {
-        if self.language.layout.is_some() && branch.depth == 0 { Nesting::Outside } else { Nesting::Inside }
+    pub(crate) fn nesting(&self, branch: &Branch) -> BracketSide {
+        if self.language.layout.is_some() && branch.depth == 0 { BracketSide::Outside } else { BracketSide::Inside }
     }
 
     /// Run `act` without the floor: brackets and blocks of L and R are not subject to it.

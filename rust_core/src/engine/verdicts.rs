@@ -2,10 +2,10 @@
 //!
 //! A branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
-use crate::chart::left::{Mark, NO_SET, Read};
+use crate::chart::left::{Checkpoint, NO_SET, Read};
 use crate::chart::predict::Predictions;
 use crate::engine::at_line::AtLine;
-use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::branch::{BracketSide, Branch, InLine};
 use crate::engine::continuations::{Continuation, Continuations, Sources};
 use crate::engine::parser::{Least, Parser};
 use crate::ids::{ContinuationsId, FreeId, GuardId, NodeId, SetId, ShapeId, TextId};
@@ -124,12 +124,12 @@ impl Engine {
 
     /// The left chart's size, to go back to.
     #[must_use]
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Checkpoint {
         self.parser.mark()
     }
 
     /// Forget the sets made since a mark. No branch made since may be used again.
-    pub(crate) fn truncate(&mut self, mark: Mark) {
+    pub(crate) fn truncate(&mut self, mark: Checkpoint) {
         let sets = self.parser.truncate(mark);
         self.solver.truncate(sets);
         self.answers.truncate(sets);
@@ -319,7 +319,7 @@ impl Engine {
         if lexer.is_start(branch.state) {
             return parser.next(branch.set).free & bit(MIDDLE) != 0;
         }
-        let outside = parser.nesting(branch) == Nesting::Outside;
+        let outside = parser.nesting(branch) == BracketSide::Outside;
         if branch.guards == NO_GUARDS {
             if parser.next(branch.set).takes(outside, lexer.live_mask(branch.state)) {
                 return true;
@@ -441,7 +441,7 @@ impl Engine {
         for (accept, place) in shaped.ends(branch.state, branch.at) {
             match language.accept_role(accept) {
                 Role::Comment => {
-                    let ended = self.continuations.ended_at(&language, accept, Nesting::Outside, place).into_iter();
+                    let ended = self.continuations.ended_at(&language, accept, BracketSide::Outside, place).into_iter();
                     after.extend(ended.map(|(_, free)| free));
                 }
                 _ => after.push(language.free.at_place(LINE, place)),

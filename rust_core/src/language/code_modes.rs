@@ -33,14 +33,14 @@ enum Bracket {
 }
 
 /// Surroundings of a place: the innermost open bracket, and the presence of a literal around it.
-type Around = (Bracket, bool);
+type Surroundings = (Bracket, bool);
 
-const ANYWHERE: Around = (Bracket::Any, false);
+const ANYWHERE: Surroundings = (Bracket::Any, false);
 
 /// The places of each lexeme.
 struct Places {
     /// Surroundings of each lexeme.
-    of: FxHashMap<SymbolId, FxHashSet<Around>>,
+    of: FxHashMap<SymbolId, FxHashSet<Surroundings>>,
     /// Followers of each lexeme, by the bracket that it closes and the innermost one that is open behind it.
     followers: FxHashMap<Behind, BitSet>,
 }
@@ -154,14 +154,14 @@ fn differing(lexer: &Lexer, mode: ModeId) -> FxHashSet<(AcceptId, AcceptId)> {
 impl Places {
     /// Walk through the rules from the start, with the surroundings of each.
     fn find(grammar: &Grammar, roles: &[Role]) -> Self {
-        let mut of: FxHashMap<SymbolId, FxHashSet<Around>> = FxHashMap::default();
+        let mut of: FxHashMap<SymbolId, FxHashSet<Surroundings>> = FxHashMap::default();
         let mut occurrences: FxHashMap<DotId, Occurrence> = FxHashMap::default();
         let mut rules: FxHashMap<SymbolId, Vec<usize>> = FxHashMap::default();
         for (index, rule) in grammar.rules().iter().enumerate() {
             rules.entry(rule.lhs).or_default().push(index);
         }
         let start = (grammar.start, (Bracket::Top, false));
-        let mut seen: FxHashSet<(SymbolId, Around)> = std::iter::once(start).collect();
+        let mut seen: FxHashSet<(SymbolId, Surroundings)> = std::iter::once(start).collect();
         let mut waiting = vec![start];
         while let Some((symbol, around)) = waiting.pop() {
             for &rule in rules.get(&symbol).into_iter().flatten() {

@@ -23,18 +23,18 @@ use std::sync::Arc;
 type Compute<'a> = dyn FnMut(&mut Engine, &[Branch], &mut [u32]) + 'a;
 
 /// An engine that assumes one text for all. When dropped, also by a stop, it reads the texts again.
-struct Reading<'a> {
+struct AssumedText<'a> {
     engine: &'a mut Engine,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> AssumedText<'a> {
     fn always(engine: &'a mut Engine, text: TextId) -> Self {
         engine.parser.set_reads(Reads::Always(text));
         Self { engine }
     }
 }
 
-impl Drop for Reading<'_> {
+impl Drop for AssumedText<'_> {
     fn drop(&mut self) {
         self.engine.parser.set_reads(Reads::Text);
     }
@@ -53,7 +53,7 @@ pub(super) fn compute(
         return None;
     }
     let mut compute_as = |engine: &mut Engine, text: TextId, words: &mut [u32]| {
-        let reading = Reading::always(engine, text);
+        let reading = AssumedText::always(engine, text);
         let engine = &mut *reading.engine;
         let mut as_assumed = |branch: &Branch| {
             // A text that begins no name at hand is not one of them.

@@ -32,7 +32,7 @@ pub(crate) struct Kept {
 /// Words that distinguish states with different masks.
 pub(crate) type Key = Box<[u32]>;
 
-/// Write the key of a state where R has no say, whose sets' forms are known.
+/// Write the key of a state with unconstrained stacks, whose sets' forms are known.
 pub(crate) fn write_unconstrained_key(key: &mut Vec<u32>, engine: &Engine, forms: &KnownForms, branches: &[Branch]) {
     key.clear();
     key.push(forms.generation());
@@ -48,7 +48,7 @@ pub(crate) fn write_unconstrained_key(key: &mut Vec<u32>, engine: &Engine, forms
     }
 }
 
-/// The key of a state where R has a say, in its own session.
+/// The key of a constrained state, in its own session.
 pub(crate) fn own_key(vocabulary: &Vocabulary, branches: &[Branch]) -> Key {
     let print = vocabulary.fingerprint();
     let mut key = Vec::with_capacity(16);

@@ -21,7 +21,7 @@ pub(crate) struct OwnMasks {
     pub(crate) forms: KnownForms,
     /// Room for a key.
     pub(crate) key: Vec<u32>,
-    /// Masks where R has a say.
+    /// Masks of constrained states.
     masks: FxHashMap<Key, Kept>,
     /// Settled open tokens, by vocabulary and branches.
     settled: FxHashMap<Place, Arc<[TokenId]>>,
@@ -32,7 +32,7 @@ pub(crate) struct OwnMasks {
 }
 
 impl OwnMasks {
-    /// A mask where R has a say.
+    /// A mask of a constrained state.
     pub(crate) fn get(&mut self, of: (u64, u64), key: &[u32]) -> Option<&Kept> {
         if self.of != of {
             self.of = of;
@@ -41,7 +41,7 @@ impl OwnMasks {
         self.masks.get(key)
     }
 
-    /// Keep a mask where R has a say.
+    /// Keep a mask of a constrained state.
     pub(crate) fn keep(&mut self, key: Key, words: &[u32], doubtful: Doubtful) {
         if self.masks.len() * size_of_val(words) >= limits::OWN_MASK_BYTES {
             self.masks.clear();

@@ -3,7 +3,7 @@
 use crate::bits;
 use crate::chart::left::{NO_SET, Read};
 use crate::chart::texts::{PLAIN, WILD};
-use crate::engine::branch::{Branch, InLine, Nesting};
+use crate::engine::branch::{BracketSide, Branch, InLine};
 use crate::engine::verdicts::Engine;
 use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
 use crate::language::ahead::AHEAD_WORDS;
@@ -385,7 +385,7 @@ impl Walk<'_> {
     }
 
     fn is_outside(&self, position: Position) -> bool {
-        self.engine.parser.nesting(&Branch { depth: position.depth, ..self.before }) == Nesting::Outside
+        self.engine.parser.nesting(&Branch { depth: position.depth, ..self.before }) == BracketSide::Outside
     }
 
     /// Return whether a line join that R may finish is in progress in an indentation. It fixes a column, which a node

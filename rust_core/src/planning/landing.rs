@@ -1,4 +1,4 @@
-//! Landing: ending a middle in a few tokens. Known plans are tried first, then searches, then whole lines.
+//! Landing: ending a middle in a few tokens. SharedSearch plans are tried first, then searches, then whole lines.
 
 use crate::bits::{contains, remove};
 use crate::engine::branch::Branch;
@@ -7,8 +7,8 @@ use crate::limits;
 use crate::masking::plain;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
-use crate::planning::known::Known;
 use crate::planning::plan::{self, Outcome, Plan};
+use crate::planning::shared::SharedSearch;
 use crate::planning::{lines, short, shortest};
 use rustc_hash::FxHashMap;
 
@@ -31,13 +31,13 @@ pub struct Search<'a> {
 /// plan from a search.
 pub(crate) fn land(engine: &mut Engine, branches: &[Branch], search: &Search<'_>) -> Outcome {
     let mark = engine.mark();
-    let found = land_knowing(engine, branches, search, &mut Known::default());
+    let found = land_knowing(engine, branches, search, &mut SharedSearch::default());
     engine.truncate(mark);
     found
 }
 
 /// Find an ending with shared knowledge. The sets that are made stay.
-fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, known: &mut Known) -> Outcome {
+fn land_knowing(engine: &mut Engine, branches: &[Branch], search: &Search<'_>, known: &mut SharedSearch) -> Outcome {
     let &Search { vocabulary, hints, tries, enough, most } = search;
     if branches.is_empty() {
         return Outcome::Never;
@@ -80,7 +80,7 @@ fn lands(
     vocabulary: &Vocabulary,
     hints: &mut Vec<Plan>,
     left: usize,
-    known: &mut Known,
+    known: &mut SharedSearch,
     most_sets: usize,
 ) -> bool {
     let branches = walk.branches().to_vec();
@@ -132,7 +132,7 @@ pub(super) fn restrict_sharing(
     let most_sets = engine.parser.set_count() + shared;
     let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
     let mut answers: FxHashMap<Box<[Branch]>, bool> = FxHashMap::default();
-    let mut known = Known::default();
+    let mut known = SharedSearch::default();
     let mut hints: Vec<Plan> = plan.into_iter().cloned().collect();
     let mut refused = 0;
     plain::walk(&mut walk, vocabulary, |walk, node| {

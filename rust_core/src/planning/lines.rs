@@ -8,7 +8,7 @@ use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::language::spelling::{BlockLine, Spelling};
 use crate::limits;
-use crate::planning::known::Known;
+use crate::planning::shared::SharedSearch;
 use crate::planning::{right_text, short};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) fn complete_by_lines(
     engine: &mut Engine,
     branches: &[Branch],
     most: usize,
-    known: &mut Known,
+    known: &mut SharedSearch,
 ) -> Option<Vec<u8>> {
     engine.language.layout?;
     if engine.language.shaped.as_ref().is_some_and(|shaped| !shaped.takes(b'\n')) {
@@ -45,7 +45,7 @@ pub(crate) fn complete_by_lines(
 }
 
 /// A completion by lines of branches at the beginning of a line.
-fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut Known) -> Option<Vec<u8>> {
+fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut SharedSearch) -> Option<Vec<u8>> {
     let spelling = engine.language.spelling.clone();
     let returns = right_text::returns(&spelling, engine.right.text()).into_iter();
     let targets = returns.map(|(column, word)| (column.wide as usize, word)).collect();
@@ -62,7 +62,7 @@ fn lines_from(engine: &mut Engine, branches: &[Branch], most: usize, known: &mut
 }
 
 /// The branches at the beginning of a new line, and the text that leads there.
-fn begin_line(engine: &mut Engine, branches: &[Branch], known: &mut Known) -> Option<(Vec<u8>, Vec<Branch>)> {
+fn begin_line(engine: &mut Engine, branches: &[Branch], known: &mut SharedSearch) -> Option<(Vec<u8>, Vec<Branch>)> {
     let mut text = if branches.iter().any(|branch| engine.parser.is_indentation(branch)) {
         b"\n".to_vec() // whatever part of this line's indentation is written
     } else {
@@ -78,7 +78,7 @@ fn begin_line(engine: &mut Engine, branches: &[Branch], known: &mut Known) -> Op
 
 struct Scaffold<'a> {
     engine: &'a mut Engine,
-    known: &'a mut Known,
+    known: &'a mut SharedSearch,
     spelling: Arc<Spelling>,
     /// Columns to which R returns, the deepest first, and the first word there.
     targets: Vec<(usize, Box<[u8]>)>,

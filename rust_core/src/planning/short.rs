@@ -18,9 +18,9 @@ use crate::lexing::layout::Column;
 use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::Role;
 use crate::limits;
-use crate::planning::known::{Known, WORD, Words};
 use crate::planning::right_text::is_word;
 use crate::planning::search::{self, Step};
+use crate::planning::shared::{SharedSearch, TriedWords, WORD};
 use crate::planning::shortest::Bytes;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn short_completion(
     engine: &mut Engine,
     branches: &[Branch],
     most: usize,
-    known: &mut Known,
+    known: &mut SharedSearch,
 ) -> Result<Option<Vec<u8>>, Error> {
     let (mut text, begun) = close_brackets(engine, branches);
     let least = begun.iter().map(|branch| engine.bound(branch)).min().unwrap_or(INFINITE);
@@ -93,7 +93,7 @@ pub(crate) fn short_to_line(
     engine: &mut Engine,
     branches: &[Branch],
     most: usize,
-    known: &mut Known,
+    known: &mut SharedSearch,
 ) -> Result<Option<Vec<u8>>, Error> {
     let mut steps = ShortSteps::new(engine, branches, Goal::Line, known);
     search::search(engine, branches, &mut steps, most)
@@ -107,8 +107,8 @@ enum Goal {
 
 struct ShortSteps<'a> {
     goal: Goal,
-    words: Arc<Words>,
-    known: &'a mut Known,
+    words: Arc<TriedWords>,
+    known: &'a mut SharedSearch,
     /// The sets in which the symbols in progress at the cursor began.
     begun: Vec<SetId>,
     /// Brackets that are open at the cursor.
@@ -119,10 +119,10 @@ struct ShortSteps<'a> {
 }
 
 impl<'a> ShortSteps<'a> {
-    fn new(engine: &Engine, branches: &[Branch], goal: Goal, known: &'a mut Known) -> Self {
+    fn new(engine: &Engine, branches: &[Branch], goal: Goal, known: &'a mut SharedSearch) -> Self {
         Self {
             goal,
-            words: known.words.get_or_insert_with(|| Arc::new(Words::new(engine))).clone(),
+            words: known.words.get_or_insert_with(|| Arc::new(TriedWords::new(engine))).clone(),
             known,
             begun: Vec::from_iter(branches.iter().map(|branch| branch.set)),
             depth: branches.iter().map(|branch| depth(engine, branch)).min().unwrap_or(0),
@@ -139,7 +139,7 @@ impl<'a> ShortSteps<'a> {
         }
     }
 
-    /// Add the words that begin at a branch. Words with a common beginning share its steps.
+    /// Add the words that begin at a branch. TriedWords with a common beginning share its steps.
     fn each_word(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;

@@ -9,10 +9,10 @@ use crate::language::free::{Cost, INFINITE};
 use crate::language::shape::Shape;
 use crate::limits::LANDING_EXPANSIONS;
 use crate::masking::vocabulary::Vocabulary;
-use crate::planning::known::Known;
 use crate::planning::landing::{Search, land, restrict_sharing};
 use crate::planning::plan::{Outcome, Plan, completes};
 use crate::planning::search::{Step, Steps, search};
+use crate::planning::shared::SharedSearch;
 use crate::planning::short::short_completion;
 use crate::planning::shortest::{Bytes, shortest_completion};
 use crate::test_languages::{Random, Twin, blocks, compile, define, sums, texts, words};
@@ -371,7 +371,7 @@ fn a_short_completion_can_be_long() {
     for depth in [60, 120] {
         let left = "(a if ".repeat(depth);
         let (mut engine, branches) = open_in(&language, &left, "");
-        let found = short_completion(&mut engine, &branches, LANDING_EXPANSIONS, &mut Known::default());
+        let found = short_completion(&mut engine, &branches, LANDING_EXPANSIONS, &mut SharedSearch::default());
         let found = found.expect("it is found soon").expect("some do");
         assert!(completes(&mut engine, &branches, &found));
     }
@@ -407,7 +407,7 @@ fn completions_of_a_shape_are_shortest_and_have_the_shape() {
                 let (mut engine, branches) = open_in(&language, left, right);
                 assert!(least.is_none() || !branches.is_empty());
                 let shortest = shortest_completion(&mut engine, &branches, SEARCH);
-                let short = short_completion(&mut engine, &branches, SEARCH, &mut Known::default());
+                let short = short_completion(&mut engine, &branches, SEARCH, &mut SharedSearch::default());
                 if let Ok(found) = &shortest {
                     let length = found.as_ref().map(Vec::len).filter(|&length| length <= longest);
                     assert_eq!(length, least, "{left:?} {right:?} {shape:?}: {found:?}");
@@ -429,8 +429,8 @@ fn a_short_completion_completes() {
     for (mut twin, _, _, contexts) in cases() {
         for (left, right) in contexts {
             let (mut engine, branches) = open(&twin, left, right);
-            let found =
-                short_completion(&mut engine, &branches, SEARCH, &mut Known::default()).expect("it is found soon");
+            let found = short_completion(&mut engine, &branches, SEARCH, &mut SharedSearch::default())
+                .expect("it is found soon");
             assert!(found.is_some() || branches.is_empty(), "{left:?} {right:?}");
             if let Some(found) = found {
                 assert!(

@@ -19,7 +19,7 @@ use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::nesting::Nesting;
 use crate::lexing::layout::{Column, Columns, NO_COLUMN};
-use crate::right::begun::Passed;
+use crate::right::begun::Visited;
 use crate::right::places::{Place, Top};
 use crate::right::queries::Right;
 use rustc_hash::FxHashMap;
@@ -52,7 +52,7 @@ pub(crate) struct Requirements {
     row: Vec<u64>,
     /// Per target: bitset of the lexemes that leave it in R.
     leaving: Vec<BitSet>,
-    steps: Steps,
+    steps: StepMemo,
     /// Unions of requirements with many nodes, keyed by the lesser id first. Each set of a long L needs the same ones.
     unions: FxHashMap<(RequirementId, RequirementId), RequirementId>,
     bottom: RequirementId,
@@ -81,13 +81,13 @@ const TOGETHER: usize = 1 << 10;
 /// Memoised steps of requirements. Most rules open no block and end in the line where they begin; those have a key of
 /// half the length. Tables of a thousand requirements each grow without a copy of all of them.
 #[derive(Debug, Default)]
-struct Steps {
+struct StepMemo {
     in_line: Vec<FxHashMap<(RequirementId, DotId), RequirementId>>,
     others: FxHashMap<(RequirementId, Over), RequirementId>,
     floored: FxHashMap<(RequirementId, Over, Depth), RequirementId>,
 }
 
-impl Steps {
+impl StepMemo {
     fn get(&self, requirement: RequirementId, over: Over, floor: Depth) -> Option<RequirementId> {
         match over {
             over if floor != NO_FLOOR => self.floored.get(&(requirement, over, floor)),
@@ -182,7 +182,7 @@ impl Requirements {
             row: Vec::new(),
             leaving: Vec::new(),
             targets,
-            steps: Steps::default(),
+            steps: StepMemo::default(),
             unions: FxHashMap::default(),
             bottom: UNSATISFIABLE,
             free_count,
@@ -402,7 +402,7 @@ impl Requirements {
         requirement: &Requirement,
         dot: DotId,
         indents: Indents,
-        walks: &mut FxHashMap<(DotId, DotId), Passed>,
+        walks: &mut FxHashMap<(DotId, DotId), Visited>,
     ) -> Requirement {
         let grammar = &context.language.grammar;
         let mut requirement = requirement.clone();

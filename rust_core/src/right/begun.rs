@@ -8,7 +8,7 @@ use crate::stop::poll;
 use rustc_hash::FxHashSet;
 
 /// Nodes already passed by walks back from the ends of a nonterminal's lists.
-pub(crate) type Passed = FxHashSet<(DotId, SourceId, NodeId)>;
+pub(crate) type Visited = FxHashSet<(DotId, SourceId, NodeId)>;
 
 impl Charted {
     /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule can ask for them.
@@ -18,7 +18,7 @@ impl Charted {
         grammar: &Grammar,
         symbol: SymbolId,
         nodes: &[NodeId],
-        passed: &mut Passed,
+        passed: &mut Visited,
         found: &mut Vec<NodeId>,
     ) {
         let mut walk = Walk { charted: self, grammar, passed, stack: Vec::new() };
@@ -50,7 +50,7 @@ impl Charted {
 struct Walk<'a> {
     charted: &'a Charted,
     grammar: &'a Grammar,
-    passed: &'a mut Passed,
+    passed: &'a mut Visited,
     stack: Vec<(DotId, SourceId, NodeId)>,
 }
 

@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 
 /// Rules around a symbol that bind a text.
 #[derive(Clone, Copy, Debug, Default)]
-struct Around {
+struct Binders {
     /// True if a rule that began in R has bound the text.
     bound: bool,
     /// True if the binding rule may have begun in the middle.
@@ -66,10 +66,10 @@ impl Chart<'_> {
 
     /// Find the binding rules around a symbol at a node: whether one that began in R has bound the text, and whether
     /// one may have begun in the middle.
-    fn around(&self, id: NodeId, symbol: SymbolId, text: &[u8]) -> Around {
+    fn around(&self, id: NodeId, symbol: SymbolId, text: &[u8]) -> Binders {
         let grammar = &self.language.grammar;
         let charted = &self.charted;
-        let mut around = Around::default();
+        let mut around = Binders::default();
         let mut begun: Vec<(NodeId, SymbolId)> = Vec::new();
         let mut seen: FxHashSet<(NodeId, SymbolId)> = FxHashSet::default();
         for (dot, origin) in charted.waiting(grammar, id, symbol) {
@@ -108,7 +108,7 @@ impl Chart<'_> {
         origin: OriginId,
         text: &[u8],
         begun: &mut Vec<(NodeId, SymbolId)>,
-        around: &mut Around,
+        around: &mut Binders,
     ) {
         let grammar = &self.language.grammar;
         let Base::Node(node) = self.charted.origins.get(origin).base else {

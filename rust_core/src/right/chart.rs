@@ -3,7 +3,7 @@
 //!
 //! Work is shared:
 //!
-//! - A set is computed once for all nodes with the same incoming symbols and sets ([`crate::right::known`]).
+//! - A set is computed once for all nodes with the same incoming symbols and sets ([`crate::right::set_memo`]).
 //! - The predicted dots that a symbol moves, with all nonterminals that it completes at the same node, are one *link*
 //!   to that node.
 //! - Items of rules that began in the middle, and of lists for which only these wait, do not depend on their place in
@@ -21,13 +21,13 @@ use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{ChunkId, DotId, LoneId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::right::columns::Classes;
-use crate::right::known::{Known, LeoItems, Record};
 use crate::right::lattice::{Incoming, Lattice, Pending};
 use crate::right::lex::Lexed;
 use crate::right::links::{Link, Links};
 use crate::right::origins::{At, Base, Completed, Origins};
 use crate::right::parts::{Kind, Part, Parts};
 use crate::right::places::{Begun, Place, Top};
+use crate::right::set_memo::{LeoItems, Record, SetMemo};
 use crate::right::sets::{Content, slice_by};
 use crate::stop::poll;
 use rustc_hash::FxHashSet;
@@ -40,7 +40,7 @@ pub(super) fn parse(
     lexed: &mut Lexed,
     charted: &mut Charted,
     classes: &mut Classes,
-    known: Known,
+    known: SetMemo,
 ) {
     let mut chart = Chart {
         language,
@@ -181,7 +181,7 @@ pub(super) struct Chart<'a> {
     pub(super) dedents: FxHashSet<(NodeId, NodeId)>,
     leo_items: LeoItems,
     /// Results of computing sets.
-    pub(super) known: Known,
+    pub(super) known: SetMemo,
 }
 
 impl Chart<'_> {

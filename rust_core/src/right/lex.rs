@@ -62,7 +62,7 @@ struct Passing {
 }
 
 /// Result of reading a lexeme of such a literal.
-enum Passed {
+enum LiteralStep {
     /// The literal goes on.
     On,
     /// An inner literal has to be read first: its position, lexeme and lexeme's end.
@@ -194,12 +194,12 @@ impl Lexed {
         while let Some(last) = passing.last_mut() {
             poll();
             match self.pass_on(predictions, last) {
-                Passed::On => {}
-                Passed::Inner(at, accept, end) => {
+                LiteralStep::On => {}
+                LiteralStep::Inner(at, accept, end) => {
                     let inner = self.begin_pass(predictions, at, accept, end);
                     passing.push(inner);
                 }
-                Passed::All(found) => {
+                LiteralStep::All(found) => {
                     self.passed.insert(u32::try_from(last.start).expect("R fits u32"), found);
                     passing.pop();
                 }
@@ -221,18 +221,18 @@ impl Lexed {
     }
 
     /// Read the next lexeme of a literal.
-    fn pass_on(&mut self, predictions: &mut Predictions, passing: &mut Passing) -> Passed {
-        let Some(chart) = self.charts.get(&passing.begin) else { return Passed::All(None) };
+    fn pass_on(&mut self, predictions: &mut Predictions, passing: &mut Passing) -> LiteralStep {
+        let Some(chart) = self.charts.get(&passing.begin) else { return LiteralStep::All(None) };
         if passing.set == NO_SET {
-            return Passed::All(None);
+            return LiteralStep::All(None);
         }
         if chart.set(passing.set).items.is_empty() {
-            return Passed::All(Some((u32::try_from(passing.at).expect("R fits u32"), passing.most)));
+            return LiteralStep::All(Some((u32::try_from(passing.at).expect("R fits u32"), passing.most)));
         }
         let language = self.language.clone();
         let rest = &self.text[passing.at..];
         let Some((length, accept)) = language.lexer.longest_match(chart.set(passing.set).mode, rest) else {
-            return Passed::All(None);
+            return LiteralStep::All(None);
         };
         if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0]))
             && language.lexer.longest_match(ModeId(0), rest) == Some((length, accept))
@@ -241,9 +241,9 @@ impl Lexed {
             match known {
                 None => {
                     let end = u32::try_from(passing.at + length).expect("R fits u32");
-                    return Passed::Inner(passing.at, accept, end);
+                    return LiteralStep::Inner(passing.at, accept, end);
                 }
-                Some(None) if self.begins_the_same(predictions, passing, accept) => return Passed::All(None),
+                Some(None) if self.begins_the_same(predictions, passing, accept) => return LiteralStep::All(None),
                 Some(_) => {}
             }
         }
@@ -256,13 +256,13 @@ impl Lexed {
         }
         passing.most = passing.most.max(passing.open);
         if passing.most > language.limits.brackets {
-            return Passed::All(None); // no file contains it, so the literals around it need not be read
+            return LiteralStep::All(None); // no file contains it, so the literals around it need not be read
         }
         if let (false, Some(chart)) = (role.is_ignored() || role == Role::Newline, self.charts.get_mut(&passing.begin))
         {
             passing.set = chart.scan(&self.language, predictions, passing.set, Read::Accepted(accept, PLAIN));
         }
-        Passed::On
+        LiteralStep::On
     }
 
     /// Return whether a lexeme begins the same in a literal as by itself; then both are read alike. Where only some of

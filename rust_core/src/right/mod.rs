@@ -27,7 +27,6 @@ mod bound;
 mod chart;
 mod columns;
 mod crossings;
-mod known;
 mod lattice;
 mod lex;
 mod links;
@@ -36,6 +35,7 @@ mod parts;
 pub(crate) mod places;
 pub(crate) mod queries;
 mod reading;
+mod set_memo;
 mod sets;
 
 #[cfg(test)]

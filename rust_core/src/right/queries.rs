@@ -8,20 +8,20 @@ use crate::language::free::Cost;
 use crate::language::marks::Slots;
 use crate::lexing::layout::Column;
 use crate::lexing::lookahead::Lookahead;
-use crate::right::begun::Passed;
+use crate::right::begun::Visited;
 use crate::right::chart::{self, Charted};
 use crate::right::columns::{Classes, Measure};
 use crate::right::crossings::{Crossings, UNREFUNDED};
-use crate::right::known::Known;
 use crate::right::lex::{Lexed, LineStart};
 use crate::right::places::{Place, Top};
+use crate::right::set_memo::SetMemo;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Kinds of context that the cursor may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Around {
+pub(crate) struct CursorContext {
     /// Code that no literal holds.
     pub code: bool,
     /// The text of a literal that holds code, or that code.
@@ -48,19 +48,19 @@ impl Right {
         let measures = Measure::of(text);
         let (last, tried) = measures.split_last().expect("some");
         for &measure in tried.iter().filter(|_| in_classes) {
-            let right = Self::open_with(language, predictions, text, measure, Known::default());
+            let right = Self::open_with(language, predictions, text, measure, SetMemo::default());
             if !right.classes.surprised {
                 return right;
             }
         }
-        Self::open_with(language, predictions, text, *last, Known::default())
+        Self::open_with(language, predictions, text, *last, SetMemo::default())
     }
 
     /// Open R with every set computed by itself.
     #[cfg(test)]
     pub(super) fn open_plainly(language: &Arc<Language>, predictions: &mut Predictions, text: &[u8]) -> Self {
         let measures = Measure::of(text);
-        let mut rights = measures.map(|measure| Self::open_with(language, predictions, text, measure, Known::off()));
+        let mut rights = measures.map(|measure| Self::open_with(language, predictions, text, measure, SetMemo::off()));
         let used = rights.iter().position(|right| !right.classes.surprised).expect("the last foresees every line");
         rights.swap(0, used);
         let [right, ..] = rights;
@@ -73,7 +73,7 @@ impl Right {
         predictions: &mut Predictions,
         text: &[u8],
         measure: Measure,
-        known: Known,
+        known: SetMemo,
     ) -> Self {
         let lookahead = Lookahead::run(&language.lexer, text);
         let states = (1..language.lexer.state_count()).map(StateId::from_index);
@@ -165,7 +165,7 @@ impl Right {
     /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R
     /// can ask for it. A node may be added more than once.
     pub(crate) fn begun(&self, symbol: SymbolId, nodes: &[NodeId], found: &mut Vec<NodeId>) {
-        self.begun_besides(symbol, nodes, &mut Passed::default(), found);
+        self.begun_besides(symbol, nodes, &mut Visited::default(), found);
     }
 
     /// Add the nodes as [`Self::begun`] does, without those that earlier walks have passed.
@@ -173,7 +173,7 @@ impl Right {
         &self,
         symbol: SymbolId,
         nodes: &[NodeId],
-        passed: &mut Passed,
+        passed: &mut Visited,
         found: &mut Vec<NodeId>,
     ) {
         self.charted.begun(&self.language().grammar, symbol, nodes, passed, found);
@@ -215,7 +215,7 @@ impl Right {
     /// Position of the furthest symbol that a parse reaches from a position of R. It is the end of R if all of it can
     /// be read, and still no file ends so.
     #[must_use]
-    pub(crate) fn reach(&self, start: u32, around: Around) -> u32 {
+    pub(crate) fn reach(&self, start: u32, around: CursorContext) -> u32 {
         let chart = self.reach_of_chart(start, around);
         if around.code { chart.max(self.lexed.reach_of_symbols(start)) } else { chart }
     }
@@ -223,7 +223,7 @@ impl Right {
     /// Position of the furthest node with items, over edges from a position. Literals that R opens itself and that hold
     /// code are passed over whole: their nodes are shared with parses in which another literal is open all along.
     /// (Different lexings of R share other nodes too; this does not separate their parses.)
-    fn reach_of_chart(&self, start: u32, around: Around) -> u32 {
+    fn reach_of_chart(&self, start: u32, around: CursorContext) -> u32 {
         let line = self.line_start(start, false).map(|line| line.position);
         let nested = self.lexed.nested_place(start).and_then(Place::position);
         let starts = [Some(start), self.lexed.middle_position(start), nested, line];

@@ -12,7 +12,7 @@ use crate::language::definition::Definition;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::lexer::DEAD;
 use crate::masking::table::configuration::{Configuration, End, Label, Line, NOTHING, Run};
-use crate::masking::table::context::Context;
+use crate::masking::table::context::TableInputs;
 use crate::masking::table::explore::{Explorer, Member, Raw, Shared};
 use crate::masking::table::sets::TokenSets;
 use crate::masking::vocabulary::Vocabulary;
@@ -71,7 +71,7 @@ pub(crate) fn build(language: &Definition, vocabulary: &Vocabulary, threads: usi
 /// Build the table, on several threads only from a thread that is in no pool.
 fn build_here(language: &Definition, vocabulary: &Vocabulary, threads: usize) -> Built {
     let workers = Workers::new(threads);
-    let context = Context::new(language, vocabulary);
+    let context = TableInputs::new(language, vocabulary);
     let mut guards = Guards::default();
     let roots = roots(&context, &mut guards);
     let shared = Mutex::new(Shared::new(guards));
@@ -147,7 +147,7 @@ impl Workers {
 
 /// The configurations in which a token can begin: every state of the lexer, those of an indentation, and symbols that
 /// began beside a guard which may run on. Other guards are left to the plain walk.
-fn roots(context: &Context<'_>, guards: &mut Guards) -> Vec<Configuration> {
+fn roots(context: &TableInputs<'_>, guards: &mut Guards) -> Vec<Configuration> {
     let language = context.language;
     let lexer = &language.lexer;
     let representatives = lexer.representatives();

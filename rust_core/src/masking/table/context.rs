@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 /// Inputs of a token table.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
+pub(crate) struct TableInputs<'a> {
     /// The definition.
     pub language: &'a Definition,
     /// The vocabulary.
@@ -26,7 +26,7 @@ pub(crate) struct Context<'a> {
     passes: Vec<bool>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> TableInputs<'a> {
     pub(crate) fn new(language: &'a Definition, vocabulary: &'a Vocabulary) -> Self {
         let lexer = &language.lexer;
         let bound = lexer.accept_set_count();

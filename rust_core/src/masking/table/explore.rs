@@ -9,7 +9,7 @@ use crate::lexing::lexer::{DEAD, Lexer};
 use crate::lexing::roles::{LineByte, Role};
 use crate::limits;
 use crate::masking::table::configuration::{Configuration, End, Label, Line, NOTHING, Run};
-use crate::masking::table::context::Context;
+use crate::masking::table::context::TableInputs;
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
@@ -62,7 +62,7 @@ impl Shared {
 
 /// One walk through the trie.
 pub(crate) struct Explorer<'a> {
-    context: &'a Context<'a>,
+    context: &'a TableInputs<'a>,
     shared: &'a Mutex<Shared>,
     /// The node of the trie whose byte is read.
     at: usize,
@@ -78,7 +78,7 @@ pub(crate) struct Explorer<'a> {
 
 impl<'a> Explorer<'a> {
     /// A walk without results yet.
-    pub(crate) fn new(context: &'a Context<'a>, shared: &'a Mutex<Shared>) -> Self {
+    pub(crate) fn new(context: &'a TableInputs<'a>, shared: &'a Mutex<Shared>) -> Self {
         Self {
             context,
             shared,

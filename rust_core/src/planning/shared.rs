@@ -25,8 +25,8 @@ pub(super) const WORD: Cost = 2;
 
 /// Knowledge about one engine. It is valid as long as the engine forgets no set.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    pub(super) words: Option<Arc<Words>>,
+pub(crate) struct SharedSearch {
+    pub(super) words: Option<Arc<TriedWords>>,
     /// The steps from a branch, by whether a search began in its set.
     pub(super) steps: FxHashMap<(Branch, bool), Box<[Step]>>,
     /// Number of steps kept.
@@ -35,7 +35,7 @@ pub(crate) struct Known {
     pub(super) lines: FxHashMap<(Vec<Branch>, usize), Option<Vec<u8>>>,
 }
 
-impl Known {
+impl SharedSearch {
     /// Knowledge with the words of this one, without anything that depends on sets.
     pub(super) fn of_words(&self) -> Self {
         Self { words: self.words.clone(), ..Self::default() }
@@ -52,7 +52,7 @@ impl Known {
 
 /// Texts that searches try between a language's text and one R.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct TriedWords {
     /// Bytes, and behind them longer texts in order.
     pub texts: Vec<Box<[u8]>>,
     /// Cost of each longer text.
@@ -69,7 +69,7 @@ pub(super) struct Words {
     pub tabs: bool,
 }
 
-impl Words {
+impl TriedWords {
     pub(super) fn new(engine: &Engine) -> Self {
         let language = &engine.language;
         let spelling = &*language.spelling;

@@ -281,7 +281,7 @@ impl LeoItems {
 
 /// Outcomes by key.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct SetMemo {
     outcomes: FxHashMap<Key, Vec<Outcome>>,
     count: usize,
     offsets: Vec<Cost>,
@@ -293,7 +293,7 @@ pub(super) struct Known {
     pub(super) found: usize,
 }
 
-impl Known {
+impl SetMemo {
     /// Keep nothing: every set is computed, for comparison.
     #[cfg(test)]
     pub(super) fn off() -> Self {
