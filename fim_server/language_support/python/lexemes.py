@@ -264,6 +264,9 @@ class Scanner:
         return kind in ("word", "number") or (kind == "sign" and text in EXTENDABLE)
 
     def _indent_by(self, blanks: str) -> None:
+        if not blanks.strip(" "):
+            self._indent += len(blanks)
+            return
         for blank in blanks:
             if blank == "\t":
                 self._indent = (self._indent // TAB + 1) * TAB

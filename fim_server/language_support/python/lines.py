@@ -16,6 +16,9 @@ MOST_KEPT = 60_000
 MOST_TEXTS = 4
 """Strings that run to the end of a text and are read as the rest of their line instead."""
 
+NO_CODE = re.compile(r"[ \t\f]*(?:#|\Z)")
+"""Physical line without code, at the beginning of a logical line."""
+
 STATEMENT = re.compile(
     r"[ \t]*(?:(?:async[ \t]+)?(?:def|class)|return|import|while|with|try|raise|assert|del|pass|break|continue|global"
     r"|nonlocal|except|finally|elif)\b"
@@ -126,7 +129,7 @@ class Recorder(Reader):
         """Return the logical line, after its last physical line. ``is_open``: whether it goes on behind the text."""
         if not self.is_complete:
             self.is_broken |= not is_open
-            self._end()
+            self.finish()
         return Line(
             -1 if self._is_blank else self.column,
             self.parts,
@@ -149,8 +152,12 @@ class Recorder(Reader):
         self._is_blank = False
 
     def newline(self) -> None:
-        super().newline()
-        self.is_complete = self.is_margin
+        if not self.is_at_top:
+            self._fresh_line = True
+            return
+        if not self.is_margin:
+            self.finish()
+        self.is_complete = True
 
     # --- hooks ---------------------------------------------------------------------------------------------------
 
@@ -187,9 +194,10 @@ class Recorder(Reader):
         if attribute is None:
             last = self._last
             self._receiver = last.name if following == "." and last is not None else ""
-            if following == ":" and last is not None and last.bare and len(self.frames) == 1:
-                self.parts[-1].annotated.append(last.name)
-            super()._settle(following)
+            if last is not None:
+                if following == ":" and last.bare and len(self.frames) == 1:
+                    self.parts[-1].annotated.append(last.name)
+                super()._settle(following)
             return
         self._attribute, self._receiver = None, ""
         top = self.frames[-1]
@@ -334,6 +342,10 @@ def logical_lines(texts: Sequence[str], kept: Kept | None = KEPT, may_be_open: b
         if node is not None:
             yield node
             at = stop
+            continue
+        if NO_CODE.match(texts[at]) is not None:
+            yield EMPTY
+            at += 1
             continue
         recorder, count = read(texts, at, end, at < strict_until)
         if may_be_open and not recorder.is_complete and at + count == end:

@@ -195,11 +195,15 @@ class Reader(Scanner):
         return not top.kind or top.role == "statement"
 
     def _end(self) -> None:
+        self.finish()
+        self.begin_statement()
+
+    def finish(self) -> None:
+        """End the statement, behind which nothing is read before another is begun."""
         self._settle("\n")
         self._end_lambdas(";")
         self._end_import()
         self.end_statement()
-        self.begin_statement()
 
     def word(self, word: str, is_checked: bool) -> None:
         if self._fresh_line:
@@ -559,6 +563,8 @@ class Reader(Scanner):
         self.bind_in(self.frames[at], name)
 
     def _end_import(self) -> None:
+        if self._path is None:
+            return
         path, renamed = joined(self._path), self._renamed
         self._path, self._renamed = None, ""
         if path and (self.first == "import" or (self.first == "from" and self.origin is not None)):
