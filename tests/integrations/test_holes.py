@@ -32,14 +32,14 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_cannot_be_filled_is_refused_in_one_line(name: str) -> None:
+def test_holes_that_cannot_be_filled_are_refused_in_one_line(name: str) -> None:
     value, said = WRONG[name]
     with pytest.raises(HoleError, match=said) as refusal:
         hole_of(PREFIX + json.dumps(value)).open()
     assert "\n" not in str(refusal.value)
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_holes_that_are_no_json_are_refused() -> None:
     with pytest.raises(HoleError, match=r"^the hole is no JSON: "):
         hole_of(PREFIX + "{")
     with pytest.raises(HoleError, match=r"^the hole is no JSON: "):

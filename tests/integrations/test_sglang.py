@@ -174,9 +174,7 @@ def test_requests_to_other_backends_stay_as_they_are(backend: Any) -> None:
     assert type(params.ebnf) is str
 
 
-def test_copies_that_nobody_asks_are_not_begun(
-    backend: Any, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unused_copies_are_not_begun(backend: Any, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
     """SGLang copies every grammar for its cache, in the thread of its steps, where a middle takes milliseconds."""
     from fim_server.integrations import sglang as plug_in
 

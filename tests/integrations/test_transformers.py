@@ -92,7 +92,7 @@ def test_every_row_is_a_program_within_its_budget(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["greedy", "sampling", "beams"])
-def test_rows_without_a_hole_are_what_they_are_without_the_processor(mode: str) -> None:
+def test_rows_without_a_hole_are_unchanged(mode: str) -> None:
     masked = generated(FimLogitsProcessor(tokenizer(), HOLES), **MODES[mode])
     free = generated(None, **MODES[mode])
     each = len(masked) // len(HOLES)
@@ -102,7 +102,7 @@ def test_rows_without_a_hole_are_what_they_are_without_the_processor(mode: str) 
     assert not torch.equal(masked[:, :length], free[:, :length])
 
 
-def test_rows_that_were_cut_off_are_told_from_finished_ones() -> None:
+def test_rows_that_were_cut_off_have_no_middle() -> None:
     processor = FimLogitsProcessor(tokenizer(), HOLES)
     sequences = generated(processor, max_new_tokens=6)
     end, begin = tokenizer().eos_token_id, prompts()["input_ids"].shape[1]

@@ -132,7 +132,7 @@ def test_wrong_requests_are_refused_where_they_come_in(
         verify(params(grammar, **settings))
 
 
-def test_right_requests_are_taken_and_others_are_vllms_own_business(manager: type) -> None:
+def test_requests_with_a_hole_are_checked_and_others_left_to_vllm(manager: type) -> None:
     hole, other, none = params(HOLES[0]), params('root ::= "a"'), params()
     for given in (hole, other, none):
         verify(given)
@@ -185,7 +185,7 @@ def test_an_unknown_version_can_be_tried_if_its_form_is_known(
             verify(params(HOLES[0]))
 
 
-def test_a_version_in_which_nothing_could_be_refused_stops_the_start(tokenizer: Any) -> None:
+def test_a_version_without_validation_stops_the_start(tokenizer: Any) -> None:
     with vllm_stand_in(tokenizer):
         import sys
 
@@ -419,7 +419,7 @@ def test_a_hole_that_cannot_be_opened_any_more_ends_the_row(
     assert torch.nonzero(~logits[0].isinf()).flatten().tolist() == vocabulary.end_token_ids
 
 
-def test_a_processor_of_the_second_interface_reads_what_is_on_the_device(
+def test_a_processor_of_the_second_interface_reads_tokens_on_the_device(
     manager: Any, tokenizer: Any, vocabulary: Vocabulary
 ) -> None:
     """Slots in another order than rows, prompts before the texts, and drafted tokens in rows of their own."""
@@ -474,7 +474,7 @@ def test_the_processor_refuses_wrong_holes(manager: Any, vocabulary: Vocabulary)
 # --- metrics --------------------------------------------------------------------------------------------------------
 
 
-def test_sums_of_several_processes_are_told_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_of_several_processes_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(meter.FOLDER, str(tmp_path))
     for process in (1, 2):
         one = meter._meter.__wrapped__(process)

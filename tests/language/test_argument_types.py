@@ -126,7 +126,7 @@ OUTSIDE: dict[str, tuple[str, Callable[[int], object]]] = {
 
 @pytest.mark.parametrize("number", [-1, 3, 1 << 32, 1 << 80])
 @pytest.mark.parametrize("case", OUTSIDE)
-def test_numbers_that_nothing_has_are_values_that_are_wrong(case: str, number: int) -> None:
+def test_out_of_range_numbers_are_value_errors(case: str, number: int) -> None:
     """Numbers of either size raise the same error."""
     name, call = OUTSIDE[case]
     with pytest.raises(ValueError, match=name):
@@ -140,6 +140,6 @@ def test_numbers_that_nothing_has_are_values_that_are_wrong(case: str, number: i
         ("end_token_ids: a whole number", lambda: Vocabulary([b"a"], ["0"])),  # type: ignore[list-item]
     ],
 )
-def test_what_is_wrong_in_a_vocabularys_lists_is_named(name: str, make: Callable[[], object]) -> None:
+def test_the_error_names_the_wrong_entry_of_a_vocabulary(name: str, make: Callable[[], object]) -> None:
     with pytest.raises(VocabularyError, match=name):
         make()

@@ -145,7 +145,7 @@ def test_other_languages_are_utf_8() -> None:
         (3, "incomplete"),
     ],
 )
-def test_what_is_wrong_with_a_languages_declaration_is_said(table: object, said: str) -> None:
+def test_wrong_encoding_declarations_of_a_language_are_refused(table: object, said: str) -> None:
     with pytest.raises(LanguageError, match=said):
         Declaration.from_spec({"name": "x", "encoding": table})
 

@@ -163,7 +163,7 @@ def test_the_same_grammar_in_another_folder_imports_what_is_there(folder: Path, 
         assert Language.from_files(*paths).open("", "").check(name).complete
 
 
-def test_a_folder_that_cannot_be_written_is_no_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = files(tmp_path)
     blocked = tmp_path / "blocked"
     blocked.write_text("a file")
@@ -215,7 +215,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeyp
     assert len(list(folder.iterdir())) == 1
 
 
-def test_what_killed_processes_left_is_removed_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+def test_only_leftovers_of_killed_processes_are_removed(folder: Path, tmp_path: Path) -> None:
     folder.mkdir()
     left = [folder / f"python-{'a' * 32}.123-456-0.new", folder / f"{'b' * 32}-{'c' * 32}.9-1700000000-12.new"]
     mine = [folder / "notes.new", folder / "draft.1-2.new", folder / "a.b.c.1-2-3.new", folder / "x.spanner"]
@@ -233,7 +233,7 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(folder: Path, tm
 
 @posix
 @odd
-def test_what_stands_in_a_files_place_is_not_waited_for(folder: Path, tmp_path: Path, kind: str) -> None:
+def test_pipes_and_devices_in_place_of_cache_files_are_not_waited_for(folder: Path, tmp_path: Path, kind: str) -> None:
     paths = files(tmp_path)
     assert works(Language.from_files(*paths))
     [path] = folder.iterdir()
@@ -260,7 +260,7 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
     assert cache.cache_folder() is None
 
 
-def test_the_checksum_is_of_what_is_written(tmp_path: Path) -> None:
+def test_a_file_begins_with_the_checksum_of_its_text(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
     cache.write_text(path, "käse")
     head, body = path.read_bytes().split(b"\n")
@@ -268,7 +268,7 @@ def test_the_checksum_is_of_what_is_written(tmp_path: Path) -> None:
     assert cache.read_text(path) == "käse"
 
 
-def test_what_is_no_text_is_not_read_whatever_its_checksum(tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_refused_despite_their_checksum(tmp_path: Path) -> None:
     path = tmp_path / "forged.json"
     cache.write_text(path, "x")
     content = path.read_bytes()

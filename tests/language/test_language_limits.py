@@ -67,7 +67,7 @@ TOO_LARGE = {
 
 
 @pytest.mark.parametrize(("grammar", "what"), TOO_LARGE.values(), ids=TOO_LARGE.keys())
-def test_what_is_too_large_is_named(tmp_path: Path, grammar: str, what: str) -> None:
+def test_the_error_names_what_is_too_large(tmp_path: Path, grammar: str, what: str) -> None:
     text = grammar.replace("{{", "{").replace("}}", "}")
     with pytest.raises(LanguageError, match=rf"^language [^\n]*{what}[^\n]*$"):
         read(tmp_path, f"{text}\n{BLANK if len(text) < 10_000 else ''}")
@@ -99,7 +99,7 @@ def test_what_is_too_large_is_named(tmp_path: Path, grammar: str, what: str) -> 
         '[versions]\nknown = ["1"]\nproject = 3',
     ],
 )
-def test_what_the_spec_must_not_hold(tmp_path: Path, line: str) -> None:
+def test_wrong_toml_files_are_refused_in_one_line(tmp_path: Path, line: str) -> None:
     with pytest.raises(LanguageError, match=r"^[^\n]+$"):
         read(tmp_path, f'start: "a"\n{BLANK}', f"{SPEC}{line}\n")
 
@@ -122,7 +122,7 @@ def test_what_the_spec_must_not_hold(tmp_path: Path, line: str) -> None:
         'start: "\\ud800"',
     ],
 )
-def test_what_grammars_must_not_hold(tmp_path: Path, grammar: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_grammars_are_refused_in_one_line(tmp_path: Path, grammar: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder.lark").mkdir()
     monkeypatch.chdir("/")
     with pytest.raises(LanguageError, match=r"^[^\n]+$"):
@@ -151,7 +151,7 @@ def test_imported_terminals_count_with_those_they_are_made_of(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_what_never_ends_is_no_definition(tmp_path: Path) -> None:
+def test_pipes_and_devices_are_no_definition(tmp_path: Path) -> None:
     """A pipe without a writer keeps its reader waiting, and a device never ends."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -194,7 +194,7 @@ def test_the_limits_leave_room_for_the_languages_that_come_with_the_package(monk
         '("a" | "b" ["c"])~99',
     ],
 )
-def test_what_is_counted_is_what_lark_writes_out(rule: str) -> None:
+def test_counted_alternatives_match_lark(rule: str) -> None:
     """The count of alternatives is at least the true one, and equal to it where none are alike."""
     builder = expansion.Counted("toy", [])
     builder.load_grammar(f"start: {rule}\n", "toy.lark")

@@ -55,7 +55,7 @@ def test_reading_the_left_context_is_left(left: str) -> None:
         python().open(left, "")
 
 
-def test_what_was_left_answers_afterwards_as_a_fresh_one() -> None:
+def test_a_stopped_session_answers_as_a_fresh_one() -> None:
     """Stopped at many places, an engine that sessions share says what one says that was never stopped."""
     fresh = python().open("a = f(", RIGHT)
     tokens = [None, *(bytes([byte]) for byte in range(256)), b"b, ", b"x(y)", b'f"{']
@@ -93,7 +93,7 @@ def test_blocks_within_blocks_are_left_for_each_of_them() -> None:
 
 
 @pytest.mark.parametrize("within", [-1.0, float("nan")])
-def test_a_time_that_is_none_is_refused(within: float) -> None:
+def test_a_wrong_time_is_refused(within: float) -> None:
     with pytest.raises(ValueError, match="within"):
         Stop(within)
 
@@ -117,7 +117,7 @@ HOSTILE = {
         ("completion", "nested in L"),
     ],
 )
-def test_questions_look_at_what_watches_them(name: str, question: str) -> None:
+def test_engine_calls_heed_their_stops(name: str, question: str) -> None:
     """However the work is done, by the table or the trie: work that looks is left within some dozens of its steps."""
     session = python().open(*HOSTILE[name])
     assert session.guarantee == "exact"
@@ -137,7 +137,7 @@ def test_questions_look_at_what_watches_them(name: str, question: str) -> None:
     assert stop.looks > 0
 
 
-def test_what_is_stopped_has_moved_nothing() -> None:
+def test_a_stopped_call_moves_nothing() -> None:
     """A state and a matcher that were stopped are where they were, and go on as others do."""
     left, right = HOSTILE["nested in R"]
     tokens = [None, *(bytes([byte]) for byte in range(256)), b"a, b", b'f"{']
@@ -162,7 +162,7 @@ def test_what_is_stopped_has_moved_nothing() -> None:
     assert stopped > 0
 
 
-def test_what_comes_to_hold_too_much_is_left_and_the_next_is_not() -> None:
+def test_a_call_beyond_its_memory_ends_and_the_next_runs() -> None:
     stop = Stop(holding=2_000_000)
     with stop:
         with pytest.raises(StoppedError):
@@ -174,7 +174,7 @@ def test_what_comes_to_hold_too_much_is_left_and_the_next_is_not() -> None:
         Stop(holding=-1)
 
 
-def test_a_session_says_what_it_holds() -> None:
+def test_a_session_reports_its_bytes() -> None:
     """Twice the text holds some twice as much, and what follows a keystroke holds no less than what it goes on from."""
     small, large = (python().open("x = [", "1, [2, 3],\n" * count + "]\n") for count in (2_000, 4_000))
     assert 1.5 < large.held / small.held < 2.5

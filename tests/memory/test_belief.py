@@ -19,7 +19,7 @@ def believed(**others: float) -> float:
     )
 
 
-def test_a_share_is_the_weight_times_a_logistic_model_of_the_features() -> None:
+def test_a_share_is_the_weight_times_a_logistic_model() -> None:
     belief = Belief(0.3, 0.5, 0.7, -0.4, 0.2)
     logit = 0.3 + 0.5 * 1 + 0.7 * math.log(4) - 0.4 * math.log(1 / 3) + 0.2 * math.log(0.01)
     share = belief.share(0.5, 10 * USUAL_CHARACTERS, 0.8, 0.25, 0.01)
@@ -27,7 +27,7 @@ def test_a_share_is_the_weight_times_a_logistic_model_of_the_features() -> None:
     assert believed(weight=0.3) == pytest.approx(believed() / 2)
 
 
-def test_more_is_believed_in_larger_projects_of_surer_memories_and_of_likelier_tokens() -> None:
+def test_trust_grows_with_project_size_weight_and_probability() -> None:
     assert 0 < believed(characters=3_000) < believed() < believed(characters=300_000) < 0.6
     assert believed(heaviest=0.3) < believed() < believed(heaviest=0.9)
     assert believed(certainty=0.95) < believed() < believed(certainty=0.1)
@@ -35,7 +35,7 @@ def test_more_is_believed_in_larger_projects_of_surer_memories_and_of_likelier_t
 
 
 @pytest.mark.parametrize("extreme", [0.0, 1.0])
-def test_nothing_known_is_too_extreme(extreme: float) -> None:
+def test_extreme_features_give_finite_shares(extreme: float) -> None:
     assert all(map(math.isfinite, features(0, extreme, extreme, extreme)))
     share = FITTED.share(0.9, 10**12, extreme, extreme, extreme)
     assert 0 <= share < 0.9

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", [".ignore", ".gitignore", "inner/.gitignore", ".git/info/exclude", ".git"])
 @pytest.mark.parametrize("kind", ["zero", "pipe", "socket", "outside", "folder", "endless"])
-def test_what_stands_in_an_ignore_files_place_is_not_read(
+def test_pipes_and_devices_in_place_of_ignore_files_are_not_read(
     folder: Path, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -93,7 +93,7 @@ def test_a_large_ignore_file_is_read_in_part(folder: Path) -> None:
     assert (files, len(notes)) == (1, 1)
 
 
-def test_sources_that_are_none_are_left_out(folder: Path) -> None:
+def test_files_that_are_no_sources_are_left_out(folder: Path) -> None:
     (folder / "zero.py").symlink_to("/dev/zero")
     (folder / "loop").symlink_to(".")
     (folder / "self.py").symlink_to("self.py")

@@ -62,7 +62,7 @@ def test_it_is_told_in_the_background_and_asked_at_once(project: Path) -> None:
         assert memory.recall_best(key, loop, "").text == "sorted(os.listdir(path)):"  # type: ignore[union-attr]
 
 
-def test_an_offer_ends_where_it_becomes_unsure(project: Path) -> None:
+def test_a_continuation_ends_where_it_becomes_unsure(project: Path) -> None:
     with Memory() as memory:
         memory.changed("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\n", "")
         assert memory.settle()
@@ -89,7 +89,7 @@ def test_it_closes_while_it_reads_and_can_be_closed_again(project: Path) -> None
     assert Memory().close()
 
 
-def test_the_latest_of_what_replaces_itself_is_done(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_latest_task_of_a_name_runs(caplog: pytest.LogCaptureFixture) -> None:
     background = Background("a test")
     done: list[int] = []
     go = threading.Event()

@@ -45,7 +45,7 @@ def one_by_one(one: Any, weights: Weights) -> list[tuple[int, float]]:
     return found
 
 
-def test_what_beginnings_share_is_weighed_once() -> None:
+def test_shared_features_of_beginnings_are_weighed_once() -> None:
     draw = random.Random(5)
     weights = [fitted_weights()]
     for _ in range(9):
@@ -65,7 +65,7 @@ def test_what_beginnings_share_is_weighed_once() -> None:
     assert several > 100
 
 
-def test_the_features_that_vary_are_those_that_are_named() -> None:
+def test_only_the_named_features_vary() -> None:
     draw = random.Random(6)
     for _ in range(50):
         one = drawn(draw)

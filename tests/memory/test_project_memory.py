@@ -13,7 +13,7 @@ from fim_server.memory.memory import AFTER, unseen
 CODE = "def first(path):\n    for name in listdir(path):\n        yield join(path, name)\n"
 
 
-def test_what_followed_is_told_with_what_speaks_for_it() -> None:
+def test_continuations_come_with_their_features() -> None:
     memory = ProjectMemory()
     assert memory.update("/a/x.py", CODE, "")
     assert not memory.update("/a/x.py", CODE, "")
@@ -86,7 +86,7 @@ def test_python_goes_on_while_it_reads() -> None:
     assert memory.continuations("/y.py", "    for name in ", "")[0].text == "listdir(path):"
 
 
-def test_of_a_long_text_its_end_is_enough() -> None:
+def test_only_the_end_of_a_long_text_matters() -> None:
     line = "    value = other.name({})\n"
     text = "class A:\n" + "".join(map(line.format, range(40_000)))
     memory = ProjectMemory()

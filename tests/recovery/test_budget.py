@@ -106,7 +106,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_does_not_fit_is_opened_in_part(name: str) -> None:
+def test_a_text_beyond_the_budget_is_opened_in_part(name: str) -> None:
     of, text, good, bad = TEXTS[name]
     language = Language.load(of)
     left, right = text.split(CURSOR)
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_opened_in_part(name: str) -> None:
     assert 0 < found.session.held < 2 * LITTLE.memory
 
 
-def test_what_is_broken_nearby_is_left_out_as_well() -> None:
+def test_broken_lines_near_the_cursor_are_left_out_too() -> None:
     left, right = f"x = |\ndef (:\nz = 1\n{3 * CODE}".split(CURSOR)
     found = open_within(python(), left, right, LITTLE)
     assert isinstance(found, Recovered)
@@ -165,7 +165,7 @@ def test_random_cuts_of_files_say_what_holds_of_them(monkeypatch: pytest.MonkeyP
     assert seen["part"] > FILES // 5
 
 
-def test_no_time_at_all_gives_nothing_and_what_fits_is_whole() -> None:
+def test_without_time_there_is_no_session_and_small_texts_are_whole() -> None:
     assert open_within(python(), "x = ", "\n", Budget(seconds=0.0, small=0)) is None
     assert isinstance(open_within(python(), "x = ", "\n", Budget(seconds=0.0)), Session)
     small = Budgeted(Sessions(), Budget(seconds=0.0)).open(python(), "x = ", "\n", whole=False)
@@ -251,7 +251,7 @@ def test_a_keystroke_goes_on_from_what_fitted() -> None:
     assert found.guarantee == "exact"
 
 
-def test_what_is_stopped_from_outside_says_so() -> None:
+def test_a_stop_from_outside_is_raised() -> None:
     left, right = f"T = {{\n    |\n{ENTRIES}}}\n".split(CURSOR)
     stop = Stop()
     stop.set()
@@ -259,7 +259,7 @@ def test_what_is_stopped_from_outside_says_so() -> None:
         open_within(python(), left, right, LITTLE)
 
 
-def test_a_part_that_nobody_keeps_takes_no_memory() -> None:
+def test_an_unused_part_takes_no_memory() -> None:
     """The lines that fit are remembered for the next keystroke; the session is kept or dropped by its owner."""
     sessions = Sessions(1)
     budgeted = Budgeted(sessions, Budget(PATIENT, 1_000_000))

@@ -150,7 +150,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
-def test_people_would_leave_out_the_same(text: str, expected: list[int]) -> None:
+def test_known_breaks_are_repaired_as_a_person_would(text: str, expected: list[int]) -> None:
     left, right = split(text)
     assert python().open(left, right).guarantee == "none"
     found = recover(python().open, left, right)
@@ -184,7 +184,7 @@ def test_the_cursors_own_line_is_not_left_out(text: str) -> None:
     assert recover(python().open, *split(text)) is None
 
 
-def test_what_parses_is_left_alone() -> None:
+def test_a_text_that_parses_is_left_alone() -> None:
     assert recover(python().open, "x = ", "\n") is None
     session = Recovery(python().open).open("x = ", "\n")
     assert isinstance(session, Session)
@@ -263,7 +263,7 @@ def test_lines_are_known_again_after_edits_above_and_below() -> None:
     assert counted.count == 4  # each of the two is looked at alone
 
 
-def test_what_is_repaired_is_no_longer_left_out() -> None:
+def test_repaired_lines_come_back() -> None:
     recovery = Recovery(python().open)
     assert isinstance(recovery.open("x = \ny = )\nz = ", "\n"), Recovered)
     half = recovery.open("x = 1\ny = )\nz = ", "\n")
@@ -274,7 +274,7 @@ def test_what_is_repaired_is_no_longer_left_out() -> None:
     assert whole.guarantee == "exact"
 
 
-def test_what_is_repaired_elsewhere_is_no_longer_left_out() -> None:
+def test_lines_repaired_elsewhere_come_back() -> None:
     recovery = Recovery(python().open)
     found = recovery.open("x = foo(\n\ndef f():\n    return )\nz = ", "\n")
     assert isinstance(found, Recovered)

@@ -145,7 +145,7 @@ def test_lines_are_found_where_counting_them_all_finds_them(
         assert [document.start_of_line(line) for line in range(len(starts) + 2)] == [*starts, None, None]
 
 
-def test_whether_there_is_half_a_pair_is_known_after_every_edit() -> None:
+def test_soundness_is_known_after_every_edit() -> None:
     document = Document.from_text("é = 1\n")
     for start, end, text, sound in [(0, 0, "a", True), (1, 1, "\ud83d", False), (0, 1, "b", False), (1, 2, "", True)]:
         document = document.replace(start, end, text)
@@ -157,7 +157,7 @@ def test_whether_there_is_half_a_pair_is_known_after_every_edit() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\rb", "a\r\nb\rc\n", "\r\r\n\r", "a\nb"])
-def test_carriage_returns_that_stand_alone_stay_where_they_are_no_line_breaks(text: str) -> None:
+def test_lone_carriage_returns_stay_if_they_are_no_line_breaks(text: str) -> None:
     document = Document.from_text(text)
     for offset in range(len(document.text) + 1):
         split, kept = document.split(offset), document.split(offset, keeps_returns=True)

@@ -74,7 +74,7 @@ def test_what_is_written_moves_the_cursor_in_all_texts() -> None:
     assert cell.lines == 2
 
 
-def test_a_text_that_makes_a_command_of_another_line_is_no_offer() -> None:
+def test_a_text_that_changes_another_lines_command_is_not_suggested() -> None:
     _, cell = cut_in(notebook("s = \n!echo '''\nx = 1"), 0, 4)
     assert cell.keeps("1", 0)
     assert not cell.keeps("'''", 0)  # the command would be a string's text, and the string would end in it

@@ -188,7 +188,7 @@ def test_the_right_context_is_not_read_again() -> None:
     assert other.check("2").complete
 
 
-def test_a_session_that_asks_the_right_context_is_left_alone() -> None:
+def test_a_session_whose_right_context_decides_is_not_moved() -> None:
     """Looseness is an engine's: where it is another for the new left context, there is no going on."""
     tight = python().open("x = ", "\ny\n")
     tight._core.tighten()
@@ -215,7 +215,7 @@ def test_an_engine_is_given_up_when_it_has_grown() -> None:
     assert first.check("x").complete
 
 
-def test_as_many_are_kept_as_shall_be() -> None:
+def test_the_wanted_number_of_sessions_is_kept() -> None:
     sessions = Sessions(2)
     for right in ("\n", "\n\n", "\n\n\n"):
         sessions.open(python(), "x = ", right)
@@ -252,7 +252,7 @@ def test_sessions_hold_no_more_bytes_than_they_may() -> None:
     assert sessions.knows(python(), lines_right(19))
 
 
-def test_what_is_in_use_is_not_forgotten() -> None:
+def test_sessions_in_use_are_kept() -> None:
     memory = SessionMemory(1)
     here, there = Sessions(64, memory), Sessions(64, memory)
     used = [here.open(python(), "x = ", lines_right(number)) for number in range(3)]
@@ -326,7 +326,7 @@ def test_sessions_are_freed_while_no_other_document_waits() -> None:
     assert not any(found)
 
 
-def test_what_is_opened_ahead_is_not_in_use() -> None:
+def test_a_session_opened_ahead_is_not_in_use() -> None:
     sessions = Sessions(64, SessionMemory(1))
     sessions.open_ahead(python(), "x = ", lines_right(0))
     sessions.open(python(), "x = ", lines_right(1))

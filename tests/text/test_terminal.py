@@ -108,7 +108,7 @@ def test_stages_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "opening ...\nclosing ...\n"
 
 
-def test_nothing_is_said_to_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(plain=False) as progress:
         progress.say("opening")
         progress.update("half")

@@ -74,7 +74,7 @@ def test_the_stub_is_a_matcher_with_forced_bytes() -> None:
     assert isinstance(FiniteMatcher([], vocabulary_of(EMBEDDED)), ForcedMatcher)
 
 
-def test_nothing_is_forced_where_texts_part_at_once() -> None:
+def test_texts_without_a_common_beginning_force_nothing() -> None:
     assert forced(["a", "b"]) == []
     assert forced(["", "abc"]) == []
 
@@ -83,7 +83,7 @@ def test_a_single_text_is_forced_as_a_whole() -> None:
     assert b"".join(forced(["return self.value"])) == b"return self.value"
 
 
-def test_a_token_that_may_be_joined_with_what_follows_is_left_to_the_model() -> None:
+def test_a_token_that_may_merge_with_the_next_is_not_forced() -> None:
     vocabulary = Vocabulary([b"a", b"b", b"c", b"ab", b"bc", b"x"], [])
     assert forced(["xab", "xac"], vocabulary) == [b"x"]  # the a goes on as ab in the one
     assert forced(["xax", "xac"], vocabulary) == [b"x", b"a"]  # neither goes on as a token
@@ -91,7 +91,7 @@ def test_a_token_that_may_be_joined_with_what_follows_is_left_to_the_model() -> 
     assert forced(["xabab", "xabac"], vocabulary) == [b"x", b"ab"]
 
 
-def test_what_may_be_joined_decides_about_all_tokens_before_it() -> None:
+def test_a_possible_merge_limits_the_forced_tokens() -> None:
     """Where abc is split as ab, c and abcd as a, bcd, nothing of abc is certain."""
     vocabulary = Vocabulary([b"a", b"b", b"c", b"d", b"bcd"], [])
     assert forced(["abcd", "abcx"], vocabulary) == [b"a"]

@@ -652,7 +652,7 @@ def test_a_vocabulary_of_several_languages() -> None:
             compare(subject.open(left, "").matcher(vocabulary), vocabulary, (subject.name, left))
 
 
-def test_a_session_that_takes_its_right_side_into_account_from_now_on() -> None:
+def test_a_session_whose_right_context_begins_to_decide_is_not_moved() -> None:
     rng = seeded("tighten")
     vocabulary = random_vocabulary(rng, PYTHON_FRAGMENTS, 100)
     for left, right in exact_places(the_python(), python_places(rng, 12)):
@@ -975,7 +975,7 @@ def test_a_damaged_table_is_built_again(tmp_path: Path) -> None:
 
 @posix
 @worst
-def test_what_stands_in_a_tables_place_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+def test_pipes_and_devices_in_place_of_tables_are_not_waited_for(tmp_path: Path, kind: str) -> None:
     tokens = [*BYTES, b"if"]
     masks.prepare(python(), vocabulary_of(tokens, [], tmp_path))
     put(kind, table_file(tmp_path))

@@ -33,10 +33,9 @@ LONGEST = 40  # characters of the middle on either side of the cursor
 EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"
 
 KINDS = ("field", "spec", "text", "string", "comment", "indentation", "bracket", "anywhere", "half", "walk")
-"""Ends of middles.
+"""Ends of middles: in a field, a format spec or a text of an f-string, in another string, or in a comment.
 
-They are in a field, a format spec or a text of an f-string, in another string, in a comment, in an indentation, in
-brackets, anywhere, inside a character, and after a few random tokens.
+The others are in an indentation, in brackets, anywhere, inside a character, and after a few random tokens.
 """
 
 STRING = re.compile(r"(?:[rub]|rb|br)?('''|\"\"\"|'|\")", re.IGNORECASE)
@@ -253,7 +252,7 @@ def is_possible(state: State, token: bytes) -> bool:
     return bool(token) and all(fork.advance(bytes([byte])) == 1 for byte in token)
 
 
-def test_the_mask_is_what_states_take_byte_by_byte() -> None:
+def test_the_mask_equals_states_byte_by_byte() -> None:
     rng = random.Random(SEED + 1)
     tokens = tokens_of(EMBEDDED)
     ends = set(vocabulary_of(EMBEDDED).end_token_ids)

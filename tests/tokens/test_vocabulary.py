@@ -209,7 +209,7 @@ def test_masks_are_as_long_as_the_vocabulary(size: int) -> None:
         ([1], []),
     ],
 )
-def test_lists_that_are_no_vocabulary(tokens: Any, ends: Any) -> None:
+def test_wrong_token_lists_are_refused(tokens: Any, ends: Any) -> None:
     with pytest.raises(VocabularyError, match=r"^[^\n]+$"):
         Vocabulary(tokens, ends)
 
@@ -250,7 +250,7 @@ def test_a_visible_blank_is_a_blank_without_a_decoder_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("unigram", [False, True], ids=["bpe", "unigram"])
-def test_pieces_of_sentence_piece_are_what_their_decoder_makes_of_them(tmp_path: Path, unigram: bool) -> None:
+def test_sentence_piece_tokens_are_decoded_by_their_decoder(tmp_path: Path, unigram: bool) -> None:
     content = llama(unigram=unigram)
     vocabulary = read(tmp_path, content)
     tokens: list[bytes | None] = [None, None, None, *(bytes([byte]) for byte in range(256))]
@@ -266,7 +266,7 @@ def test_pieces_of_sentence_piece_are_what_their_decoder_makes_of_them(tmp_path:
             assert library.decode([anchor, token, anchor]).encode() == b"y" + text + b"y"
 
 
-def test_pieces_that_look_like_bytes_are_bytes_only_where_the_model_writes_bytes_so(tmp_path: Path) -> None:
+def test_pieces_like_bytes_are_bytes_only_with_byte_fallback(tmp_path: Path) -> None:
     vocab = ids("<0x0A>", "<0x0a>", "<0xZZ>", "<0x0>", "<0x0A>x", "▁<0x0A>")
     with_bytes = [b"\n", b"\n", b"<0xZZ>", b"<0x0>", b"<0x0A>x", b" <0x0A>"]
     assert texts_of(read(tmp_path, definition(vocab, decoder=LLAMA_DECODER))) == with_bytes
@@ -276,7 +276,7 @@ def test_pieces_that_look_like_bytes_are_bytes_only_where_the_model_writes_bytes
     assert texts_of(read(tmp_path, definition(vocab, decoder=METASPACE))) == verbatim
 
 
-def test_what_is_stripped_from_each_token_and_what_only_from_the_whole(tmp_path: Path) -> None:
+def test_strip_before_fuse_applies_to_each_token(tmp_path: Path) -> None:
     strip = {"type": "Strip", "content": "_", "start": 1, "stop": 2}
     vocab = ids("__x____", "_", "x", "___")
     each = {"type": "Sequence", "decoders": [strip, {"type": "Fuse"}]}
@@ -310,7 +310,7 @@ def test_added_tokens_are_text_unless_the_file_says_that_they_are_special(tmp_pa
     check_masks(vocabulary, tokens)
 
 
-def test_tags_are_text_whatever_they_look_like(tmp_path: Path) -> None:
+def test_tokens_that_look_like_tags_are_text(tmp_path: Path) -> None:
     vocab = ids("<div>", "<a>", "</s>", "<unk>", "<s>", "<fim_prefix>", "</div>", "<|x|>")
     listed = definition(vocab, decoder=LLAMA_DECODER, added_tokens=[added(8, "<pad>", True)])
     assert texts_of(read(tmp_path, listed))[:8] == [piece.encode() for piece in vocab]

@@ -60,7 +60,7 @@ def test_a_token_with_a_hidden_character_gives_way_to_the_next_best(name: str, c
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\ufeff", "\U000e0041", "\x85"], ids=ascii)
-def test_a_hidden_character_in_parts_is_refused_where_something_else_may_follow(hidden: str) -> None:
+def test_a_hidden_character_in_parts_is_refused_only_at_its_last_part(hidden: str) -> None:
     data = hidden.encode()
     pieces = [data[at : at + 1] for at in range(len(data))]
     # What may follow the first byte or two instead of the hidden character.
@@ -113,7 +113,7 @@ def test_beginnings_of_hidden_characters_alone_are_known() -> None:
     }
 
 
-def test_what_is_written_again_may_hold_what_the_document_holds() -> None:
+def test_healed_text_may_repeat_hidden_characters_of_the_document() -> None:
     vocabulary = vocabulary_of(["a\u200b".encode(), "a\u200bb".encode(), "a\u200bb\u200b".encode()])
     again, more, hidden = (vocabulary.token_at(text.encode()) for text in ("a\u200b", "a\u200bb", "a\u200bb\u200b"))
     assert again is not None
@@ -125,7 +125,7 @@ def test_what_is_written_again_may_hold_what_the_document_holds() -> None:
     assert visible.refuses([], hidden, healing)
 
 
-def test_the_word_at_the_cursor_says_which_characters_it_may_have() -> None:
+def test_hidden_characters_of_the_word_at_the_cursor_are_allowed() -> None:
     zwnj, zwj = "\u200c", "\u200d"
     assert known_at(f'x = "\u0645\u06cc{zwnj}', '\u0647\u0627"') == {zwnj}
     assert known_at('x = "\U0001f469' + zwj, '"') == {zwj}

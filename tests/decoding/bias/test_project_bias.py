@@ -1,4 +1,4 @@
-"""What is known besides the model is mixed with what it says, token by token, healed or not."""
+"""Foretold texts mixed into the model's distribution, token by token, healed or not."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SPLITS = [
 
 
 @pytest.mark.parametrize(("split", "text"), SPLITS)
-def test_what_is_all_but_certain_is_written(model: FimModel, python: Language, split: Split, text: str) -> None:
+def test_an_almost_certain_foretold_text_is_written(model: FimModel, python: Language, split: Split, text: str) -> None:
     known = Known(text, 0.99)
     found = completed(model, python, split, replace(OPTIONS, project_bias=known))
     assert (found.text or "").startswith(text)
@@ -75,7 +75,7 @@ def test_what_is_all_but_certain_is_written(model: FimModel, python: Language, s
 
 
 @pytest.mark.parametrize(("split", "text"), SPLITS)
-def test_nothing_known_changes_nothing(model: FimModel, python: Language, split: Split, text: str) -> None:
+def test_a_bias_without_texts_changes_nothing(model: FimModel, python: Language, split: Split, text: str) -> None:
     plain = completed(model, python, split, OPTIONS)
     for known in (Known("", 0.9), Known(text, 1e-12)):
         found = completed(model, python, split, replace(OPTIONS, project_bias=known))
@@ -83,7 +83,7 @@ def test_nothing_known_changes_nothing(model: FimModel, python: Language, split:
         assert [token.end for token in found.written] == [token.end for token in plain.written]
 
 
-def test_the_grammar_refuses_what_is_known_as_it_refuses_the_models(model: FimModel, python: Language) -> None:
+def test_the_grammar_refuses_foretold_texts_too(model: FimModel, python: Language) -> None:
     split = Split("x = call(", ")\n")
     found = completed(model, python, split, replace(OPTIONS, project_bias=Known("]] + [[", 0.99)))
     assert found.text is not None
@@ -107,7 +107,7 @@ def test_a_keyword_that_may_not_stand_there_begins_no_name(
     assert found.text == plain.text
 
 
-def test_in_a_broken_file_neither(model: FimModel, python: Language) -> None:
+def test_the_grammar_refuses_foretold_texts_in_a_broken_file(model: FimModel, python: Language) -> None:
     found = recover(python.open, "def broken(:\n    pass\n\nx = call(", ")\n")
     assert found is not None
     healing = Healing.of(model, Split(found.left, found.right))
@@ -136,7 +136,7 @@ STANDING = [
 ]
 
 
-def test_what_stands_is_what_has_something_after_it_that_ends_the_word(python: Language) -> None:
+def test_a_lexeme_stands_if_some_text_can_end_it(python: Language) -> None:
     verdicts = []
     for split, middle, text in STANDING:
         session = python.open(split.left, split.right)
@@ -152,13 +152,13 @@ def test_what_stands_is_what_has_something_after_it_that_ends_the_word(python: L
     assert set(verdicts) == {True, False}
 
 
-def test_of_what_follows_a_refused_middle_nothing_is_known(python: Language) -> None:
+def test_everything_stands_after_a_refused_middle(python: Language) -> None:
     standing = LexemeCheck(python.open("x = call(", ")\n").start())
     assert standing.allows(b"] ]", b"except")
     assert not standing.allows(b"", b"except")
 
 
-def test_while_a_word_is_written_again_shares_are_of_what_goes_on_with_it(model: FimModel, python: Language) -> None:
+def test_shares_while_healing_are_among_healing_tokens(model: FimModel, python: Language) -> None:
     split = Split("import os\n\nos.pa", "\n")
     known = Known("th.zebra(os.sep)", 0.5)
     found = completed(model, python, split, replace(OPTIONS, project_bias=known))

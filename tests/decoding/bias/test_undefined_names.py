@@ -78,7 +78,7 @@ def test_names_that_nothing_binds_are_found(left: str, middle: str, right: str, 
     assert sorted(names_model.unbound(left, middle, right)) == names
 
 
-def test_what_does_not_parse_is_judged_by_its_words() -> None:
+def test_names_of_a_broken_file_are_judged_by_its_words() -> None:
     left, right = "def f(:\n    known = 1\n    ", "\nother = 2\n"
     assert required.unbound(left, "known + other", right, False) == ()
     assert required.unbound(left, "known + nobody", right, False) == ("nobody",)
@@ -126,9 +126,9 @@ def refused_at(left: str, middle: str, right: str, rng: random.Random) -> int | 
 
 
 def is_documented(left: str, middle: str, right: str, at: int) -> bool:
-    """Whether the name that is refused is bound later than it is loaded, or is an assignment's second target.
+    """Return whether the refused name is bound later than it is loaded, or is an assignment's second target.
 
-    Judged on the text itself: with all that comes after the statement taken away, nothing binds it any more.
+    The text itself decides: without all that comes after the statement, nothing binds the name any more.
     """
     start = middle.rfind("\n", 0, at) + 1
     line = (left + middle)[(left + middle).rfind("\n", 0, len(left) + at) + 1 :]
@@ -141,7 +141,7 @@ def is_documented(left: str, middle: str, right: str, at: int) -> bool:
     return chained or shorter is None or bool(shorter)
 
 
-def test_what_stands_in_real_files_is_not_refused() -> None:
+def test_true_middles_of_real_files_are_not_refused() -> None:
     rng = random.Random(11)
     drawn = corpus.cuts(rng, 20_000, 5)
     counts: Counter[str] = Counter()
@@ -221,13 +221,13 @@ def test_a_name_that_may_be_bound_is_not_refused(left: str, middle: str, right: 
         assert refused_at(left, middle, right, random.Random(seed)) is None
 
 
-def test_what_is_before_the_middle_is_not_looked_at() -> None:
+def test_names_before_the_middle_do_not_count() -> None:
     tracker = required.track("nobody(nothing", ")\n", "", True)
     tracker.feed(", 1")
     assert required.unbound("nobody(nothing", ", 1", ")\n", True) == ()
 
 
-def test_what_is_written_again_is_not_looked_at() -> None:
+def test_names_in_healed_text_do_not_count() -> None:
     tracker = required.track("nobody = nothing", "\n", " nothing", True)
     tracker.feed(" nothing")
     with pytest.raises(UndefinedNameError):
@@ -261,7 +261,7 @@ def test_a_mask_is_the_check_of_every_token() -> None:
     assert refusing
 
 
-def test_a_mask_of_what_is_written_again() -> None:
+def test_a_name_mask_while_healing() -> None:
     vocabulary = Vocabulary([b"", *(text.encode() for text in ("no", "nobody", "x", " x", "\n", "_", "body"))], [0])
     followed = TrackedNames(UndefinedNames(PythonSupport(), "y = no", "\n", True), vocabulary, "no")
     bits = np.unpackbits(followed.mask([]).view(np.uint8), bitorder="little")[: vocabulary.size]
@@ -309,7 +309,7 @@ def test_another_name_is_taken_where_the_first_is_unbound(single_line: bool, lan
     assert complete(model, PYTHON, split, replace(options, names="require")).text == "value"
 
 
-def test_where_nothing_obeys_there_is_no_text_and_the_reason_names_the_name() -> None:
+def test_without_an_allowed_name_the_reason_names_the_undefined_one() -> None:
     vocabulary, (zebra, end) = decoding.VOCABULARY, [*wanted("zebra")[1], 0]
     model = network(vocabulary, lambda middle: preferring([end] if middle else [zebra]))
     options = DecodeOptions(names="require", heal=False, landing=False, max_new_tokens=1)
@@ -326,7 +326,7 @@ def test_a_deadline_and_a_budget_cut_where_all_names_are_bound() -> None:
     assert (complete(model, PYTHON, Split("value = 1\n", "\n"), options).text or "").strip() == "value"
 
 
-def test_alternatives_obey() -> None:
+def test_alternatives_load_no_undefined_name() -> None:
     model = network(decoding.VOCABULARY, lambda middle: decoding.noise(len(middle)) + preferring([0]) / 20)
     split = Split("value = 1\nprint(", ")\n")
     naming = UndefinedNames.of("python", split.left, split.right)
@@ -347,7 +347,7 @@ def test_a_broken_file_goes_by_words() -> None:
     assert found.text == "value"
 
 
-def test_a_language_without_names_is_decoded_as_ever() -> None:
+def test_a_language_without_name_rules_decodes_as_before() -> None:
     json = Language.load("json")
     model = network(decoding.VOCABULARY, lambda middle: preferring([*wanted("1")[1]] if not middle else [0]))
     assert complete(model, json, Split("[", "]"), DecodeOptions(names="require", heal=False)).text == "1"
@@ -382,7 +382,7 @@ class NothingObeys:
 
 @pytest.mark.parametrize("left", ["x = ", "x) = "])  # in a file that parses, and in one that does not
 @pytest.mark.parametrize("word_ends", [False, True])
-def test_where_every_token_is_refused_there_is_no_text_and_a_reason(left: str, word_ends: bool) -> None:
+def test_if_names_refuse_every_token_there_is_a_reason_and_no_text(left: str, word_ends: bool) -> None:
     zebra = wanted("zebra")[1]
     model = network(decoding.VOCABULARY, lambda middle: preferring(zebra))
     split = Split(left, "\n")

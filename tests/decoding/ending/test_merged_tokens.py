@@ -37,7 +37,7 @@ def vocabulary() -> Vocabulary:
     return Vocabulary([*texts, None], [len(texts)])
 
 
-def test_what_is_written_is_the_first_part_and_then_nothing(python: Language, vocabulary: Vocabulary) -> None:
+def test_a_merged_token_writes_its_first_part_and_ends(python: Language, vocabulary: Vocabulary) -> None:
     after = {b"x": {"y": 0.9, "": 0.1}}
     (found,) = texts_of(python, vocabulary, {b"": {"x)": 0.5, "x": 0.1, "y": 0.4}, **after}, ("f(", ")\n"))
     assert found.text == "x"
@@ -50,7 +50,7 @@ def test_what_is_written_is_the_first_part_and_then_nothing(python: Language, vo
     assert several.text == "x"
 
 
-def test_a_closer_of_its_own_is_written_before_the_one_on_the_right(python: Language, vocabulary: Vocabulary) -> None:
+def test_a_merged_token_keeps_the_closers_of_the_middle(python: Language, vocabulary: Vocabulary) -> None:
     (one,) = texts_of(python, vocabulary, {b"": {"))": 0.6, ",": 0.4}}, ("f(g(x", ")\n"))
     assert one.text == ")"
     (two,) = texts_of(python, vocabulary, {b"": {")))": 0.6, ",": 0.4}}, ("f(g(h(x", ")\n"))
@@ -59,7 +59,7 @@ def test_a_closer_of_its_own_is_written_before_the_one_on_the_right(python: Lang
     assert none.text == ""
 
 
-def test_a_line_ends_before_its_break(python: Language, vocabulary: Vocabulary) -> None:
+def test_a_merged_token_ends_before_its_line_break(python: Language, vocabulary: Vocabulary) -> None:
     after = {b"x": {")\n": 0.6, ",": 0.4}, b"x)": {"+": 0.7, "": 0.3}}
     (found,) = texts_of(python, vocabulary, {b"": {"x": 1.0}, **after}, ("f(", "\n"))
     assert found.text == "x)"
@@ -71,7 +71,7 @@ def test_a_line_ends_before_its_break(python: Language, vocabulary: Vocabulary) 
     assert found.text == "x)\n"  # no line break ends it
 
 
-def test_what_has_to_come_stays_whole(python: Language, vocabulary: Vocabulary) -> None:
+def test_a_required_merged_token_stays_whole(python: Language, vocabulary: Vocabulary) -> None:
     """The closer on the right is another one: after the first part alone the middle could not end."""
     (found,) = texts_of(python, vocabulary, {b"": {"x)": 0.6, "y": 0.4}, b"x)": {"": 1.0}}, ("f(g(", ")\n"))
     assert found.text == "x)"
@@ -84,7 +84,7 @@ def test_a_line_that_cannot_end_goes_on_after_the_first_part(python: Language, v
     assert found.text == "x,)"
 
 
-def test_so_it_is_where_something_is_written_again(python: Language, vocabulary: Vocabulary) -> None:
+def test_merged_tokens_split_while_healing(python: Language, vocabulary: Vocabulary) -> None:
     steps = {b"": {"x)": 0.9, "y": 0.1}}
     (found,) = texts_of(python, vocabulary, steps, ("f(x", ")\n"), healing="x")
     assert found.text == "x"
@@ -114,7 +114,7 @@ class Known:
         return weight
 
 
-def test_what_is_known_besides_may_be_in_such_tokens(python: Language, vocabulary: Vocabulary) -> None:
+def test_foretold_texts_may_be_in_merged_tokens(python: Language, vocabulary: Vocabulary) -> None:
     """The project's memory knows a text with the closer behind it, and that is in the tokenizer's tokens."""
     steps = {b"": {"y": 0.9, "x": 0.1}, b"x": {"z": 1.0}, b"y": {"": 1.0}}
     for known in ("x)\n", "x) + 1"):
@@ -211,7 +211,7 @@ def test_probabilities_add_up(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_a_first_part_that_the_model_lacks_is_none(kind: str) -> None:
+def test_a_first_part_beyond_the_models_tokens_does_not_count(kind: str) -> None:
     """A tokenizer may have more tokens than the model."""
     vocabulary = Vocabulary([b"x)", b"y", None, b"x"], [2])
     row, arithmetic = row_of(kind, {0: 0.9, 1: 0.1}, 3)

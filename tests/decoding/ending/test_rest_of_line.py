@@ -51,13 +51,13 @@ def vocabulary() -> Vocabulary:
         ("a = b", "", None),
     ],
 )
-def test_what_the_rest_of_a_line_begins_with(
+def test_the_rest_of_a_line_is_found_with_its_first_lexeme(
     python: Language, left: str, right: str, expected: RestOfLine | None
 ) -> None:
     assert RestOfLine.of(python.open(left, right), right) == expected
 
 
-def test_nothing_is_known_where_nothing_fits(python: Language) -> None:
+def test_without_a_guarantee_there_is_no_rest_of_line(python: Language) -> None:
     session = python.open("x = )", " + 1\n")
     assert session.guarantee == "none"
     assert RestOfLine.of(session, " + 1\n") is None
@@ -74,7 +74,7 @@ def test_a_token_writes_it(token: str, writes: bool) -> None:
     assert RestOfLine(b" = b", b" =").is_written_by(token.encode()) == writes
 
 
-def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -> None:
+def test_writing_the_rest_ends_the_middle(python: Language, vocabulary: Vocabulary) -> None:
     split = ("", " = b\n")
     for end in (" =", " = b", "\n", ""):
         (found,) = texts_of(python, vocabulary, {b"": {"a": 1.0}, b"a": {end: 0.6, ".y": 0.4}}, split)
@@ -86,18 +86,18 @@ def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -
     assert without.text.startswith("a =")
 
 
-def test_it_is_no_end_where_the_middle_may_not_end(python: Language, vocabulary: Vocabulary) -> None:
+def test_the_rest_is_no_end_where_the_middle_may_not_end(python: Language, vocabulary: Vocabulary) -> None:
     steps = {b"": {"+": 1.0}, b"+": {"d": 1.0}, b"+d": {")": 1.0}, b"+d)": {"": 1.0}}
     (found,) = texts_of(python, vocabulary, steps, ("a = (b ", "+ c\n"))
     assert found.text == "+d)"
 
 
-def test_where_nothing_belongs_nothing_is_written(python: Language, vocabulary: Vocabulary) -> None:
+def test_writing_the_rest_at_once_leaves_the_middle_empty(python: Language, vocabulary: Vocabulary) -> None:
     (found,) = texts_of(python, vocabulary, {b"": {" =": 0.7, ".y": 0.3}}, ("a", " = b\n"))
     assert found.text == ""
 
 
-def test_a_token_may_hold_its_beginning(python: Language, vocabulary: Vocabulary) -> None:
+def test_a_token_may_hold_the_beginning_of_the_rest(python: Language, vocabulary: Vocabulary) -> None:
     (found,) = texts_of(python, vocabulary, {b"": {"x.": 0.6, "a": 0.4}}, ("c = ", ".y\n"))
     assert found.text == "x"
 
@@ -113,7 +113,7 @@ def test_a_token_may_hold_its_beginning(python: Language, vocabulary: Vocabulary
     ],
 )
 def test_a_longer_word_or_sign_is_another(python: Language, split: tuple[str, str], token: str, whole: str) -> None:
-    """What the model means does not end where its token happens to hold what is on the right."""
+    """A token that only begins like the rest of the line does not end the middle."""
     texts = [*(bytes([byte]) for byte in range(128)), token.encode()]
     vocabulary = Vocabulary([*texts, None], [len(texts)])
     steps = {b"": {token: 0.9, "(": 0.1}, token.encode(): {whole[len(token) :] or "": 1.0}, whole.encode(): {"": 1.0}}
@@ -121,7 +121,7 @@ def test_a_longer_word_or_sign_is_another(python: Language, split: tuple[str, st
     assert found.text == whole
 
 
-def test_where_something_is_written_again_nothing_may_follow(python: Language) -> None:
+def test_writing_the_rest_while_healing_leaves_the_middle_empty(python: Language) -> None:
     texts = [*(bytes([byte]) for byte in range(128)), b").", b")\n"]
     vocabulary = Vocabulary([*texts, None], [len(texts)])
     after = {b")": {".": 0.2, "[": 0.8}}
@@ -130,7 +130,7 @@ def test_where_something_is_written_again_nothing_may_follow(python: Language) -
         assert found.text == ")"
 
 
-def test_below_the_first_line_it_is_no_end(python: Language, vocabulary: Vocabulary) -> None:
+def test_the_rest_is_no_end_below_the_first_line(python: Language, vocabulary: Vocabulary) -> None:
     steps = {b"": {"x": 1.0}, b"x": {"\n": 1.0}, b"x\n": {"y": 1.0}, b"x\ny": {",": 1.0}, b"x\ny,": {"z": 1.0}}
     steps[b"x\ny,z"] = {"": 1.0}
     (found,) = texts_of(python, vocabulary, steps, ("a = ", ", b\n"), single_line=False)

@@ -43,7 +43,7 @@ def vocabulary() -> Vocabulary:
         (")", ")\n", None),
     ],
 )
-def test_what_stands_right_of_a_cursor(python: Language, left: str, right: str, expected: RightCloser | None) -> None:
+def test_a_right_closer_is_found(python: Language, left: str, right: str, expected: RightCloser | None) -> None:
     assert RightCloser.of(python.open(left, right), left, right) == expected
 
 
@@ -55,7 +55,7 @@ def middle(
     healing: str = "",
     **options: Any,
 ) -> Completion:
-    """What a model says that gives shares to texts after each text; the empty text is the end."""
+    """Decode with a model that gives shares to the texts after each text; the empty text is the end."""
 
     def script(tokens: list[int]) -> torch.Tensor:
         so_far = b"".join(vocabulary.token_bytes(token) for token in tokens)
@@ -72,7 +72,7 @@ def middle(
     return complete_session(network(vocabulary, script), session, Split(*split), given, healing=healing)
 
 
-def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -> None:
+def test_writing_the_closer_ends_the_middle(python: Language, vocabulary: Vocabulary) -> None:
     for end in (")", "),", ")\n", "", "\n"):
         assert middle(python, vocabulary, {b"": {"x": 1.0}, b"x": {end: 0.9, "y": 0.1}}).text == "x"
     nested = {b"": {"g": 1.0}, b"g": {"(": 1.0}, b"g(": {")": 1.0}, b"g()": {")": 1.0}}
@@ -81,7 +81,7 @@ def test_its_being_written_is_an_end(python: Language, vocabulary: Vocabulary) -
     assert middle(python, vocabulary, quoted, ('x = "', '"\n')).text == "a"
 
 
-def test_an_empty_pair_is_weighed_against_all_that_may_stand_there(python: Language, vocabulary: Vocabulary) -> None:
+def test_an_empty_pair_is_weighed_against_all_other_texts(python: Language, vocabulary: Vocabulary) -> None:
     after = {b"x": {"": 1.0}, b"y": {"": 1.0}}
     likelier = {b"": {"": 0.2, ")": 0.25, "\n": 0.1, "x": 0.3, "y": 0.15}, **after}
     assert middle(python, vocabulary, likelier).text == ""  # 0.55 in all
@@ -91,7 +91,7 @@ def test_an_empty_pair_is_weighed_against_all_that_may_stand_there(python: Langu
     assert middle(python, vocabulary, less, ("f(a", ")\n")).text == ""
 
 
-def test_so_it_is_where_the_bracket_is_written_again(python: Language, vocabulary: Vocabulary) -> None:
+def test_an_empty_pair_is_weighed_while_healing_its_bracket(python: Language, vocabulary: Vocabulary) -> None:
     """A token of both brackets is the empty middle; after the opening one alone the model does not expect the other."""
     after = {b"(": {"x": 0.9, "": 0.1}, b"(x": {")": 1.0}}
     empty = middle(python, vocabulary, {b"": {"()": 0.6, "(": 0.3, "x": 0.1}, **after}, healing="(")
@@ -109,7 +109,7 @@ def test_without_the_grammar_nothing_ends(python: Language, vocabulary: Vocabula
     assert middle(python, vocabulary, steps, constrained=False).text == "x)"
 
 
-def test_several_lines_end_at_it_as_well(python: Language, vocabulary: Vocabulary) -> None:
+def test_a_closer_ends_several_lines_too(python: Language, vocabulary: Vocabulary) -> None:
     session = python.open("f(", ")\n")
     tokens = {0: "\n", 1: "x", 2: ")"}
 

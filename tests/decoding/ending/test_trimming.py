@@ -47,17 +47,17 @@ def never(text: str) -> bool:
         ("a\nb", "c\nb\n", "a"),  # the rest of the cursor's own line is no line that follows
     ],
 )
-def test_lines_that_stand_there_already_are_left_out(text: str, right: str, expected: str) -> None:
+def test_lines_right_of_the_cursor_are_cut(text: str, right: str, expected: str) -> None:
     assert without_repetition(text, right, always) == expected
     assert without_repetition(text, right, never) == text
 
 
-def test_the_line_below_is_not_offered_where_the_cursors_line_is_indented() -> None:
+def test_the_line_below_is_cut_if_the_cursors_line_is_indented_alike() -> None:
     for left, expected in (("\n    ", ""), ("", "return a"), ("\n  ", "return a"), ("\n    x = ", "return a")):
         assert without_repetition("return a", "\n    return a\n", lambda text: True, left) == expected
 
 
-def test_what_stands_below_twice_is_left_out_twice() -> None:
+def test_a_line_below_that_comes_twice_is_cut_twice() -> None:
     assert without_repetition("b = 1\nreturn a\n\nreturn a", "\nreturn a\n", lambda text: True) == "b = 1"
     assert without_repetition("return a\nreturn a", "\nreturn a\n", lambda text: True) == ""
 
@@ -150,7 +150,7 @@ def test_the_indentation_at_the_cursor_is_not_written_again(
         ("    ", "\n", 4),
     ],
 )
-def test_how_far_the_cursors_line_may_be_indented(left: str, right: str, column: int) -> None:
+def test_the_deepest_column_of_the_cursors_line(left: str, right: str, column: int) -> None:
     assert deepest_column(Split(left, right), SPELLING) == column
 
 
@@ -348,7 +348,7 @@ def test_the_line_below_is_no_suggestion(language: str, left: str, right: str, t
         assert session.check(expected).complete
 
 
-def test_nothing_stays_of_a_text_that_is_complete_nowhere_before_the_line_below() -> None:
+def test_no_text_is_left_if_it_cannot_end_before_the_line_below() -> None:
     split = Split("f(\n    ", "\n    name=2,\n)\n")
     assert without_line_below("a=1,\n    name=2,\n    c=3,", split, never) is None
     assert without_line_below("name=2", split, never) is None
@@ -392,9 +392,7 @@ def test_where_nothing_is_known_texts_are_trimmed_as_well(left: str, right: str,
         ("python", "def f():\n", "\n", "    return 1", "    return 1"),
     ],
 )
-def test_what_stands_beside_the_cursor_is_not_written_again(
-    language: str, left: str, right: str, text: str, expected: str | None
-) -> None:
+def test_text_beside_the_cursor_is_cut(language: str, left: str, right: str, text: str, expected: str | None) -> None:
     session = Language.load(language).open(left, right)
     assert session.check(text).complete
     assert trimmed(text, (), session, Split(left, right)).text == expected
@@ -408,7 +406,7 @@ def written(text: str | None, begun: str = "") -> Completion:
     return Completion(text, "exact", reason, None, begun=begun)
 
 
-def test_the_first_text_of_which_something_is_left_is_taken() -> None:
+def test_the_first_completion_that_survives_trimming_is_taken() -> None:
     split = Split("def f():\n    for x in y:\n        ", "\n    return result\n")
     session = Language.load("python").open(split.left, split.right)
     told: list[str] = []

@@ -62,7 +62,7 @@ def test_the_logits_are_those_of_the_same_passes(model: FimModel) -> None:
     assert beside.seconds_before(0.0) == 0
 
 
-def test_the_items_are_the_same_and_the_prompt_is_read_while_the_session_is_opened(model: FimModel) -> None:
+def test_completions_are_the_same_with_a_concurrent_prefill(model: FimModel) -> None:
     language = Language.load("python")
     session: Any = language.open(SPLIT.left, SPLIT.right)
     after = [one.text for one in alternatives(model, session, SPLIT, 3, OPTIONS, readings=Readings(model))]
@@ -87,9 +87,7 @@ def test_of_a_prompt_that_is_known_the_last_token_is_read(model: FimModel) -> No
     assert (again.tokens, again.reused) == (1, len(again.prompt) - 1)
 
 
-def test_reading_that_nobody_wants_ends_and_what_was_read_stays(
-    model: FimModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_prefill_stops_and_keeps_its_passes(model: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, gate = threading.Event(), threading.Event()
     forward = Reading.forward
 
@@ -111,7 +109,7 @@ def test_reading_that_nobody_wants_ends_and_what_was_read_stays(
     assert beside.logits(beside.prompt) is None
 
 
-def test_what_the_model_raises_reaches_who_asks(model: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_model_reaches_the_caller(model: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Reading, tokens: Any) -> Any:
         raise StoppedError("left")
 
@@ -124,7 +122,7 @@ def test_what_the_model_raises_reaches_who_asks(model: FimModel, monkeypatch: py
 # --- readings that threads share -----------------------------------------------------------------------------------
 
 
-def test_two_who_read_at_a_time_never_have_the_same_reading(model: FimModel) -> None:
+def test_concurrent_requests_never_share_a_reading(model: FimModel) -> None:
     readings = Readings(model)
     prompt = [*range(100)]
     one, other = Lent(readings), Lent(readings)
@@ -155,7 +153,7 @@ def test_readings_that_were_lent_at_a_time_hold_no_more_when_they_are_back(model
     assert [readings.shared(prompt) > 0 for prompt in prompts] == [False, False, True, True]
 
 
-def test_an_explanations_pass_ends_with_its_deadline_and_when_nobody_waits(model: FimModel) -> None:
+def test_candidates_end_at_the_deadline_and_on_cancellation(model: FimModel) -> None:
     session: Any = Language.load("python").open(SPLIT.left, SPLIT.right)
     readings = Readings(model)
     assert candidates(model, session, SPLIT, 3, OPTIONS, readings, Counted(2)) == []

@@ -237,7 +237,7 @@ def test_every_text_is_in_the_language(seed: int) -> None:
             assert stack_of("f([" + completion.text + "])") == ""
 
 
-def test_a_middle_of_split_characters_is_joined_before_it_is_decoded() -> None:
+def test_split_characters_are_joined_before_decoding() -> None:
     face = " \U0001f600".encode()
     completion = run(saying([262], [face[3]], [face[4]], [END]))
     assert completion.text == " \U0001f600"
@@ -279,14 +279,14 @@ def test_without_the_grammar_the_budget_ends_the_text() -> None:
     assert (completion.text, completion.guarantee, completion.stop_reason) == ("]]]]", "none", StopReason.BUDGET)
 
 
-def test_without_the_grammar_half_a_character_and_control_tokens_are_left_out() -> None:
+def test_an_unconstrained_text_ends_before_half_characters_and_control_tokens() -> None:
     assert run(saying(["a"], [262], [CONTROL]), constrained=False).text == "a "
 
 
 # --- who computes the mask, and when -------------------------------------------------------------------------------
 
 
-def test_a_mask_that_fits_behind_the_model_is_computed_meanwhile() -> None:
+def test_a_mask_that_fits_behind_the_model_is_computed_during_its_pass() -> None:
     language = Brackets(settings={"mask_seconds": 0.01})
     model = scripted(saying(*[["x"]] * 6, [END]), forward_seconds=0.03)
     statistics = complete(model, language, Split("(", ")")).statistics

@@ -148,7 +148,7 @@ def test_alternatives_are_those_without_drafts(model: FimModel, language: Langua
         assert [outcome(one) for one in found] == [outcome(one) for one in plain]
 
 
-def test_what_was_read_ahead_is_not_taken_for_read(model: FimModel, language: Language) -> None:
+def test_drafts_not_chosen_do_not_count_as_read(model: FimModel, language: Language) -> None:
     """A reading that a run has left goes on as a fresh one does."""
     readings = Readings(model)
     for seed, split in enumerate(SPLITS):
@@ -208,7 +208,7 @@ def test_a_graph_of_the_last_row_takes_no_drafts(language: Language) -> None:
 def test_nothing_is_drafted_where_nothing_can_be_taken_back(
     language: Language, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with a sliding window, each wrong draft would have all be read again."""
+    """With a sliding window, each wrong draft would have the whole text read again."""
     from transformers import DynamicCache
 
     model = load_model("embedded", "cpu", "torch")

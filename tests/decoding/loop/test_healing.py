@@ -82,7 +82,7 @@ class Before:
         self.rest = text[len(written) :] if len(written) < len(text) else b""
 
     def takes(self, data: bytes) -> bool:
-        """Whether some bytes may follow; what is left to be written again has to be possible in tokens."""
+        """Return whether some bytes may follow; the rest of the healed text has to be possible in tokens."""
         if not data or not self.viable:
             return False
         if self.rest and not (self.rest.startswith(data) or data.startswith(self.rest)):
@@ -92,7 +92,7 @@ class Before:
         return taken == len(data) and (len(data) >= len(self.rest) or self.goes_on(data))
 
     def goes_on(self, written: bytes) -> bool:
-        """Whether tokens lead on from inside what is to be written again."""
+        """Return whether tokens lead on from inside the healed text."""
         taken, rest = self.state.advance(written), self.rest
         self.rest = rest[len(written) :]
         tokens = (self.vocabulary.token_bytes(token) for token in self.vocabulary.tokens_towards(self.rest))
@@ -122,7 +122,7 @@ def masks_of(matcher: Matcher, size: int) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize("seed", range(30 * LONG))
-def test_what_is_allowed_is_what_a_session_before_it_allows(python: Language, seed: int) -> None:
+def test_masks_equal_those_of_a_fresh_session(python: Language, seed: int) -> None:
     """At every token of random walks, forward and back; texts of any bytes, a half of a character among them."""
     generator = random.Random(seed)
     left, right = generator.choice(PLACES)
@@ -244,7 +244,7 @@ def vocabulary(request: pytest.FixtureRequest, model: FimModel) -> Vocabulary:
     return model.vocabulary if request.param == "embedded" else trained(request.param)
 
 
-def test_what_is_left_of_it_comes_out_the_same(vocabulary: Vocabulary) -> None:
+def test_tokens_before_the_unsettled_end_stay_the_same(vocabulary: Vocabulary) -> None:
     """The tokens of a whole line begin with those of what is settled of its beginning, wherever it is cut."""
     generator = random.Random(0)
     unhealed = runs = 0
@@ -273,7 +273,7 @@ def test_what_is_left_of_it_comes_out_the_same(vocabulary: Vocabulary) -> None:
     assert unhealed > runs / 4  # tokens that nothing is taken from do change
 
 
-def test_what_is_unsettled(model: FimModel) -> None:
+def test_the_unsettled_end_of_a_text(model: FimModel) -> None:
     vocabulary = model.vocabulary
     cases = {
         "self.ch": ".ch",

@@ -40,7 +40,7 @@ WORDS = [
 OPTIONS = DecodeOptions(max_new_tokens=6, max_prompt_tokens=180, prompt_grid=16, prefill_chunk=24)
 
 ROUNDING = 0.25
-"""As in the tests of the runtimes: how far logits lie apart by rounding where activations have 8 bits."""
+"""Tolerance of logits, as in the tests of the runtimes: activations of 8 bits are rounded."""
 
 
 class AnyText:
@@ -74,7 +74,7 @@ def finish(model: FimModel, split: Split, readings: Readings | None, cancelled: 
 
 
 def edits(draw: random.Random, count: int) -> list[Split]:
-    """Somebody who types, deletes, opens and closes brackets, and goes elsewhere."""
+    """Return the texts of a user who types, deletes, opens and closes brackets, and goes elsewhere."""
     text = "".join(draw.choices(WORDS, k=150))
     left, right = text[:400], text[400:]
     found = []
@@ -160,7 +160,7 @@ def test_interruptions_of_any_kind_change_no_text(remembering: Callable[[], Reme
         assert (found.text, found.stop_reason) == (wanted.text, wanted.stop_reason)
 
 
-def test_what_was_read_before_an_interruption_is_not_read_again(remembering: Callable[[], Remembering]) -> None:
+def test_passes_before_an_interruption_are_reused(remembering: Callable[[], Remembering]) -> None:
     model = remembering()
     readings, split = Readings(model), edits(random.Random(1), 1)[0]
     for _ in range(4):
@@ -305,7 +305,7 @@ def test_the_pace_is_that_of_the_fastest_pass(
         (0.002, 0.00625, 8),
     ],
 )
-def test_what_a_pass_costs_by_itself_is_paid_no_more_often_than_need_be(
+def test_passes_are_not_split_without_need(
     remembering: Callable[[], Remembering], fixed: float, each: float, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, model = [0.0], remembering()

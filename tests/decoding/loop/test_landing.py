@@ -283,7 +283,7 @@ def test_openings_may_be_any_text(tmp_path: Path) -> None:
     assert [small.token_bytes(token) for token in plan or ()] == [b"["]
 
 
-def test_lands_is_what_a_plan_after_the_token_says(python: Language, vocabulary: Vocabulary) -> None:
+def test_lands_agrees_with_a_plan_after_the_token(python: Language, vocabulary: Vocabulary) -> None:
     """The mask, the single question and the plan that the answer rests on agree."""
     session = python.open("def f(a):\n    return g(a, [", "]\n")
     matcher = session.matcher(vocabulary)
@@ -305,7 +305,7 @@ def test_lands_is_what_a_plan_after_the_token_says(python: Language, vocabulary:
             matcher.rollback(1 + len(plan))
 
 
-def test_what_was_known_is_known_again_after_tokens_are_taken_back(python: Language, vocabulary: Vocabulary) -> None:
+def test_plans_survive_a_rollback(python: Language, vocabulary: Vocabulary) -> None:
     """A plan is followed to its end, whatever is asked and taken back meanwhile."""
     matcher = python.open("def f(a):\n    return g(a, [(", ")\n").matcher(vocabulary)
     plan = matcher.plan()
@@ -340,7 +340,7 @@ def test_questions_change_nothing(python: Language, vocabulary: Vocabulary) -> N
     assert (matcher.mask() == before).all()
 
 
-def test_what_lands_asks_for_is_checked(python: Language, vocabulary: Vocabulary) -> None:
+def test_arguments_of_lands_are_checked(python: Language, vocabulary: Vocabulary) -> None:
     matcher = python.open("x = (a +", ")\n").matcher(vocabulary)
     with pytest.raises(ValueError, match="outside the vocabulary"):
         matcher.lands(vocabulary.size, 1)
@@ -360,7 +360,7 @@ def test_where_only_a_comment_completes_a_plan_begins_one(python: Language, voca
     assert matcher.is_complete()
 
 
-def test_what_the_vocabulary_cannot_spell_is_not_known_rather_than_impossible(python: Language) -> None:
+def test_an_end_that_the_vocabulary_cannot_spell_is_unknown(python: Language) -> None:
     """A completion exists, `)`, and has no token; where no text at all can follow, that is said."""
     small = small_vocabulary(["x", " "])
     with pytest.raises(SearchLimitError):
@@ -516,7 +516,7 @@ OPENING = [
 
 
 def worst(vocabulary: Vocabulary, session: Session, seed: int) -> Script:
-    """Of some tokens, prefers those after which three tokens, or at least one, are not enough."""
+    """Prefer tokens after which three tokens, or at least one, are not enough."""
     opening = sorted({tokens[0] for text in OPENING if len(tokens := vocabulary.encode(text)) == 1})
 
     def script(middle: list[int]) -> torch.Tensor:
@@ -545,7 +545,7 @@ def contexts(count: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def is_known_to_end(session: Session, vocabulary: Vocabulary, budget: int) -> bool:
-    """Whether the engine has a plan within the budget: nothing is promised where it has none."""
+    """Return whether the engine has a plan within the budget; without one, no end is promised."""
     try:
         plan = session.matcher(vocabulary).plan(budget)
     except SearchLimitError:
@@ -620,7 +620,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_so_it_does_however_tokens_are_chosen(setting: str, python: Language, vocabulary: Vocabulary) -> None:
+def test_every_sampling_ends_within_its_budget(setting: str, python: Language, vocabulary: Vocabulary) -> None:
     """And the alternatives are within it, too."""
     for seed, (left, right) in enumerate([*PLACES, *itertools.chain(*(contexts(1, n) for n in range(8 * LONG)))]):
         session = python.open(left, right)
@@ -640,7 +640,7 @@ def test_so_it_does_however_tokens_are_chosen(setting: str, python: Language, vo
                 check_landed(completion, session, left, right, budget)
 
 
-def test_so_it_does_in_a_batch(python: Language, vocabulary: Vocabulary) -> None:
+def test_batches_end_within_their_budgets(python: Language, vocabulary: Vocabulary) -> None:
     budget = 12
     model = network(vocabulary, always(vocabulary, "("))
     options = DecodeOptions(max_new_tokens=budget)
@@ -656,7 +656,7 @@ def test_so_it_does_in_a_batch(python: Language, vocabulary: Vocabulary) -> None
         assert (completion.text, completion.won) == (alone.text, alone.won)
 
 
-def test_what_repeats_because_the_budget_ends_is_not_cut(vocabulary: Vocabulary) -> None:
+def test_a_repetition_that_landing_forces_is_not_cut(vocabulary: Vocabulary) -> None:
     """The brackets that end the text are no repetition; those that a model opens for ever are."""
     texts = [*"[]0123456789,"]
     small = small_vocabulary(texts)
@@ -681,8 +681,8 @@ def test_what_repeats_because_the_budget_ends_is_not_cut(vocabulary: Vocabulary)
     assert (endless.text, endless.stop_reason) == (None, StopReason.REPETITION)
 
 
-def test_without_landing_such_models_come_to_nothing(python: Language, vocabulary: Vocabulary) -> None:
-    """What the property test above would miss without it."""
+def test_without_landing_these_models_find_no_end(python: Language, vocabulary: Vocabulary) -> None:
+    """The property test above needs landing to pass."""
     model = network(vocabulary, always(vocabulary, "("))
     for lands in (False, True):
         options = DecodeOptions(max_new_tokens=20, landing=lands)
@@ -778,7 +778,7 @@ def test_the_best_complete_point_competes_with_the_landed_text(python: Language,
     assert texts["landed"] != "f(x)"
 
 
-def test_where_only_nothing_fits_the_budget_nothing_is_the_text(python: Language, vocabulary: Vocabulary) -> None:
+def test_an_empty_middle_can_be_the_only_text(python: Language, vocabulary: Vocabulary) -> None:
     """The middle is complete as it is, and a budget of one token has no room for what the model wants."""
     session = python.open("x = f(", ")\n")
     model = network(vocabulary, always(vocabulary, "("))
@@ -809,7 +809,7 @@ def test_a_step_counts_if_the_budget_ruled_out_what_was_drawn_first(python: Lang
     assert set(first) == {bracket, name}
 
 
-def test_what_is_healed_does_not_take_the_room(python: Language) -> None:
+def test_healed_text_takes_no_budget_of_the_middle(python: Language) -> None:
     """A budget of one token is enough for a bracket, though the word before it would be written again."""
     model = load_model()
     completion = complete(model, python, Split("print(value", "\n"), DecodeOptions(max_new_tokens=1, heal=True))

@@ -32,7 +32,7 @@ FREE = 2
 """Tokens after which a model says little but closers and the end."""
 
 LEAST = 1e-5
-"""Of a text's probability; the others are left out."""
+"""Least probability of a text; less likely ones are left out."""
 
 
 def short(seed: int) -> Script:
@@ -103,7 +103,7 @@ def distance(one: dict[str, float], other: dict[str, float]) -> float:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> list[Aligned]:
-    """What the draws of a test have told."""
+    """Return the collectors of worths that a test makes."""
     made: list[Aligned] = []
 
     class Kept(Aligned):
@@ -118,7 +118,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> list[Aligned]:
 @pytest.mark.parametrize(
     ("seed", "warm"), itertools.product(range(3), [1.0, 0.6]) if LONG else [(0, 1.0), (1, 0.6), (2, 1.0)]
 )
-def test_with_more_texts_the_next_is_drawn_as_the_model_would(known: list[Aligned], seed: int, warm: float) -> None:
+def test_more_samples_approach_the_models_distribution(known: list[Aligned], seed: int, warm: float) -> None:
     script = short(seed)
     expected = truth(script, warm)
     model, distances = model_of(script), [distance(next_one(Aligned(warm), script, warm), expected)]
@@ -129,7 +129,7 @@ def test_with_more_texts_the_next_is_drawn_as_the_model_would(known: list[Aligne
     assert distances[-1] <= min(distances) + 0.01
 
 
-def test_the_mask_alone_distorts_so_that_there_is_something_to_test() -> None:
+def test_the_mask_alone_distorts_the_distribution() -> None:
     distances = [distance(next_one(Aligned(1.0), short(seed), 1.0), truth(short(seed), 1.0)) for seed in range(6)]
     assert sum(one > 0.1 for one in distances) >= 4
 
@@ -163,7 +163,7 @@ def test_a_line_break_counts_as_the_end_of_a_line() -> None:
 
 @pytest.mark.parametrize("warm", [1e-30, 1e-5, 0.01, 1e5, 1e30])
 @pytest.mark.filterwarnings("error")
-def test_at_any_temperature_what_is_drawn_fits(warm: float) -> None:
+def test_samples_fit_at_any_temperature(warm: float) -> None:
     session = BracketSession(SPLIT.left, SPLIT.right)
     for seed in range(4 if LONG else 2):
         options = replace(OPTIONS, temperature=warm, samples=5, seed=seed)
@@ -181,7 +181,7 @@ def test_it_ends_where_it_is_cancelled() -> None:
     assert late.text is not None
 
 
-def test_worth_is_what_is_not_lost() -> None:
+def test_the_worth_of_a_beginning_is_what_is_not_lost() -> None:
     made = Aligned(1.0)
     made.places = {
         (): aligned.Place(0.8, {1: 0.5}),

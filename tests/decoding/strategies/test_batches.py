@@ -129,7 +129,7 @@ class Trouble(BracketSession):
         return made
 
 
-def test_what_one_run_raises_does_not_stop_the_others() -> None:
+def test_an_error_of_one_run_does_not_stop_the_others() -> None:
     model = cached(saying(*[["x"]] * 4, [END]))
     with ThreadPoolExecutor(1) as worker:
         made = [BracketSession("", ""), Trouble("", ""), None]
@@ -140,7 +140,7 @@ def test_what_one_run_raises_does_not_stop_the_others() -> None:
     assert tasks[0].runs[0].tokens == tasks[2].runs[0].tokens == [ord("x")] * 4
 
 
-def test_what_the_model_raises_is_raised() -> None:
+def test_an_error_of_the_model_is_raised() -> None:
     def script(middle: list[int]) -> torch.Tensor:
         if len(middle) == 3:
             raise MemoryError("no more")

@@ -26,7 +26,7 @@ from fim_server.models.source import locate
 from support.models.batched_runs import CUTS, together
 
 ROUNDING = 0.5
-"""How far logits lie apart where keys and values are kept in float16 and were computed in passes of other sizes."""
+"""Tolerance of logits: keys and values are in float16, computed in passes of other sizes."""
 
 pytestmark = pytest.mark.skipif(not library.is_installed(), reason="xllamacpp is not installed (the extra `gguf`)")
 
@@ -113,7 +113,7 @@ def test_a_store_that_was_closed_is_empty(model: FimModel, text: list[int]) -> N
     assert np.abs(again - alone(model, text[:50])).max() < ROUNDING
 
 
-def test_what_there_is_no_room_for_is_refused_and_the_others_go_on(model: FimModel, text: list[int]) -> None:
+def test_a_row_without_room_is_refused_and_the_others_go_on(model: FimModel, text: list[int]) -> None:
     store = backend_of(model).store(2, 100)
     room = 256  # the library's step
     store.read(text[: room - 1])
@@ -133,7 +133,7 @@ def test_what_there_is_no_room_for_is_refused_and_the_others_go_on(model: FimMod
         store.forward([5])
 
 
-def test_a_pass_that_is_left_is_as_if_it_had_not_been(model: FimModel, text: list[int]) -> None:
+def test_an_abandoned_pass_leaves_no_trace(model: FimModel, text: list[int]) -> None:
     store = backend_of(model).store(2, 200)
     rows = [text[:100], text[200:290]]
     for row in rows:

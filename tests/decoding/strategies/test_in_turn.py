@@ -41,7 +41,7 @@ def test_runs_in_turn_give_the_texts_of_a_batch(seed: int, temperature: float) -
     assert parted
 
 
-def test_what_was_read_is_not_read_again() -> None:
+def test_the_next_prompt_reuses_what_was_read() -> None:
     model = load_model(None, "cpu", "torch")
     fresh = Reading(model)
     calls: list[int] = []

@@ -66,7 +66,7 @@ def test_scoring_changes_no_text(model: FimModel, python: Language, split: Split
         assert plain.written == ()
 
 
-def test_what_is_written_again_is_none_of_the_texts_tokens(model: FimModel, python: Language) -> None:
+def test_healing_tokens_do_not_count_among_the_texts_tokens(model: FimModel, python: Language) -> None:
     split = Split("import os\n\nfor name in os.li", "stdir():\n    print(name)\n")
     found = complete(model, python, split, replace(OPTIONS, heal=True))
     ends = [token.end for token in found.written]
@@ -129,9 +129,7 @@ def test_what_is_a_part_of_a_lexeme_ends_no_text(model: FimModel, python: Langua
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_something_is_written_however_unlikely_where_that_is_wanted(
-    model: FimModel, python: Language, split: Split
-) -> None:
+def test_with_says_something_an_unlikely_middle_is_written(model: FimModel, python: Language, split: Split) -> None:
     sure = replace(OPTIONS, least_likelihood=0.9999)
     nothing = complete(model, python, split, sure)
     assert nothing.text is None

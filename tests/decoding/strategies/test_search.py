@@ -70,7 +70,7 @@ def best(script: Script, budget: int) -> tuple[str, float]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_with_texts_enough_it_is_the_likeliest_of_all(seed: int) -> None:
+def test_an_exhaustive_search_finds_the_likeliest_text(seed: int) -> None:
     script, budget = said(seed), 5
     options = DecodeOptions(max_new_tokens=budget, search=EVERYTHING, scored=True, heal=False)
     model = model_of(script)
@@ -86,7 +86,7 @@ def test_with_texts_enough_it_is_the_likeliest_of_all(seed: int) -> None:
     assert found.guarantee == "exact"
 
 
-def test_it_differs_from_taking_the_likeliest_token_often_enough_to_be_tested() -> None:
+def test_search_often_differs_from_greedy_decoding() -> None:
     options = DecodeOptions(max_new_tokens=5, heal=False, scored=True)
     differing = sum(
         complete(model_of(said(seed)), Brackets(), SPLIT, options).text != best(said(seed), 5)[0] for seed in range(40)
@@ -105,7 +105,7 @@ def test_more_texts_are_never_worse(seed: int) -> None:
     assert bits == sorted(bits, reverse=True)
 
 
-def test_a_beginning_that_leads_nowhere_likely_is_left() -> None:
+def test_an_unlikely_beginning_is_abandoned() -> None:
     """`[` is likelier than `x` at first; but then the model would go on with what the grammar refuses."""
     after: dict[str, dict[str | int, float]] = {
         "": {"[": 0.6, "x": 0.39, END: 0.01},
@@ -133,7 +133,7 @@ def test_a_beginning_that_leads_nowhere_likely_is_left() -> None:
     assert (again.text, again.statistics.passes) == ("x", found.statistics.passes)  # nothing else can be better
 
 
-def test_it_ends_where_it_is_cancelled_with_the_best_so_far() -> None:
+def test_a_search_ends_at_its_deadline_with_the_best_text() -> None:
     cancelled = threading.Event()
     told: list[int] = []
 
@@ -151,7 +151,7 @@ def test_it_ends_where_it_is_cancelled_with_the_best_so_far() -> None:
     assert late.stop_reason is StopReason.DEADLINE
 
 
-def test_the_frontier_keeps_no_more_than_so_much() -> None:
+def test_the_frontier_is_bounded() -> None:
     frontier = Frontier()
 
     class Writing:
@@ -190,7 +190,7 @@ def test_with_a_real_model_and_language() -> None:
         assert found.bits <= greedy.bits
 
 
-def test_what_is_given_up_as_unlikely_is_all() -> None:
+def test_a_first_text_given_up_as_unlikely_ends_the_search() -> None:
     options = DecodeOptions(max_new_tokens=12, heal=False, scored=True, least_likelihood=0.9)
     told: list[int] = []
     plain = complete(model_of(said(5)), Brackets(), SPLIT, options, on_token=lambda tokens: told.append(len(tokens)))
