@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 Item = TypeVar("Item")
 
@@ -77,7 +77,7 @@ Draw = Callable[[Draws], Cut | None]
 
 
 class Placed(Protocol):
-    """A symbol of a file: offsets of its first character and after its last one, and the block that it stands in."""
+    """Symbol of a file: offsets of its first character and after its last one, and the number of its block."""
 
     @property
     def start(self) -> int: ...
@@ -85,6 +85,40 @@ class Placed(Protocol):
     def end(self) -> int: ...
     @property
     def block(self) -> int: ...
+
+
+class Marked(Protocol):
+    """Text with the marks that the shared constructions need."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def symbols(self) -> Sequence[Placed]: ...
+    @property
+    def whole_lines(self) -> Sequence[tuple[int, int]]:
+        """Offsets of the first character that is no blank and of the end of each line with a symbol.
+
+        Lines that share a string or another lexeme with another line are left out.
+        """
+
+
+File = TypeVar("File", bound=Marked)
+
+
+class Constructions(dict[str, Callable[[File], Draw | None]], Generic[File]):
+    """Constructions of a language by the name of their set.
+
+    A construction takes a file, and returns how to draw holes from it; None where there is nothing to draw.
+    """
+
+    def cuts(self, construction: str, file: File, seed: int, sha256: str, count: int) -> Iterator[Cut]:
+        """Yield up to ``count`` holes of a construction in a file. ``sha256``: of the text's UTF-8, hexadecimal.
+
+        Raises:
+            KeyError: There is no such construction.
+            Refused: The construction needs the file's symbols, and it has none.
+        """
+        return drawn(self[construction](file), Draws(construction, seed, sha256), count)
 
 
 def drawn(draw: Draw | None, draws: Draws, count: int) -> Iterator[Cut]:
@@ -169,3 +203,17 @@ def rest_of_line(text: str, whole: Sequence[tuple[int, int]]) -> Draw | None:
         return None if text[start:end].isspace() else Cut("line-rest", start, end)
 
     return draw
+
+
+def line(file: Marked) -> Draw | None:
+    """Draw a line from its first character that is no blank to its end; lines of comments alone are left out."""
+    return any_of([Cut("line", start, end) for start, end in file.whole_lines])
+
+
+SHARED: dict[str, Callable[[Marked], Draw | None]] = {
+    "stack-boundary": lambda file: between_symbols(file.symbols),
+    "stack-randspan": lambda file: random_span(file.text),
+    "line": line,
+    "line-rest": lambda file: rest_of_line(file.text, file.whole_lines),
+}
+"""Constructions of every language."""

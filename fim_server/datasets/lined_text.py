@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import accumulate
 
@@ -35,3 +36,7 @@ class LinedText:
         """Offset of a line's first character that is no blank; of its end where there is none."""
         content = self.lines[line]
         return self.line_starts[line] + len(content) - len(content.lstrip(" \t\f"))
+
+    def spans_of(self, lines: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the offsets of the first character that is no blank and of the end of each line."""
+        return [(self.first_character_of(line), self.line_end(line)) for line in lines]

@@ -177,8 +177,4 @@ class DefinedText(LinedText):
         Without lines that share a lexeme with another line.
         """
         numbers = sorted({self.line_at(start) for start, _ in self._spans})
-        return [
-            (self.first_character_of(number), self.line_end(number))
-            for number in numbers
-            if number not in self.shared_lines
-        ]
+        return self.spans_of(number for number in numbers if number not in self.shared_lines)

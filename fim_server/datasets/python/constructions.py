@@ -1,84 +1,24 @@
-"""How holes are cut into Python files: the paper's two constructions, and seven that look at Python's structure."""
+"""Constructions of holes in Python files: the shared ones, and five that use Python's syntax tree.
+
+For STACK-BOUNDARY the paper (arXiv 2402.17988, section VII-A) leaves open what a symbol and an indentation level are.
+Symbols are here the terminals of Python's grammar that have text: names, keywords, numbers, strings, operators and line
+ends, as `tokenize` finds them. A string is one symbol, f-strings and docstrings included. Comments, blank lines, line
+breaks inside brackets, indents, dedents and the end mark are none.
+
+An indentation level is one indented block, without inner blocks and without blocks of the same depth elsewhere, as in
+the paper's own program. The text between two of its symbols may be deeper. The paper's program also removes a part of
+the second symbol, which its text does not say; here the hole ends where the second symbol begins.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from fim_server.datasets.holes import (
-    BLOCK_LINES,
-    Cut,
-    Draw,
-    Draws,
-    any_of,
-    between_symbols,
-    drawn,
-    random_span,
-    rest_of_line,
-)
+from fim_server.datasets.holes import BLOCK_LINES, SHARED, Constructions, Cut, Draw, Draws, any_of
 from fim_server.datasets.python.fields import replacement_fields
 from fim_server.datasets.python.text import PythonText, is_expression, parse_or_none
-
-
-def cuts(construction: str, file: PythonText, seed: int, sha256: str, count: int) -> Iterator[Cut]:
-    """Up to ``count`` holes of a construction in a file. ``sha256``: of the text's UTF-8, hexadecimal.
-
-    Raises:
-        KeyError: there is no such construction.
-        Refused: the construction needs the file's symbols, and `tokenize` refuses it.
-    """
-    return drawn(CONSTRUCTIONS[construction](file), Draws(construction, seed, sha256), count)
-
-
-# --- the paper's ---------------------------------------------------------------------------------------------------
-
-
-def stack_boundary(file: PythonText) -> Draw | None:
-    """STACK-BOUNDARY: between two symbols at the same indentation level.
-
-    The paper (arXiv 2402.17988, section VII-A): two symbols at the same indentation level are chosen, and the text
-    between them is removed together with a random part of the first. What it leaves open, and how it is done here:
-
-    - *Symbols* are the terminals of Python's grammar that have text: names, keywords, numbers, strings, operators and
-      line ends, as `tokenize` finds them. A string is one symbol, f-strings and docstrings included. Comments, blank
-      lines, line breaks inside brackets, and the indents, dedents and end mark, which have no text of their own, are
-      not chosen.
-    - *The same indentation level* is one indented block: both symbols stand in it itself, not in a block inside it or
-      in another one of the same depth elsewhere. The paper's own program reads it so. What lies between them may well
-      be deeper.
-    - *Chosen*: the first draw takes any symbol whose block has another one, the second any other symbol of that block,
-      all equally likely; the one further left is the first.
-    - *A random part*: the hole starts at one of the first symbol's characters or at its end, all equally likely, so
-      that from the whole symbol to nothing of it is removed. It ends where the second symbol begins. (The paper's
-      program also removes a part of the second, which its text does not say.)
-    """
-    return between_symbols(file.symbols)
-
-
-def stack_randspan(file: PythonText) -> Draw | None:
-    """STACK-RANDSPAN: a random span of characters."""
-    return random_span(file.text)
-
-
-# --- by Python's structure -----------------------------------------------------------------------------------------
-
-
-def line(file: PythonText) -> Draw | None:
-    """`line`: a line from its first character that is no blank to its end.
-
-    Lines of comments alone and lines that share a string with another line are left out.
-    """
-    return any_of([Cut("line", start, end) for start, end in _whole_lines(file)])
-
-
-def line_rest(file: PythonText) -> Draw | None:
-    """`line-rest`: the rest of a line, from a random character to its end.
-
-    Which of the lines that the set `line` has, then which of its characters but the first, is equally likely. What is
-    blank is drawn again.
-    """
-    return rest_of_line(file.text, _whole_lines(file))
 
 
 def mid_indentation(file: PythonText) -> Draw | None:
@@ -198,36 +138,23 @@ def call_arguments(file: PythonText) -> Draw | None:
     return draw
 
 
-CONSTRUCTIONS: dict[str, Callable[[PythonText], Draw | None]] = {
-    "stack-boundary": stack_boundary,
-    "stack-randspan": stack_randspan,
-    "line": line,
-    "line-rest": line_rest,
-    "expression": expression,
-    "block": block,
-    "mid-indentation": mid_indentation,
-    "f-string": f_string,
-    "call-arguments": call_arguments,
-}
-"""By the name of the set. A construction takes a file and returns how to draw from it; None where there is nothing."""
+CONSTRUCTIONS = Constructions[PythonText](
+    {
+        **SHARED,
+        "expression": expression,
+        "block": block,
+        "mid-indentation": mid_indentation,
+        "f-string": f_string,
+        "call-arguments": call_arguments,
+    }
+)
+
+cuts = CONSTRUCTIONS.cuts
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 _LOAD = ast.Load()
-
-
-def _whole_lines(file: PythonText) -> list[tuple[int, int]]:
-    """Offsets of the first character that is no blank and of the end of each line that has a symbol.
-
-    Without lines that share a string with another line.
-    """
-    numbers = sorted({file.line_at(symbol.start) for symbol in file.symbols if file.text[symbol.start] != "\n"})
-    return [
-        (file.first_character_of(number), file.line_end(number))
-        for number in numbers
-        if number not in file.lines_in_strings
-    ]
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:

@@ -135,6 +135,15 @@ class PythonText(LinedText):
                 shared.update(range(self.line_at(symbol.start), self.line_at(symbol.end - 1) + 1))
         return frozenset(shared)
 
+    @cached_property
+    def whole_lines(self) -> list[tuple[int, int]]:
+        """Offsets of the first character that is no blank and of the end of each line with a symbol.
+
+        Lines that share a string with another line are left out.
+        """
+        numbers = sorted({self.line_at(symbol.start) for symbol in self.symbols if self.text[symbol.start] != "\n"})
+        return self.spans_of(number for number in numbers if number not in self.lines_in_strings)
+
 
 def parse_or_none(text: str, mode: str = "exec") -> ast.AST | None:
     """The syntax tree, or None where this interpreter's `ast.parse` refuses the text, for whatever reason."""
