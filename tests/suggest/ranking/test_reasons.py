@@ -1,0 +1,83 @@
+"""Reasons for which suggestions are not shown: their choice, their messages and their log lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fim_server.decoding.results import Written
+from fim_server.suggest.answer_cache import Answer
+from fim_server.suggest.ranking.display import display, refusal_of_text
+from fim_server.suggest.ranking.reasons import Reason
+from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, REPEATED_LINE, RedFlag
+from fim_server.suggest.suggestion import Suggestion
+from fim_server.text.document import Split
+from support.editors.answers import suggestion
+from support.editors.watched import request
+
+AUTOMATIC = request("file:///a.py")
+
+
+def of(text: str, probability: float, **fields: Any) -> Suggestion:
+    ends: dict[str, Any] = {"cuts": (len(text),), "lexemes": (len(text),)}
+    return suggestion(text, tokens=(Written(len(text), probability),), **ends, **fields)
+
+
+def shown(*suggestions: Suggestion) -> Answer:
+    return display(AUTOMATIC.answered(suggestions), AUTOMATIC)
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason", "message"),
+    [
+        (RedFlag(), Reason.LOW_CONFIDENCE, "the model is not sure enough (setting minConfidence)"),
+        (RedFlag(9), Reason.LOW_CONFIDENCE, "the model is not sure enough (setting minConfidence)"),
+        (RedFlag(2, DEFINED_AGAIN, reason=Reason.DEFINED_AGAIN), Reason.DEFINED_AGAIN, "it defines a name again"),
+        (RedFlag(2, REPEATED_LINE, reason=Reason.REPEATED_LINE), Reason.REPEATED_LINE, "it repeats a near line"),
+        (RedFlag(2, 0.05, reason=Reason.UNDEFINED_NAME), Reason.UNDEFINED_NAME, "it loads an undefined name"),
+    ],
+)
+def test_a_hidden_suggestion_has_its_reason(flag: RedFlag, reason: Reason, message: str) -> None:
+    found = shown(of("cost", 0.01, flag=flag))
+    assert (found.suggestions, found.reason) == ((), message)
+    (suppressed,) = found.suppressed
+    assert (suppressed.reason, suppressed.message) == (reason, message)
+    assert suppressed.confidence is not None
+    assert suppressed.confidence < 0.1
+
+
+def test_a_shown_suggestion_has_no_reason_and_hidden_ones_beside_it_do() -> None:
+    found = shown(of("cost", 0.99), of("other", 0.01))
+    assert [one.text for one in found.suggestions] == ["cost"]
+    assert found.reason is None
+    assert [one.reason for one in found.suppressed] == [Reason.LOW_CONFIDENCE]
+
+
+def test_an_explicit_request_suppresses_nothing() -> None:
+    explicit = replace(AUTOMATIC, invoked=True)
+    found = display(explicit.answered((of("cost", 0.01),)), explicit)
+    assert ([one.text for one in found.suggestions], found.suppressed) == (["cost"], ())
+
+
+@pytest.mark.parametrize(
+    ("text", "covered", "reason"),
+    [
+        (" \n", 0, Reason.NO_TEXT),
+        ("a\u200bb", 0, Reason.HIDDEN_CHARACTER),
+        ("a", 1, Reason.MISSING_CLOSER),
+        ("a)", 1, None),
+    ],
+)
+def test_texts_that_are_no_suggestion(text: str, covered: int, reason: Reason | None) -> None:
+    found = refusal_of_text(text, Split("f(", ")\n"), covered)
+    assert (None if found is None else found.reason) is reason
+
+
+def test_reasons_for_the_log_have_confidences_and_no_code() -> None:
+    flagged = of("secret", 0.01, flag=RedFlag(2, 0.05, reason=Reason.UNDEFINED_NAME))
+    low, unknown = map(str, shown(of("secret", 0.01), flagged).suppressed)
+    assert low.startswith("low confidence (0.0")
+    assert unknown == "loads an undefined name (0.050)"
+    assert str(refusal_of_text(" ", Split("", ""), 0)) == "no text"
