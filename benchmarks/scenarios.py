@@ -38,7 +38,7 @@ SCENARIOS = (
         follows=True,
         explanation="The same, but some of the offers are followed wherever they lead (accepted whole, accepted by a "
         "word, or typed for a few characters), then taken out again: what the memory of offers and prefetching do for "
-        "somebody whose model is right more often than the embedded one.",
+        "a user whose model is right more often than the embedded one.",
     ),
     Scenario(
         "types",

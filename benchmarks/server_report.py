@@ -189,7 +189,7 @@ class Report:
                 counted = played.prompt_tokens
                 each = {name: counted[name] / max(played.counts.keystrokes, 1) for name in ("read", "ahead", "reused")}
                 value = (
-                    f"{each['read']:.1f} while somebody waits, {each['ahead']:.1f} ahead; {each['reused']:.0f} reused"
+                    f"{each['read']:.1f} while the user waits, {each['ahead']:.1f} ahead; {each['reused']:.0f} reused"
                 )
                 yield (f"prompt tokens read a keystroke ({played.scenario.name})", value, "")
         ready = percentile([played.ready for played in self.played], 0.5)
@@ -273,7 +273,7 @@ class Report:
 
     def as_markdown(self) -> str:
         """The report as a page of `docs/results`."""
-        lines = [*page_head("The server while somebody types", self.setting, EXPLAINED)]
+        lines = [*page_head("The server while a user types", self.setting, EXPLAINED)]
         for played in self.played:
             lines += paragraph(f"- **{played.scenario.name}**: {played.scenario.explanation}", indent="  ")
         for title, explanation, table in self.tables():

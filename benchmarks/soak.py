@@ -184,7 +184,7 @@ class Report:
     def as_svg(self) -> str:
         """Memory over keystrokes."""
         points = [(float(each.keystrokes), each.memory / 1e6) for each in self.readings]
-        title = "The server's memory while somebody types"
+        title = "The server's memory while a user types"
         return plot.svg([plot.Course(title, "keystrokes", "resident memory, MB", {"server": points})])
 
     def parts(self) -> Iterator[str | Table]:

@@ -1,7 +1,8 @@
 """The program ``fim-server``, also ``python -m fim_server``: a command in a process of its own.
 
-An interrupt ends it at once. Python tells the main thread of signals between two of its own instructions only, and a
-model that is loaded, or an engine that reads a large file, is one long instruction; so another thread is told as well.
+An interrupt ends it at once. Python delivers a signal to the main thread between two of its own instructions only.
+Loading a model and reading a large file with the engine are one long instruction each. So a second thread gets the
+signal too.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import NoReturn
 BAD_INPUT, INTERRUPTED = 2, 130
 
 NOTICE_SECONDS = 0.1
-"""How long the main thread may take to notice an interrupt; then it is inside of something that does not."""
+"""Most seconds until the main thread notices an interrupt; later it is inside a long instruction."""
 
 TIDYING_SECONDS = 3.0
-"""How long a command may take to put away what it has begun, once it has noticed."""
+"""Most seconds that a command may take to clean up once it has noticed the interrupt."""
 
 
 def run(argv: Sequence[str] | None = None) -> int:

@@ -203,7 +203,7 @@ def measure(options: FamiliesOptions, progress: Progress) -> Report:
         try:
             texts = {size: of_size(family.written, size) for size in options.sizes}
         except CannotGrowError:
-            report.left_out[family.name] = "the language's limits let nobody repeat it so often"
+            report.left_out[family.name] = "the language's limits allow fewer repetitions"
             continue
         small = family.written(SMALL_REPETITIONS)
         for placement in options.cursors:

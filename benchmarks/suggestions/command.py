@@ -66,7 +66,7 @@ class SuggestionsOptions:
         Raises:
             BenchError: There is none of that name or value, or a part cannot be left out.
         """
-        # At no pace at all nobody types on during the pause before a request.
+        # Without a pace no key comes during the pause before a request.
         settings: dict[str, object] = {} if self.pace == HUMAN else {"debounceMs": 0}
         for given in self.setting or ():
             settings |= setting_named(given)

@@ -121,7 +121,7 @@ def test_every_request_has_its_row() -> None:
     assert short["item, from the model (reads)"] == "p50 201 ms, p95 301 ms"
     assert short["first answer of the model in a file (reads)"] == "p50 201 ms, p95 201 ms"
     assert short["keystrokes with an item (reads)"] == "30.0 %"
-    assert short["prompt tokens read a keystroke (reads)"] == "2.0 while somebody waits, 3.0 ahead; 40 reused"
+    assert short["prompt tokens read a keystroke (reads)"] == "2.0 while the user waits, 3.0 ahead; 40 reused"
     assert short["keystrokes answered from memory (reads)"] == "cache 5.0 %, prefetch 5.0 %"
     own = next(row for row in report.shares() if row.what == "server's own share")
     assert (own.n, own.max) == (7, 210)

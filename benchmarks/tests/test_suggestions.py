@@ -158,7 +158,7 @@ def test_closers_that_a_text_brings() -> None:
     assert covered_by('b"]', '"]') == 2
 
 
-# --- somebody at the keyboard -------------------------------------------------------------------------------------
+# --- the user at the keyboard --------------------------------------------------------------------------------------
 
 
 class Scripted:
@@ -209,7 +209,7 @@ def accept(wanted: str, offers: dict[str, str | tuple[str, int]]) -> tuple[Effor
 
 def test_keys_of_typing_alone() -> None:
     assert keys_alone(task("x = f(a)")) == 8, "the closing bracket is typed over"
-    assert keys_alone(task("x = f(")) == 7, "one that nobody typed over is taken out"
+    assert keys_alone(task("x = f(")) == 7, "a closer that was not typed over is taken out"
     assert keys_alone(task("if x:\n        y")) == 7, "an editor indents"
     assert keys_alone(task("x\n    y")) == 3
 

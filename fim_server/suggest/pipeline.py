@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LEFT = "nobody waits for it any more, or its document was closed"
+LEFT = "the request was cancelled, or its document was closed"
 """Message for a cancelled explanation."""
 
 

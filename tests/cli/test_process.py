@@ -34,7 +34,7 @@ def said(errors: str) -> str:
     return "".join(line for line in errors.splitlines(keepends=True) if not line.endswith(" ...\n"))
 
 
-# --- an answer that nobody gets ------------------------------------------------------------------------------------
+# --- answers to closed pipes ---------------------------------------------------------------------------------------
 
 
 def answering(broken: Path) -> list[list[str]]:

@@ -36,7 +36,7 @@ from support.evaluation.evaluation_samples import record_of, sample_of
     [
         ("x = 1\n", True),
         ("", True),
-        ("x = '\\d'", True),  # with a warning that nobody wants to see
+        ("x = '\\d'", True),  # with a warning that is not printed
         ("x is 1", True),
         ("x =", False),
         ("x = '\0'", False),

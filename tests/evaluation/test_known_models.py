@@ -99,7 +99,7 @@ def test_the_largest_that_is_fast_enough_is_recommended() -> None:
     assert recommended(here, {}) is None
     assert recommended(here, {"s": fast, "m": fast, "l": slow}) == (
         "m",
-        "the largest here that writes a line while somebody types (0.40 s)",
+        "the largest here that writes a line while the user types (0.40 s)",
     )
     assert recommended(here, {"m": slow, "l": slower}) == ("m", "the fastest here, though a line takes 1.6 s")
 

@@ -38,14 +38,14 @@ def found(line: str, text: str, **more: str) -> str | None:
         ("x = |", "self.timeout", "self.timeout"),
         ("x = |", "f(self.session, timeout=self.timeout)", "self.timeout"),
         ("x = self.t|", "imeout + 1", "imeout"),
-        ("x = self.timeout|", " + 1", None),  # somebody has written it
+        ("x = self.timeout|", " + 1", None),  # the user has written it
         ("x = |", "self.session", None),
         ("x = |", "self.find", None),
         ("x = |", "self.rate", None),
         ("x = |", "self.__class__", None),
         ("x = |", "self.partner", "self.partner"),  # a parameter is no attribute
         ("x = |", "self.service_of(self.session)", "self.service_of"),
-        ("x = |", "cls.timeout", None),  # whose class it is nobody says
+        ("x = |", "cls.timeout", None),  # its class is unknown
         ("x = |", "partner.timeout", None),
         ("|", "self.timeout = 1", None),  # it has it from now on
         ("|", "self.timeout: int = 1", None),

@@ -244,7 +244,7 @@ def test_a_keystroke_goes_on_from_what_fitted() -> None:
         assert found.right == first.right
         assert len(sessions.opened) == 1
         check(left + typed, right, found, python())
-    # Somebody else has opened the whole by now.
+    # Another thread has opened the whole text meanwhile.
     sessions.open(python(), left, right)
     found = budgeted.open(python(), left + '"a": 1,', right)
     assert isinstance(found, Session)

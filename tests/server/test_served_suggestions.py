@@ -423,7 +423,7 @@ async def test_alternatives_differ_and_all_fit(client: Client, most: int) -> Non
 async def test_alternatives_are_asked_for_once(client: Client) -> None:
     editor = Editor(client, "first.py", FUNCTION)
     (first,) = await editor.ask(RETURN, kind=AUTOMATIC)
-    found = await editor.ask(RETURN)  # an answer without them is none to somebody who asks for them
+    found = await editor.ask(RETURN)  # an answer without them does not serve a request for them
     assert client.last["origin"] == "model"
     assert written(first) == written(found[0])
     assert [written(item) for item in await editor.ask(RETURN)] == [written(item) for item in found]

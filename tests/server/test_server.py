@@ -232,7 +232,7 @@ async def test_a_failed_model_can_be_loaded_again(client_without_model: Client) 
     states = [state for state, _ in groupby(status["state"] for status in client_without_model.statuses[said:])]
     assert states[-2:] == ["loading", "error"]
     assert states[:-2] in ([], ["error"])
-    assert len(client_without_model.messages) == shown + 1  # somebody asked, and is told
+    assert len(client_without_model.messages) == shown + 1  # the user asked, and gets a message
     assert await Editor(client_without_model, "b.py", "a = \n").ask(4) == []
     assert await client_without_model.run("statistics")
 

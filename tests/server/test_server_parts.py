@@ -277,7 +277,7 @@ def test_the_pause_before_automatic_requests_follows_the_model() -> None:
         usage.count_answer(Costs(total_ms=210, prefill_ms=100, decode_ms=100), from_model=True)
     assert usage.debounce_ms(100) == pytest.approx(50)
     assert usage.debounce_ms(None) == 0
-    assert usage.debounce_ms(500) == 0  # somebody who types slower than it writes
+    assert usage.debounce_ms(500) == 0  # the user types slower than the model writes
     for _ in range(200):
         usage.count_answer(Costs(total_ms=9000, decode_ms=9000), from_model=True)
     assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS

@@ -96,7 +96,7 @@ async def test_an_answer_that_arrives_with_its_cancellation_is_cached(client: Co
     job = client.server.requests.running[URI].job
     model.gate.gate.set()
     job.future.result(20)
-    type_on(client, "c")  # all in one go, before anybody has heard of the answer
+    type_on(client, "c")  # all in one go, before the answer arrives
     assert await client.texts("c") == ["all(first)"]
     assert len(model.asked) == 1
 

@@ -27,7 +27,7 @@ def test_an_answer_holds_at_its_cursor_and_while_the_user_types_along() -> None:
         ("x = call(", ")\n", [("a)", 1)]),  # the editor has closed the bracket
         ("x = call(a", ")\n", [(")", 1)]),
         ("x = call(", ")]\n", None),  # the text does not hold the second one
-        ("x = call(", "b)\n", None),  # somebody has written something
+        ("x = call(", "b)\n", None),  # the user has written something
         ("x = call(", "}\n", None),
         ("x = call(", "\n", [("a)", 0)]),
     ],
@@ -182,5 +182,5 @@ def test_recalled_suggestions_alone_do_not_serve_an_explicit_request() -> None:
     assert find(memory, "x = ", "\n", asked=True) == [("cost", 0)]
     assert find(memory, "x = c", "\n", asked=True) == [("ost", 0)]
     assert find(memory, "x = ca", "\n", asked=True) is None
-    memory.add(answered("x = ", "\n", recalled, complete=True))  # somebody asked, and no model wrote anything
+    memory.add(answered("x = ", "\n", recalled, complete=True))  # an explicit request that no model answered
     assert find(memory, "x = ", "\n", asked=True) == [("call(a)", 0)]

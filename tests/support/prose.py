@@ -1,4 +1,4 @@
-"""Linter of prose in docstrings and doc comments: ``python -m support.prose [PATH...]``.
+"""Linter of prose in docstrings and comments: ``python -m support.prose [PATH...]``.
 
 The rules are CONTRIBUTING.md's. Each finding is ``FILE:LINE: RULE: EXCERPT``; the exit status is 1 if there is one.
 """
@@ -6,9 +6,11 @@ The rules are CONTRIBUTING.md's. Each finding is ``FILE:LINE: RULE: EXCERPT``; t
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +65,18 @@ def doc_comments(path: Path) -> Iterator[Comment]:
             yield Comment(path, text.count("\n", 0, found.start()) + 1, "\n".join(lines))
 
 
+def line_comments(path: Path) -> Iterator[Comment]:
+    """Yield the comments of a Python, Rust or TypeScript file that document no item."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield Comment(path, token.start[0], token.string)
+    else:
+        for found in re.finditer(r"(?:^|\s)//(?![/!]).*", text):
+            yield Comment(path, text.count("\n", 0, found.start()) + 1, found[0])
+
+
 def comments(path: Path) -> Iterator[Comment]:
     """Yield all docstrings or doc comments of a source file."""
     try:
@@ -94,6 +108,20 @@ def findings(comment: Comment) -> Iterator[str]:
     for sentence in sentences(comment.text):
         if len(WORD.findall(sentence)) > MOST_WORDS and "|" not in sentence:
             yield f"{place}: {len(WORD.findall(sentence))} words: {' '.join(sentence.split())[:90]}"
+
+
+def persons_in_line_comments(path: Path) -> Iterator[str]:
+    """Yield one line for each comment with a nameless person."""
+    for comment in line_comments(path):
+        if PERSONS.search(without_code(comment.text)) is not None:
+            yield f"{path.relative_to(ROOT)}:{comment.line}: nameless person: {comment.text.strip()[:90]}"
+
+
+def findings_in(path: Path) -> Iterator[str]:
+    """Yield one line for each rule that a comment of a file breaks."""
+    for comment in comments(path):
+        yield from findings(comment)
+    yield from persons_in_line_comments(path)
 
 
 def sources(arguments: list[str]) -> list[Path]:

@@ -322,7 +322,7 @@ def test_other_settings_do_not_wait_for_an_overdue_model(disk: Disk) -> None:
     assert watched.load().result(PATIENCE) is disk.models[0]
     for _ in range(worker.LOADING_LOOKS + 1):
         watched.replace_stuck()
-    assert isinstance(first.exception(0), ModelError)  # nobody wants it any more
+    assert isinstance(first.exception(0), ModelError)  # no client wants it any more
     until(lambda: not watched.is_at_work)
     watched.close()
 

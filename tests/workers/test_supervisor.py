@@ -184,7 +184,7 @@ def test_an_endless_pass_of_a_closed_client_is_given_up(work: dict[str, Any]) ->
     assert isinstance(waiting.future.exception(PATIENCE), RuntimeError)
     assert looks(other) == []
     assert other.was_lost
-    assert not gone.was_lost  # nobody is there for whom it would be loaded again
+    assert not gone.was_lost  # no client is there that needs it again
     assert (gone.given_up, other.given_up) == (1, 1)  # it is the process that has too many of them
     backend.gate.set()
     until(lambda: not other.given_up)
@@ -196,7 +196,7 @@ async def test_a_closed_server_watches_its_threads(
     server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def load(ls: object) -> None:
-        pytest.fail("nobody is there for whom a model would be loaded")
+        pytest.fail("no client is there that needs a model")
 
     monkeypatch.setattr(supervision, "load", load)
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
@@ -414,7 +414,7 @@ async def test_closing_a_document_drops_its_finished_answer(
     monkeypatch.setattr(server, "settings", plain)
     answering = asyncio.ensure_future(answer(server, asked("a")))
     await asyncio.sleep(0)
-    assert server.requests.running["a"].job.future.result(PATIENCE) is not None  # nobody has taken it yet
+    assert server.requests.running["a"].job.future.result(PATIENCE) is not None  # no handler has taken it yet
     on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
     assert await asyncio.wait_for(answering, PATIENCE) is None
 

@@ -154,7 +154,7 @@ def recommended(here: list[Here], speeds: dict[str, Kept]) -> tuple[str, str] | 
     if fast:
         best = max(fast, key=lambda one: one.size)
         line = speeds[best.name].line_ms / 1000
-        return best.name, f"the largest here that writes a line while somebody types ({line:.2f} s)"
+        return best.name, f"the largest here that writes a line while the user types ({line:.2f} s)"
     if speeds:
         least = min(speeds, key=lambda name: speeds[name].line_ms)
         return least, f"the fastest here, though a line takes {speeds[least].line_ms / 1000:.1f} s"

@@ -23,7 +23,7 @@ def model_hash(name: str | None, adapter: str | None = None) -> str:
     from fim_server.models.source import expanded, locate
 
     if name is not None and is_remote(name):
-        return hashlib.sha256(name.encode()).hexdigest()  # what is behind an address nobody can tell
+        return hashlib.sha256(name.encode()).hexdigest()  # the model behind an address is unknown
     source = Path(locate(name))
     if source.is_dir():
         return files_hash(source, (".json", ".safetensors", ".bin", ".model", ".txt"))

@@ -277,7 +277,7 @@ def test_no_text_loads_an_unbound_name() -> None:
     found = decoding.examined(CUTS, 4, 8_000 if LONG else 4_000)
     print(found)
     assert found.failures == []
-    assert found.unbound["off"] > 0, "the model writes such names where nobody asks"
+    assert found.unbound["off"] > 0, "the model writes such names without the option"
     assert found.loading["require"] > 0
     assert found.texts["require"] > 0.6 * found.texts["off"]
 

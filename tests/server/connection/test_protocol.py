@@ -304,7 +304,7 @@ async def test_wrong_arguments_are_refused_and_the_server_lives(client: Client) 
     assert codes == {INVALID_PARAMS}
     assert await Editor(client, "right.py", TEXT).ask(HERE)
     assert "Traceback" not in client.stderr.decode()
-    assert client.messages[shown:] == []  # nobody at the keyboard has done anything wrong
+    assert client.messages[shown:] == []  # the user has done nothing wrong
 
 
 # --- explanations ------------------------------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def expanded(item: types.CompletionItem, editor: Editor) -> str:
     start, end = editor.offset(edit.range.start), editor.offset(edit.range.end)
     text = edit.new_text
     if item.insert_text_format is types.InsertTextFormat.Snippet:
-        assert not re.search(r"(?<!\\)(?:\\\\)*[$}]", text), "a placeholder that nobody meant"
+        assert not re.search(r"(?<!\\)(?:\\\\)*[$}]", text), "an unintended placeholder"
         text = re.sub(r"\\([\\$}])", r"\1", text)
     if item.insert_text_mode is not types.InsertTextMode.AsIs:
         line = editor.text[:start].rsplit("\n", 1)[-1]

@@ -115,7 +115,7 @@ async def test_the_server_reaches_nothing_and_changes_no_file(tmp_path: Path, au
         await wire.ask("bye", "shutdown", None)
         await wire.send(Wire.note("exit", None))
         await server.ended(60)
-    # The name of the address that it listens on is looked up; nobody is called.
+    # The name of the address that it listens on is looked up; no connection is made.
     assert {json.dumps(event) for event in reached(tmp_path) if "127.0.0.1" not in event} == set()
     assert not [event for event in reached(tmp_path) if event.startswith(("socket.connect", "socket.sendto"))]
     assert document.read_text(encoding="utf-8") == "on the disk\n"

@@ -30,7 +30,7 @@ def unknown(marked: str, text: str, language: str = "python", known: tuple[str, 
     [
         ("value = 1\nx = |\n", "value + other", ["value + other"]),
         ("x = |\nother = 2\n", "value + other", ["value"]),
-        ("x = |\n", "len(self.items)", ["len(self.items"]),  # the language's own, and nobody's
+        ("x = |\n", "len(self.items)", ["len(self.items"]),  # a name of the language, and an unknown one
         ("x = lo|\n", "cal", ["cal"]),  # what was typed of a word is part of it
         ("local = 1\nx = lo|\n", "cal", []),
         ("x = lo|cal\n", "w + 1", ["w"]),

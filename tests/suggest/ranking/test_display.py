@@ -378,7 +378,7 @@ def test_a_shown_suggestion_stays_while_the_user_types_along() -> None:
         return None if found is None else shown(found.suggestions[0], "", 0.6)
 
     assert text_of(at("x = ")) == "call(a)"
-    assert text_of(at("x = call")) is None  # nobody has seen it
+    assert text_of(at("x = call")) is None  # the user has not seen it
     memory.saw(whole, "x = ")
     assert text_of(at("x = c")) == "all(a)"
     assert text_of(at("x = call")) == "(a)"

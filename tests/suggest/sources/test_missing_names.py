@@ -313,7 +313,7 @@ def test_repeated_imports(line: str, expected: bool) -> None:
         ("import os as logging", False),
         ("import os, json", False),
         ("    import os", True),
-        ("from collections import OrderedDict", False),  # nobody has looked what there is
+        ("from collections import OrderedDict", False),  # the modules are not read yet
         ("import", False),
         ("words = import", False),
     ],
@@ -358,7 +358,7 @@ def test_needless_imports(line: str, expected: bool) -> None:
         ("a = b + 1\na = ", "b", "\n", "b"),
         ("a = foo(bar, c)\na = foo(", "bar, d", ")\n", ""),
         ("a = foo(bar, c)\na = foo(", "bar", ")\n", "bar"),
-        ("a = b + 1\na = b", "\nc = 1", "\n", ""),  # somebody has written it
+        ("a = b + 1\na = b", "\nc = 1", "\n", ""),  # the user has written it
         ("a.b = c\na.b = c", "\nd = 1", "\n", ""),
         ("a = b  #\n", "a = b", "\n", ""),  # nothing is said after it
         ("[\n    [a, b],\n    ", "[a, b]", "\n]\n", ""),

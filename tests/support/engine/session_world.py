@@ -4,9 +4,9 @@ An operation is a list that JSON can hold: a name and its arguments. It can run 
 the number of things. So any part of a list of operations is one too, and failures can be made smaller by leaving some
 out.
 
-The plainer answers come from CPython's compiler or JSON's reader for complete texts, from the middle byte by byte for
-`check`, and from a session opened afresh for one that was moved or used. Masks are compared with the plain walk over
-all tokens, moved states with new ones, several threads with one.
+CPython's compiler or JSON's reader judges complete texts. `check` is compared with the middle byte by byte, a moved or
+used session with one opened afresh, and a moved state with a new one. Masks are compared with the plain walk over all
+tokens, and several threads with one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A fuzzer of the items that the server sends: `python -m support.servers.served_items --items 20000 --seed 0`.
 
-Lines of real files are cut as an editor leaves them (:mod:`served_places`), and a server process is asked there: with
-and without a trigger, for alternatives, as an editor without inline completion, after partial acceptance. Its items are
+Lines of real files are cut as an editor leaves them (:mod:`served_places`). A server process is asked there: with and
+without a trigger, for alternatives, as an editor without inline completion, after partial acceptance. Its items are
 applied as an editor applies them, and have to keep the invariants of :mod:`served_checks`. With `--model texts`, the
 default, the model writes texts that often break: the true rest with one fault, closers, lines from below, blanks,
 control characters, and noise. Other names are those of `fim-server models`.

@@ -34,7 +34,7 @@ def refusals(data: Measured) -> Table:
     header = ("mode", "tokens", "offered", "refused", "samples with a refusal", "forced", "tokens p50", "p95")
     note = (
         "Shares of all generated tokens. *Offered*: those in the text. *Refused*: steps whose first choice the grammar "
-        "refused. *Forced*: tokens nobody asked the model for."
+        "refused. *Forced*: tokens without a forward pass of the model."
     )
     return Table("tokens", "Tokens, refusals, forced tokens", header, tuple(rows), 1, note)
 
