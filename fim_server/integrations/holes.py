@@ -53,8 +53,7 @@ class Hole:
     def of(value: Hole | Mapping[str, Any] | Sequence[str]) -> Hole:
         """Return a hole from a mapping with its keys, or from the two texts alone.
 
-        Raises:
-            HoleError: It is neither, or a key is unknown or of another type; the message names the key.
+        Raises HoleError if it is neither, or a key is unknown or of another type; the message names the key.
         """
         if isinstance(value, Hole):
             return value
@@ -79,9 +78,8 @@ class Hole:
     def open(self, seconds: float = OPEN_SECONDS, holding: int = OPEN_BYTES) -> Session:
         """Return the session of the two texts.
 
-        Raises:
-            HoleError: No program has the two texts, the language, version or shape is unknown, or reading them took
-                more than ``seconds`` or ``holding`` bytes of memory.
+        Raises HoleError if no program has the two texts, the language, version or shape is unknown, or reading them
+        took more than ``seconds`` or ``holding`` bytes of memory.
         """
         try:
             language = Language.load(self.language, self.version)

@@ -73,6 +73,9 @@ class FimLogitsProcessor(LogitsProcessor):
     ) -> None:
         """Open the holes.
 
+        Raises HoleError for a hole that cannot be filled (the message names the row), VocabularyError for a tokenizer
+        whose tokens' bytes are unknown, or that is another model's.
+
         Args:
             tokenizer: The model's own, a fast one, or a `Vocabulary`.
             holes: One for each prompt, as a `Hole`, a mapping with its attributes, or (left, right); None leaves the
@@ -80,10 +83,6 @@ class FimLogitsProcessor(LogitsProcessor):
             size: Number of the model's logits; by default found at the first step.
             end_token_ids: The `eos_token_id` of `generate`; by default the tokenizer's end-of-text token.
             max_new_tokens: The `max_new_tokens` of `generate`.
-
-        Raises:
-            HoleError: A hole that cannot be filled; the message names the row.
-            VocabularyError: A tokenizer whose tokens' bytes are unknown, or that is another model's.
         """
         if isinstance(tokenizer, Vocabulary):
             self._vocabulary = tokenizer

@@ -68,19 +68,14 @@ def names() -> list[str]:
 def read_builtin(name: str, version: str | None = None) -> Definition:
     """Read a language of the package.
 
-    Raises:
-        LanguageError: There is no such language, or no such version of it.
+    Raises LanguageError if there is no such language, or no such version of it.
     """
     return read(*builtin_files(name), version)
 
 
 @cache
 def builtin_versions(name: str) -> Versions:
-    """Return the versions of a language of the package.
-
-    Raises:
-        LanguageError: There is no such language.
-    """
+    """Return the versions of a language of the package. Raises LanguageError if there is no such language."""
     return Versions.from_spec(tomllib.loads(builtin_files(name)[1].read_text(encoding="utf-8")))
 
 
@@ -88,8 +83,7 @@ def builtin_versions(name: str) -> Versions:
 def declaration_of(name: str) -> Declaration | None:
     """Return the rule by which files of a language of the package declare their encoding; None for UTF-8.
 
-    Raises:
-        LanguageError: There is no such language.
+    Raises LanguageError if there is no such language.
     """
     return read_builtin(name).encoding
 
@@ -98,8 +92,7 @@ def declaration_of(name: str) -> Declaration | None:
 def keeps_returns(name: str) -> bool:
     """Return whether a lone carriage return is no line break in a language of the package.
 
-    Raises:
-        LanguageError: There is no such language.
+    Raises LanguageError if there is no such language.
     """
     return read_builtin(name).keeps_returns
 
@@ -113,8 +106,7 @@ def declarations() -> dict[str, Declaration | None]:
 def builtin_files(name: str) -> tuple[Path, Path]:
     """Return the grammar and the TOML file of a language of the package.
 
-    Raises:
-        LanguageError: There is no such language.
+    Raises LanguageError if there is no such language.
     """
     if name not in names():
         known = ", ".join(names())
@@ -125,8 +117,7 @@ def builtin_files(name: str) -> tuple[Path, Path]:
 def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Definition:
     """Read a language from its two files, narrowed to one version of it (None: the newest).
 
-    Raises:
-        LanguageError: A file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
+    Raises LanguageError if a file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
     """
     grammar, text = read_source(grammar_path), read_source(spec_path)
     try:
@@ -167,10 +158,8 @@ def compile_definition(definition: Definition) -> _core.Language:
     """Compile a definition, or load it as an earlier run compiled it.
 
     The cache is keyed by the content's hash and the engine's version, and the imported grammar files must be unchanged.
-    A damaged or foreign file is never used: it is made again.
-
-    Raises:
-        LanguageError: The definition cannot be compiled.
+    A damaged or foreign file is never used: it is made again. Raises LanguageError if the definition cannot be
+    compiled.
     """
     path = _cache_path(definition)
     cached = None if path is None else _load(path, definition)
@@ -208,8 +197,7 @@ def _load(path: Path, definition: Definition) -> _core.Language | None:
 def lower(definition: Definition) -> dict[str, Any]:
     """Lower a definition to the engine's form: lexemes, BNF rules, layout (`LanguageSpec` in `rust_core/src/spec.rs`).
 
-    Raises:
-        LanguageError: Lark refuses the grammar, or the TOML file names a symbol that the grammar lacks.
+    Raises LanguageError if Lark refuses the grammar, or the TOML file names a symbol that the grammar lacks.
     """
     return _lower(definition, Sources(definition.folder))
 
@@ -279,8 +267,7 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
 def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], list[Any], list[str]]:
     """Read a grammar by Lark; return its terminals, its BNF rules, and the names of ignored terminals.
 
-    Raises:
-        LanguageError: Lark refuses it, or it is above the limits.
+    Raises LanguageError if Lark refuses it, or it is above the limits.
     """
     from fim_server.language.expansion import Counted
 

@@ -58,8 +58,7 @@ class Defining:
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
         """Read the optional table `[definitions]` of a language.
 
-        Raises:
-            LanguageError: A field is unknown or wrong.
+        Raises LanguageError if a field is unknown or wrong.
         """
         table, name = spec.get("definitions", {}), spec.get("name")
         if not isinstance(table, dict):

@@ -47,8 +47,7 @@ class Declaration:
     def from_spec(cls, spec: dict[str, Any]) -> Self | None:
         """Read the optional table `[encoding]` of a language.
 
-        Raises:
-            LanguageError: The table lacks a field, or a field is wrong.
+        Raises LanguageError if the table lacks a field, or a field is wrong.
         """
         table = spec.get("encoding")
         if table is None:
@@ -92,9 +91,8 @@ class Declaration:
 def decode(data: bytes, declaration: Declaration | None = None) -> str:
     """Decode a file of a language that declares encodings like this, without the byte order mark.
 
-    Raises:
-        EncodingError: The file is not in the encoding that it declares (UTF-8 without a declaration), or there is no
-            such encoding for sources.
+    Raises EncodingError if the file is not in the encoding that it declares (UTF-8 without a declaration), or there is
+    no such encoding for sources.
     """
     for signature, name in _OTHER_SIGNATURES:
         if data.startswith(signature):

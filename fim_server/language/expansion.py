@@ -32,8 +32,7 @@ class Counted(GrammarBuilder):
     def validate(self) -> None:
         """Count, then validate as Lark does, whose time grows with the text of terminals that double each other.
 
-        Raises:
-            LanguageError: The grammar is over a limit.
+        Raises LanguageError if the grammar is over a limit.
         """
         for name, known in self._definitions.items():
             if known.tree is None and not known.is_term:

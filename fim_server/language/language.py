@@ -39,9 +39,7 @@ class Language:
     def load(name: str, version: str | None = None) -> Language:
         """Load a language of the package, narrowed to a version of it (None, `newest`: the newest).
 
-        Raises:
-            LanguageError: There is no such language or version, in one line.
-            TypeError: The name or the version is no str.
+        Raises LanguageError if there is no such language or version, in one line.
         """
         expect_text("name", name)
         expect("version", version, str | None, "a str or None")
@@ -53,9 +51,7 @@ class Language:
     ) -> Language:
         """Compile a language from a Lark grammar and a TOML file of your own.
 
-        Raises:
-            LanguageError: Any error in them, in one line.
-            TypeError: A path or the version is of another type.
+        Raises LanguageError for any error in them, in one line.
         """
         expect("grammar_path", grammar_path, str | PathLike, "a path")
         expect("spec_path", spec_path, str | PathLike, "a path")
@@ -71,9 +67,7 @@ class Language:
     def suffixes_of(name: str) -> tuple[str, ...]:
         """Return the suffixes of a language's files, with their dot.
 
-        Raises:
-            LanguageError: There is no such language.
-            TypeError: The name is no str.
+        Raises LanguageError if there is no such language.
         """
         expect_text("name", name)
         return grammar.read_builtin(name).suffixes
@@ -82,9 +76,7 @@ class Language:
     def keeps_returns(name: str) -> bool:
         """Return whether a lone carriage return is no line break in a language of the package.
 
-        Raises:
-            LanguageError: There is no such language.
-            TypeError: The name is no str.
+        Raises LanguageError if there is no such language.
         """
         expect_text("name", name)
         return grammar.keeps_returns(name)
@@ -93,11 +85,7 @@ class Language:
     def versions(name: str) -> tuple[str, ...]:
         """Return the versions to which a language can be narrowed, oldest first; the last is the newest, its default.
 
-        Empty for a language that has no versions.
-
-        Raises:
-            LanguageError: There is no such language.
-            TypeError: The name is no str.
+        Empty for a language that has no versions. Raises LanguageError if there is no such language.
         """
         expect_text("name", name)
         return grammar.builtin_versions(name).known
@@ -108,14 +96,12 @@ class Language:
     ) -> Language:
         """Return the language of a file, in the version of the file's project.
 
+        Raises LanguageError if no language has the suffix or name, or the language has no such version.
+
         Args:
             path: Names the language by its suffix, and the project by its folders. The file need not exist.
             name: The language, if the suffix does not decide.
             versions: By language, the version (or `newest`) to use instead of the project's.
-
-        Raises:
-            LanguageError: No language has the suffix or name, or the language has no such version.
-            TypeError: An argument is of another type.
         """
         expect("path", path, str | PathLike, "a path")
         expect("name", name, str | None, "a str or None")
@@ -129,14 +115,13 @@ class Language:
     def decode(path: str | PathLike[str], data: bytes, name: str | None = None) -> str:
         """Decode a file as its language does, without the byte order mark.
 
+        Raises LanguageError if there is no language of the name; EncodingError if the bytes are not in the encoding
+        that the file declares, or there is no such encoding.
+
         Args:
             path: Names the language by its suffix; a file of no language is in UTF-8.
             data: The file's bytes.
             name: The language, if the suffix does not decide.
-
-        Raises:
-            LanguageError: There is no language of the name.
-            EncodingError: The bytes are not in the encoding that the file declares, or there is no such encoding.
         """
         declaration = grammar.declaration_of(name) if name else grammar.declarations().get(Path(path).suffix)
         return decode(data, declaration)
@@ -145,9 +130,7 @@ class Language:
     def name_for_path(path: str | PathLike[str]) -> str:
         """Return the name of the language whose files have the path's suffix.
 
-        Raises:
-            LanguageError: No language has the suffix.
-            TypeError: The path is of another type.
+        Raises LanguageError if no language has the suffix.
         """
         expect("path", path, str | PathLike, "a path")
         return _name_for(Path(path).suffix)
@@ -160,8 +143,7 @@ class Language:
     def shaped(self, shape: Shape) -> _core.Language:
         """Return the engine's form of the language for middles of a shape.
 
-        Raises:
-            ValueError: See `Session.matcher`.
+        Raises ValueError as `Session.matcher`.
         """
         known = self._shaped.get(shape)
         if known is not None:
@@ -178,11 +160,7 @@ class Language:
         return made
 
     def open(self, left: str, right: str) -> Session:
-        """Open a session on the text left and right of a cursor. Never raises on the user's code.
-
-        Raises:
-            TypeError: A text that is no str.
-        """
+        """Open a session on the text left and right of a cursor. Never raises on the user's code."""
         left, right = encodable(left, "left"), encodable(right, "right")
         opened = self.core.open(left, right)
         return Session(

@@ -45,14 +45,13 @@ def read_found(
     It opens only regular files, without waiting: a pipe, a socket or a device is refused. A file without a length, such
     as those of virtual file systems, is empty.
 
+    Raises OSError if the file cannot be read, is not a regular file, is outside of ``within``, is larger than
+    ``limit``, or is not read within :data:`READ_SECONDS`.
+
     Args:
         path: Path of the file.
         limit: Most bytes of the file.
         within: Folder that links must not lead out of; None: links may lead anywhere.
-
-    Raises:
-        OSError: The file cannot be read, is not a regular file, is outside of ``within``, is larger than ``limit``, or
-            is not read within :data:`READ_SECONDS`.
     """
     name = os.fspath(path)
     real = os.path.realpath(path, strict=True)

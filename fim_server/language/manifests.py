@@ -28,9 +28,8 @@ _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+[.][ \t]*+{_PART}
 def read_manifest(path: str | PathLike[str]) -> str:
     """Return the text of a project's file.
 
-    Raises:
-        OSError: See :func:`read_found`; a link must not lead out of the file's folder.
-        ValueError: The file is not in UTF-8.
+    Raises OSError as :func:`read_found`; a link must not lead out of the file's folder; ValueError if the file is not
+    in UTF-8.
     """
     return read_found(path, MOST_BYTES, Path(path).parent).decode("utf-8")
 
@@ -38,8 +37,7 @@ def read_manifest(path: str | PathLike[str]) -> str:
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse a text of TOML.
 
-    Raises:
-        ValueError: The text is not TOML, is nested too deeply, or has a key of more than :data:`MOST_PARTS` parts.
+    Raises ValueError if the text is not TOML, is nested too deeply, or has a key of more than :data:`MOST_PARTS` parts.
     """
     if _LONG_KEY.search(text):
         raise ValueError(f"a key of more than {MOST_PARTS} parts")

@@ -38,9 +38,8 @@ class Matcher:
     def fill_mask(self, words: NDArray[np.uint32]) -> None:
         """Fill a packed mask in place: bit `id % 32` of word `id // 32`. Shape: [ceil(vocabulary size / 32)].
 
-        Raises:
-            ValueError: The array has another length, or gaps.
-            BufferError: The array is of another type or read-only.
+        Raises ValueError if the array has another length, or gaps; BufferError if the array is of another type or
+        read-only.
         """
         try:
             self.core.fill_mask(words)
@@ -51,9 +50,8 @@ class Matcher:
     def fill_mask_plain(self, words: NDArray[np.uint32]) -> None:
         """Fill a mask by a walk over the whole vocabulary, byte by byte, without caches: `fill_mask`'s plain twin.
 
-        Raises:
-            ValueError: The array has another length, or gaps.
-            BufferError: The array is of another type or read-only.
+        Raises ValueError if the array has another length, or gaps; BufferError if the array is of another type or
+        read-only.
         """
         try:
             self.core.fill_mask_plain(words)
@@ -71,8 +69,7 @@ class Matcher:
     def allows(self, token_id: int) -> bool:
         """Return whether a token may follow, without computing a mask.
 
-        Raises:
-            ValueError: The token is outside the vocabulary.
+        Raises ValueError if the token is outside the vocabulary.
         """
         try:
             return self.core.allows(token_id)
@@ -124,8 +121,7 @@ class Matcher:
     def commit(self, token_id: int) -> None:
         """Append a token.
 
-        Raises:
-            ValueError: The token is not allowed here, or outside the vocabulary; nothing changes then.
+        Raises ValueError if the token is not allowed here, or outside the vocabulary; nothing changes then.
         """
         try:
             self.core.commit(token_id)
@@ -134,12 +130,7 @@ class Matcher:
             raise
 
     def rollback(self, n_tokens: int) -> None:
-        """Take back tokens.
-
-        Raises:
-            ValueError: There are not so many.
-            TypeError: The number is no whole number.
-        """
+        """Take back tokens. Raises ValueError if there are not so many."""
         expect_count("n_tokens", n_tokens)
         if n_tokens < 0:
             raise ValueError(f"cannot take back {n_tokens} tokens")

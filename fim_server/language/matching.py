@@ -29,14 +29,13 @@ class Matching:
     Attributes:
         rules: Rules for the engine.
 
+    Raises LanguageError if a rule is not of the required form.
+
     Args:
         language: The language's name, for messages.
         start: The start nonterminal.
         rules: The rules as they are written.
         matched: `symbol`, a nonterminal of single lexemes; `binds` and `matches`, rules that contain it.
-
-    Raises:
-        LanguageError: A rule is not of the required form.
     """
 
     def __init__(self, language: str, start: str, rules: Sequence[Rule], matched: Mapping[str, Any]) -> None:

@@ -65,12 +65,11 @@ class Scan:
     def heaviest(self, language: str, imported: int = 0) -> int:
         """Return the tokens of the terminal that has the most, with its parts written out.
 
+        Raises LanguageError if all terminals together have too many, or refer to each other over too many steps.
+
         Args:
             language: Its name, for messages.
             imported: The same for the imported files.
-
-        Raises:
-            LanguageError: All terminals together have too many, or refer to each other over too many steps.
         """
         tokens: dict[str, int] = {}
         steps: dict[str, int] = {}
@@ -94,11 +93,7 @@ class Scan:
 
 
 def look_through(language: str, grammar: str) -> Scan:
-    """Scan a grammar's text.
-
-    Raises:
-        LanguageError: It is over a limit.
-    """
+    """Scan a grammar's text. Raises LanguageError if it is over a limit."""
     scan = Scan()
     count = depth = definitions = 0
     inside = ""

@@ -139,11 +139,7 @@ class Session:
         return self._core.held + sum(core.held for core in shaped.values()) + sum(session.held for session in own)
 
     def check(self, middle: str) -> Verdict:
-        """Return whether a middle is viable, and whether it is complete.
-
-        Raises:
-            TypeError: The middle is no str.
-        """
+        """Return whether a middle is viable, and whether it is complete."""
         text = encodable(middle, "middle")
         viable, complete, rejected_at = self._core.check(text)
         if rejected_at is not None:
@@ -201,11 +197,10 @@ class Session:
         With `block` no line that begins in the middle is indented by less than the cursor's block. In an indentation,
         that is the innermost block that begins at the cursor's column or left of it.
 
+        Raises ValueError if there is no such floor.
+
         Args:
             floor: `off` (the whole language), `brackets` or `block`.
-
-        Raises:
-            ValueError: There is no such floor.
         """
         if floor not in FLOORS:
             raise ValueError(f"floor: one of {', '.join(FLOORS)} expected, not {floor}")
@@ -236,12 +231,10 @@ class Session:
     def start(self, shape: Shape | str | None = None) -> State:
         """Return a state before the middle's first byte.
 
+        Raises ValueError as `matcher`.
+
         Args:
             shape: As for `matcher`. The state is viable if and only if some middle of that shape completes the program.
-
-        Raises:
-            ValueError: As `matcher`.
-            TypeError: The shape is of no kind that `matcher` takes.
         """
         return State(self._with(shape).start())
 
@@ -250,6 +243,9 @@ class Session:
     ) -> Matcher:
         """Return a matcher before the middle's first token.
 
+        Raises ValueError for a shape that is not understood, that no text has, or of too many states; or a language
+        whose lexemes no blank keeps apart.
+
         Args:
             vocabulary: The model's tokens.
             shape: Shape of the middle; a str is a regular expression that it matches as a whole. The first matcher of a
@@ -257,11 +253,6 @@ class Session:
             healing: Text that the model writes again first: the end of the left context, taken from its prompt (token
                 healing). A token may reach from it into the middle. The matcher counts tokens from the beginning of
                 this text; the shape and all verdicts concern the text after it.
-
-        Raises:
-            ValueError: A shape that is not understood, that no text has, or of too many states; or a language whose
-                lexemes no blank keeps apart.
-            TypeError: An argument of another type.
         """
         again = healing if isinstance(healing, bytes) else encodable(healing, "healing").encode()
         if not isinstance(getattr(vocabulary, "core", None), _core.Vocabulary):

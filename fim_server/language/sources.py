@@ -13,8 +13,7 @@ from fim_server.language.scan import look_through
 def read_source(path: Path) -> str:
     """Return the text of one of a language's files.
 
-    Raises:
-        LanguageError: It is missing, no regular file, too large or no UTF-8.
+    Raises LanguageError if it is missing, no regular file, too large or no UTF-8.
     """
     return _decode(path, _read(path, limits.DEFINITION_BYTES))
 
@@ -59,12 +58,11 @@ class Sources:
     def examine(self, language: str, grammar: str) -> None:
         """Read all imports of a grammar, and theirs.
 
+        Raises LanguageError if a file cannot be read, or a text is over a limit.
+
         Args:
             language: Its name, for messages.
             grammar: Its text.
-
-        Raises:
-            LanguageError: A file cannot be read, or a text is over a limit.
         """
         self._heaviest(language, grammar, self._folder)
 
@@ -92,13 +90,12 @@ class Sources:
     def __call__(self, base: object, name: str) -> tuple[str, str]:
         """Return an imported file to Lark: its path and its text.
 
+        Raises OSError if it is one of Lark's own, which Lark has to read itself; LanguageError if `examine` has not
+        read it.
+
         Args:
             base: The importing grammar's folder; None, or another type, for one of Lark's own files.
             name: The file's path from there.
-
-        Raises:
-            OSError: It is one of Lark's own, which Lark has to read itself.
-            LanguageError: `examine` has not read it.
         """
         if not isinstance(base, str):
             raise FileNotFoundError(name)

@@ -68,8 +68,7 @@ class Spelling:
 def texts(spec: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Return the texts of an optional key of a TOML file.
 
-    Raises:
-        LanguageError: The key holds something else.
+    Raises LanguageError if the key holds something else.
     """
     found = spec.get(key, [])
     if not isinstance(found, list) or not all(isinstance(text, str) and text for text in found):

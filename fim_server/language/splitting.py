@@ -28,14 +28,13 @@ Triple: TypeAlias = tuple[Pending, str, Pending]
 def split(language: str, start: str, rules: Sequence[Rule], parts: Mapping[str, Sequence[str]]) -> list[Rule]:
     """Return BNF rules under which each lexeme named in `parts` may also stand for its parts, in their order.
 
+    Raises LanguageError if the rules have more symbols than the limits allow.
+
     Args:
         language: The language's name, for messages.
         start: The start nonterminal.
         rules: The rules as they are written, where a part is a symbol like any other.
         parts: By lexeme, the two or more lexemes whose texts join to its text. A part may be split in turn.
-
-    Raises:
-        LanguageError: The rules have more symbols than the limits allow.
     """
     splitter = _Splitter(language, rules, parts)
     # What is wrong with a language of no text, the engine says.

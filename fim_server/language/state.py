@@ -39,11 +39,7 @@ class State:
         self._core = core
 
     def advance(self, text: str | bytes) -> int:
-        """Append a text up to its first impossible byte; return the number of bytes appended.
-
-        Raises:
-            TypeError: The text is neither str nor bytes.
-        """
+        """Append a text up to its first impossible byte; return the number of bytes appended."""
         return self._core.advance(text if isinstance(text, bytes) else encodable(text, "text").encode())
 
     def is_complete(self) -> bool:
@@ -64,12 +60,7 @@ class State:
         return State(self._core.fork())
 
     def rollback(self, n_bytes: int) -> None:
-        """Take back bytes.
-
-        Raises:
-            ValueError: There are not so many.
-            TypeError: The number is no whole number.
-        """
+        """Take back bytes. Raises ValueError if there are not so many."""
         expect_count("n_bytes", n_bytes)
         if n_bytes < 0:
             raise ValueError(f"cannot take back {n_bytes} bytes")
@@ -86,8 +77,7 @@ class State:
     def distance(self) -> int | None:
         """Return the least bytes of text that complete the middle; None if no text does.
 
-        Raises:
-            SearchLimitError: The search gave up, which is no answer.
+        Raises SearchLimitError if the search gave up, which is no answer.
         """
         found = self._core.shortest_completion()
         return None if found is None else len(found)
@@ -95,20 +85,14 @@ class State:
     def shortest_completion(self) -> str | None:
         """Return a shortest text that completes the middle; None if no text does.
 
-        If the middle ends inside a character, the text's first bytes finish it and stand as U+FFFD here.
-
-        Raises:
-            SearchLimitError: The search gave up, which is no answer.
+        If the middle ends inside a character, the text's first bytes finish it and stand as U+FFFD here. Raises
+        SearchLimitError: the search gave up, which is no answer.
         """
         found = self._core.shortest_completion()
         return None if found is None else found.decode("utf-8", "replace")
 
     def explain(self, text: str) -> Explanation:
-        """Return how far a text goes from here, the symbols that may come there, and the obstacles to the rest.
-
-        Raises:
-            TypeError: The text is no str.
-        """
+        """Return how far a text goes from here, the symbols that may come there, and the obstacles to the rest."""
         encoded = encodable(text, "text").encode()
         accepted, viable, expected, open_left, open_right = self._core.explain(encoded)
         shown = encoded[:accepted].decode("utf-8", "ignore")

@@ -28,15 +28,12 @@ class Stop:
     def __init__(self, within: float | None = None, holding: int | None = None) -> None:
         """Make a flag that is not set.
 
+        Raises ValueError if ``within`` is negative or not a number; OverflowError if ``holding`` is negative.
+
         Args:
             within: Seconds from now after which it is set by itself.
             holding: Bytes by which one call may increase its memory. A call beyond that ends as well, and the next one
                 may try again.
-
-        Raises:
-            ValueError: ``within`` is negative or not a number.
-            OverflowError: ``holding`` is negative.
-            TypeError: One of the two is no number at all.
         """
         try:
             self._core = _core.Stop(within, holding)

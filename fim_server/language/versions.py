@@ -62,8 +62,7 @@ class ProjectFile:
     def from_spec(cls, row: dict[str, Any]) -> Self:
         """Read one row of `versions.project`.
 
-        Raises:
-            AttributeError, KeyError, TypeError, re.error: It lacks a field, or a field is wrong.
+        Raises AttributeError, KeyError, TypeError, re.error: it lacks a field, or a field is wrong.
         """
         patterns = tuple(re.compile(text) for text in row.get("patterns", ()))
         key = () if patterns else tuple(map(str, row["key"]))
@@ -84,8 +83,7 @@ class ProjectFile:
     def read(self, text: str) -> "Said":
         """Return the version that a file's text names.
 
-        Raises:
-            ValueError: The text is not TOML, or exceeds a limit.
+        Raises ValueError if the text is not TOML, or exceeds a limit.
         """
         if self.patterns:
             return Said(next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None))
@@ -137,8 +135,7 @@ class Versions:
     def from_spec(cls, spec: dict[str, Any]) -> Self:
         """Read the optional table `[versions]` of a language.
 
-        Raises:
-            LanguageError: The table lacks a field, or a field has the wrong type.
+        Raises LanguageError if the table lacks a field, or a field has the wrong type.
         """
         language, table = str(spec.get("name")), spec.get("versions")
         if table is None:
@@ -153,8 +150,7 @@ class Versions:
     def narrowed(self, version: str | None) -> str | None:
         """Return the version to which a definition is to be narrowed; None for the newest, which needs none.
 
-        Raises:
-            LanguageError: There is no such version.
+        Raises LanguageError if there is no such version.
         """
         if version is None or version == NEWEST or version in self.known[-1:]:
             return None
@@ -167,8 +163,7 @@ class Versions:
     def select(self, text: str, version: str | None) -> str:
         """Return a text with the lines emptied that the version (None: the newest) does not have; line numbers stay.
 
-        Raises:
-            LanguageError: A marker names an unknown version.
+        Raises LanguageError if a marker names an unknown version.
         """
         if not self.known:
             return text

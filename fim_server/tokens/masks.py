@@ -54,15 +54,14 @@ def statistics(language: Language, vocabulary: Vocabulary) -> dict[str, int]:
 def fill_masks(matchers: Sequence[Matcher], words: NDArray[np.uint32], threads: int | None = None) -> None:
     """Fill a packed mask for each matcher, on several threads and without the interpreter's lock.
 
+    Raises ValueError if the array does not fit or has gaps, or the vocabularies differ in size; BufferError if the
+    array is of another type or read-only.
+
     Args:
         matchers: Matchers of vocabularies of one size, each of which may be of another session and language.
         words: Filled in place; shape [matchers, at least ceil(vocabulary size / 32)], contiguous. Words beyond the
             vocabulary become 0.
         threads: Number of threads; default: one for each processor.
-
-    Raises:
-        ValueError: The array does not fit or has gaps, or the vocabularies differ in size.
-        BufferError: The array is of another type or read-only.
     """
     if words.ndim != 2 or len(words) != len(matchers):
         raise ValueError(f"{len(matchers)} masks do not fit an array of shape {list(words.shape)}")

@@ -53,17 +53,15 @@ class Vocabulary:
     ) -> None:
         """Build the trie of token bytes.
 
+        Raises VocabularyError for no tokens, a token that is no byte string, tokens above a limit of
+        :mod:`.tokenizer_file`, or an end token outside them.
+
         Args:
             tokens: Byte strings by token id; None or empty for control tokens and holes, which are never allowed.
             end_token_ids: Tokens that end the middle, whatever their bytes.
             definition: The `tokenizer.json` of these tokens, for `encode`.
             encoder: Instead of it, a function from a text (UTF-8) to its tokens; names of control tokens are text to
                 it.
-
-        Raises:
-            VocabularyError: No tokens, a token that is no byte string, tokens above a limit of :mod:`.tokenizer_file`,
-                or an end token outside them.
-            TypeError: The tokens are no sequence of byte strings, or the end tokens no iterable.
         """
         given: object = tokens
         if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
@@ -93,13 +91,12 @@ class Vocabulary:
     ) -> Vocabulary:
         """Read a transformers tokenizer (a fast one). `from_file` tells which of its tokens are text.
 
+        Raises VocabularyError if the tokenizer is not backed by the `tokenizers` library, or of an unknown kind.
+
         Args:
             tokenizer: The tokenizer.
             size: Length of a mask: the number of the model's logits, if it differs from the tokenizer's ids.
             end_token_ids: Tokens that end the middle; default: the tokenizer's end-of-text token.
-
-        Raises:
-            VocabularyError: The tokenizer is not backed by the `tokenizers` library, or of an unknown kind.
         """
         name = type(tokenizer).__name__
         backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -128,15 +125,14 @@ class Vocabulary:
         which stands for a lost text. If a file has no added tokens at all, SentencePiece's reserved names (`<unk>`,
         `<s>`, `</s>`, `<pad>`) are control tokens.
 
+        Raises VocabularyError if the file cannot be read, is of an unknown kind, has impossible ids, or has text beyond
+        `size`; the message names the file.
+
         Args:
             path: The file.
             size: Length of a mask: the number of the model's logits, if it differs from the tokenizer's ids. Ids beyond
                 the tokenizer's are never allowed; ids beyond `size` may be of control tokens only.
             end_token_ids: Tokens that end the middle; default: the file's end-of-text token.
-
-        Raises:
-            VocabularyError: The file cannot be read, is of an unknown kind, has impossible ids, or has text beyond
-                `size`; the message names the file.
         """
         expect("path", path, str | PathLike, "a path")
         if size is not None:
@@ -151,8 +147,7 @@ class Vocabulary:
     def token_bytes(self, token_id: int) -> bytes:
         """Return a token's bytes; empty for control tokens, end tokens and holes.
 
-        Raises:
-            ValueError: The token is outside the vocabulary.
+        Raises ValueError if the token is outside the vocabulary.
         """
         try:
             return self.core.token_bytes(token_id)
@@ -172,12 +167,10 @@ class Vocabulary:
         the text that are no UTF-8 (it may begin or end inside a character); the characters around them still go to the
         tokenizer.
 
+        Raises ValueError if the tokens have no such bytes, or a string has no UTF-8 (lone surrogates).
+
         Args:
             text: UTF-8, or any bytes.
-
-        Raises:
-            ValueError: The tokens have no such bytes, or a string has no UTF-8 (lone surrogates).
-            TypeError: The text is neither str nor bytes.
         """
         expect("text", text, str | bytes, "a str or bytes")
         data = text.encode() if isinstance(text, str) else text
