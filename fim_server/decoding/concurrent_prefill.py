@@ -73,7 +73,6 @@ class ConcurrentPrefill:
         self._stop.set()
 
     def close(self) -> None:
-        """Stop, and wait for the thread."""
         self.stop()
         future, self._future = self._future, None
         if future is not None:

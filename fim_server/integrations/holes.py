@@ -111,7 +111,6 @@ def has_shaped_middle(session: Session, shape: Shape) -> bool:
 
 @cache
 def _bytes() -> Vocabulary:
-    """Return a vocabulary of single bytes and an end."""
     return Vocabulary([*(bytes([byte]) for byte in range(256)), None], [256])
 
 

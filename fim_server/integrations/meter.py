@@ -51,7 +51,6 @@ class Meter:
         self._values = values
 
     def add(self, name: str, amount: float = 1.0) -> None:
-        """Add to one of :data:`SUMS`."""
         self._values[PLACES[name]] += amount
 
     def mask(self, seconds: float) -> None:
@@ -61,7 +60,6 @@ class Meter:
 
 
 def meter() -> Meter:
-    """Return this process's meter."""
     return _meter(os.getpid())
 
 

@@ -71,7 +71,6 @@ class Middle:
 
     @property
     def ended(self) -> bool:
-        """Return whether the last token is an end token."""
         return bool(self.tokens) and self.tokens[-1] in self.end_token_ids
 
     def take(self, token: int) -> bool:
@@ -92,7 +91,6 @@ class Middle:
             self._leaving = False
 
     def shared(self, tokens: Sequence[int]) -> int:
-        """Return how many tokens a history has in common with this middle."""
         count = 0
         for own, other in zip(self.tokens, tokens, strict=False):
             if own != other:

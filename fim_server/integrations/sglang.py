@@ -151,11 +151,9 @@ class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need 
             raise ValueError(f"fim-server: token {token} is not allowed")
 
     def rollback(self, k: int) -> None:
-        """Take tokens back."""
         self.middle.rollback(k)
 
     def is_terminated(self) -> bool:
-        """Return whether the middle has its end token."""
         return self.middle.ended
 
     def allocate_vocab_mask(self, vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
@@ -176,12 +174,10 @@ class FimGrammarObject(BaseGrammarObject):  # type: ignore[misc]  # SGLang need 
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
-        """Allow everything."""
         vocab_mask.fill_(-1)
 
     @staticmethod
     def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
-        """Copy masks to a device."""
         return vocab_mask.to(device, non_blocking=True)
 
     @staticmethod
@@ -226,15 +222,12 @@ class FimGrammarBackend(BaseGrammarBackend):  # type: ignore[misc]  # SGLang nee
         return made
 
     def dispatch_json(self, key_string: str) -> BaseGrammarObject:
-        """Refuse a grammar of this kind."""
         return InvalidGrammarObject(NO_HOLE)
 
     def dispatch_regex(self, key_string: str) -> BaseGrammarObject:
-        """Refuse a grammar of this kind."""
         return InvalidGrammarObject(NO_HOLE)
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
-        """Refuse a grammar of this kind."""
         return InvalidGrammarObject(NO_HOLE)
 
     def set_cache(self, key: tuple[str, str], value: BaseGrammarObject) -> None:

@@ -32,7 +32,6 @@ class _Row:
             raise HoleError(f"row {number}: {error}") from error
 
     def begin(self) -> Middle:
-        """Return a middle without tokens."""
         return begin(self._session, self._hole, self._vocabulary, self._budget, searches=True)
 
     def at(self, histories: Sequence[Sequence[int]]) -> list[Middle | None]:

@@ -15,7 +15,6 @@ def expect(name: str, value: object, kind: type | UnionType, expected: str) -> N
 
 
 def expect_text(name: str, value: object) -> None:
-    """Raise TypeError for an argument that is no str."""
     if not isinstance(value, str):
         expect(name, value, str, "a str")
 

@@ -61,7 +61,6 @@ class Definition:
 
 
 def names() -> list[str]:
-    """Return the names of the package's languages."""
     return sorted(path.name for path in _LANGUAGES.iterdir() if (path / f"{path.name}.toml").is_file())
 
 

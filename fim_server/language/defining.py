@@ -41,7 +41,6 @@ class Defining:
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compile the patterns."""
         patterns = []
         if self.words:
             before = f"(?:(?:{_one_of(self.before)})(?:\\([^()]*\\))?\\s+)*" if self.before else ""

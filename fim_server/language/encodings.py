@@ -122,7 +122,6 @@ def decode(data: bytes, declaration: Declaration | None = None) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name in the form in which names are compared."""
     return name.lower().replace("_", "-")
 
 

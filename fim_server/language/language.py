@@ -60,7 +60,6 @@ class Language:
 
     @staticmethod
     def names() -> list[str]:
-        """Return the names of the package's languages."""
         return grammar.names()
 
     @staticmethod

@@ -74,7 +74,6 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _read_in_time(file: BinaryIO, limit: int, name: str) -> bytes:
-    """Read a file that may grow meanwhile."""
     deadline = time.monotonic() + READ_SECONDS
     pieces, size = [], 0
     while piece := file.read(min(PIECE_BYTES, limit + 1 - size)):

@@ -151,7 +151,6 @@ class Matcher:
 
 
 def expect_array(name: str, value: object) -> None:
-    """Raise TypeError for a value that is no array."""
     try:
         memoryview(value)  # type: ignore[arg-type]
     except TypeError:

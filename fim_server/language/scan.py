@@ -41,12 +41,10 @@ class Scan:
     _parts: dict[str, Counter[str]] = field(default_factory=dict)  # the terminals in it
 
     def define(self, name: str) -> None:
-        """Begin a definition."""
         if name.isupper():
             self._parts.setdefault(name, Counter())
 
     def count(self, inside: str, token: str) -> None:
-        """Count a token of a terminal's definition."""
         if inside in self._parts:
             self._own[inside] += 1
             if token.isupper() and token.isidentifier() and token != inside:

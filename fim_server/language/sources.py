@@ -108,7 +108,6 @@ class Sources:
 
     @staticmethod
     def have_changed(hashes: dict[str, str]) -> bool:
-        """Return whether files imported in an earlier run have changed or are gone."""
         for path, digest in hashes.items():
             try:
                 content = _read(Path(path), limits.DEFINITION_BYTES)

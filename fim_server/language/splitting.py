@@ -56,7 +56,6 @@ class _Splitter:
         self._ends = self._all_ends()
 
     def has_texts(self, name: str) -> bool:
-        """Return whether a nonterminal derives any text."""
         return () in self._ends.get((name, ()), ())
 
     def rules(self, start: str) -> list[Rule]:

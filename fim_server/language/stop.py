@@ -45,7 +45,6 @@ class Stop:
         self._told: set[Callable[[], None]] = set()
 
     def set(self) -> None:
-        """Stop the watched calls."""
         self._core.set()
         for told in tuple(self._told):
             told()
@@ -69,7 +68,6 @@ class Stop:
         self._told.add(told)
 
     def tell_no_more(self, told: Callable[[], None]) -> None:
-        """Undo :meth:`tell`."""
         self._told.discard(told)
 
     def __enter__(self) -> Self:

@@ -233,7 +233,6 @@ def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Said | None:
 
 
 def _at(key: tuple[str, ...], tables: object) -> object:
-    """Return the value at a key; None without one."""
     for part in key:
         tables = tables.get(part) if isinstance(tables, dict) else None
     return tables

@@ -40,7 +40,6 @@ class Background:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether work is running or waiting."""
         with self._changed:
             return self._busy or bool(self._waiting)
 

@@ -27,7 +27,6 @@ def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def is_made_for_secrets(name: str) -> bool:
-    """Return whether a file is made for secrets, by its name."""
     return _core.is_made_for_secrets(name.encode(errors="replace").decode())
 
 

@@ -113,7 +113,6 @@ class Memory:
         self._folders.do(("index", folder), lambda: self._memory.leave_folder(folder))
 
     def removed(self, key: str) -> None:
-        """Forget a file."""
         self._folders.do(("removed", key), lambda: self._memory.remove(key))
 
     def recall(

@@ -39,12 +39,10 @@ def confidence(weights: Sequence[float], features: Sequence[float]) -> float:
 
 
 def dot(weights: Sequence[float], features: Sequence[float]) -> float:
-    """Return the sum of all features, each times its weight."""
     return sum(weight * feature for weight, feature in zip(weights, features, strict=True))
 
 
 def logistic(logit: float) -> float:
-    """Return the probability of a logit."""
     return 1 / (1 + exp(-max(-30.0, min(30.0, logit))))
 
 

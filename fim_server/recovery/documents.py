@@ -72,7 +72,6 @@ class Document:
         return self.above[number] if number < self.cursor_line else self.below[number - self.cursor_line - 1]
 
     def numbers(self) -> Iterator[int]:
-        """Yield the numbers of all lines but the cursor's."""
         yield from range(self.cursor_line)
         yield from range(self.cursor_line + 1, self.cursor_line + 1 + len(self.below))
 

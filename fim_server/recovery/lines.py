@@ -55,7 +55,6 @@ class Lines:
     """A line's index in `_kept` and the state before it. Repairs are made below it only."""
 
     def text(self) -> str:
-        """Return the whole text as it stands."""
         return self.before + "".join(text for _, text in self._kept()) + self.tail
 
     def end(self) -> State:
@@ -129,7 +128,6 @@ class Lines:
         return True
 
     def _kept(self) -> list[tuple[int, str]]:
-        """Return numbers and texts of the lines as they stand."""
         found = []
         for number, text in enumerate(self.given, self.number):
             if number not in self.changes:

@@ -134,7 +134,6 @@ def kept_lines(document: Document, left: Side, head: str, numbers: Sequence[int]
 
 
 def left_out(document: Document, above: Sequence[int], below: Sequence[int]) -> list[IgnoredLines]:
-    """Return the lines of a document that are not kept."""
     end = document.cursor_line + 1 + len(document.below)
     found = list[IgnoredLines]()
     expected = 0
@@ -190,7 +189,6 @@ def takes(state: State, text: str) -> bool:
 
 
 def lines_within(lines: Sequence[str], most: int) -> int:
-    """Return how many lines fit into ``most`` characters."""
     count = 0
     for line in lines:
         most -= len(line)

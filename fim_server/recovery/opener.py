@@ -38,7 +38,6 @@ class Opener:
         self.insertions = insertions(Spelling())
 
     def spend(self, characters: int) -> None:
-        """Count characters read in trials."""
         self._read += characters
         if self._read > MOST_READ_ALL:
             self.count = self._budget

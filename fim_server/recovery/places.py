@@ -138,7 +138,6 @@ class Place:
                 yield repair, outcome
 
     def after(self, repair: Repair, failed: int) -> Place:
-        """Return the place where reading fails next."""
         line = [] if repair.stand_in is None else [in_place(repair.stand_in)]
         texts = [*self._texts[: repair.first], *line, *self._texts[repair.end :]]
         failed += len(line) - (repair.end - repair.first)
@@ -179,7 +178,6 @@ class Place:
         return Outcome(None, 0 if settled or not self._insertions.settles else UNSETTLED)
 
     def _state_at(self, index: int) -> State:
-        """Return the state before a line."""
         if index not in self._states:
             known = max(other for other in self._states if other < index)
             state = self._states[known].fork()
@@ -268,7 +266,6 @@ class Place:
         return None
 
     def _above(self, index: int, most: int) -> list[int]:
-        """Return the nearest lines with text above one."""
         found = (other for other in range(index - 1, self._from - 1, -1) if self._texts[other].strip())
         return list(islice(found, most))
 
@@ -286,7 +283,6 @@ class Place:
         return found
 
     def _run_ends(self, first: int, most: int) -> Iterator[int]:
-        """Yield the ends of runs of lines with text that begin at a line."""
         ends = (index + 1 for index in range(first, len(self._texts)) if self._texts[index].strip())
         return islice(ends, most)
 

@@ -66,7 +66,6 @@ class Recovered:
 
     @property
     def diagnostics(self) -> list[str]:
-        """Return one line for each group of ignored lines."""
         return [group.diagnostic for group in self.ignored]
 
     def check(self, middle: str) -> Verdict:
@@ -85,7 +84,6 @@ class Recovered:
 
     @property
     def floor(self) -> str:
-        """Return the session's floor (`Session.floor`)."""
         return self.session.floor
 
     def floored(self, floor: str) -> Recovered:

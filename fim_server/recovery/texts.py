@@ -54,7 +54,6 @@ class Insertions:
 
 @lru_cache(maxsize=64)
 def insertions(spelling: Spelling) -> Insertions:
-    """Return the texts that a repair may write in a language."""
     openings = tuple(dict.fromkeys(opening for opening, _ in spelling.brackets))
     closers = tuple(dict.fromkeys(closing for _, closing in spelling.brackets))
     values = tuple(dict.fromkeys(("", spelling.placeholder)))
@@ -78,7 +77,6 @@ def insertions(spelling: Spelling) -> Insertions:
 
 
 def in_place(stand_in: str | None) -> str:
-    """Return the text for the place of a line."""
     return "" if stand_in is None else stand_in + "\n"
 
 
@@ -98,7 +96,6 @@ def size(text: str) -> int:
 
 
 def line_at(lines: Sequence[str], offset: int) -> int:
-    """Return the index of the line that has the byte at an offset."""
     return sum(end <= offset for end in accumulate(map(size, lines)))
 
 

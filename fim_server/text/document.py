@@ -300,12 +300,10 @@ class Document:
 
 
 def is_high_half(character: str) -> bool:
-    """Return whether a character is the first half of a surrogate pair."""
     return "\ud800" <= character <= "\udbff"
 
 
 def is_low_half(character: str) -> bool:
-    """Return whether a character is the second half of a surrogate pair."""
     return "\udc00" <= character <= "\udfff"
 
 

@@ -115,15 +115,12 @@ class Notebook:
 
     @property
     def characters(self) -> int:
-        """Return the characters of all cells."""
         return sum(len(cell.text) for cell in self.cells)
 
     def program(self, language: str, reader: Reader) -> str:
-        """Return the program of the cells in a language."""
         return SEPARATOR.join(text for text in (reader.read(cell.text).program for cell in self.of(language)) if text)
 
     def of(self, language: str) -> Iterator[Cell]:
-        """Return the cells in a language."""
         return (cell for cell in self.cells if cell.language == language)
 
 
@@ -172,7 +169,6 @@ class CellContexts:
 
     @property
     def lines(self) -> int:
-        """Return the number of lines of the cell."""
         return self.before.count("\n") + self.after.count("\n") + 1
 
     def with_text(self, text: str, covered: int = 0) -> CellContexts:

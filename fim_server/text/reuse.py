@@ -163,7 +163,6 @@ class Sessions:
                 self._memory.fit(dropped)
 
     def rest(self) -> None:
-        """Mark all sessions as unused."""
         with self._memory.changing() as dropped:
             for kept in self._known.values():
                 kept.in_use = False

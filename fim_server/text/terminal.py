@@ -92,14 +92,12 @@ class Table:
             yield [on_one_line(cell) if hidden_in(cell) else cell for cell in row]
 
     def markdown(self) -> Iterator[str]:
-        """Yield the table in Markdown."""
         yield "| " + " | ".join(self.header) + " |"
         yield "|" + "|".join("---:" if index in self.numbers else "---" for index in range(len(self.header))) + "|"
         yield from ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows)
 
 
 def plain_lines(parts: Iterable[str | Table]) -> Iterator[str]:
-    """Yield lines of text and tables as plain lines."""
     for part in parts:
         yield from [escaped(part)] if isinstance(part, str) else part.lines()
 
@@ -203,7 +201,6 @@ class Progress:
         return self._enabled and time.monotonic() - self._said >= wait
 
     def count(self, stage: str, items: Sequence[Item]) -> Iterator[Item]:
-        """Yield the items of a stage."""
         self.say(stage)
         for number, item in enumerate(items, start=1):
             if self._terminal and self.is_due():
@@ -211,7 +208,6 @@ class Progress:
             yield item
 
     def log(self, text: str) -> None:
-        """Print a line that stays."""
         text = escaped(text)
         with self._lock:
             if self._line is not None:

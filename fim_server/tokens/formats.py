@@ -85,6 +85,5 @@ def known_formats() -> tuple[Format, ...]:
 
 
 def repository(table: dict[str, Any]) -> Repository:
-    """Return the table ``repository`` of a row."""
     file, begin, own = (tuple(table.get(key, ())) for key in ("file", "begin", "own"))
     return Repository(file, begin, own, table.get("head", ""))

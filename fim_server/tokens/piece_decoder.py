@@ -76,7 +76,6 @@ BYTE_CODES = byte_codes()
 
 
 def byte_level(piece: str) -> bytes:
-    """Return the bytes of a token of byte-level BPE."""
     try:
         return piece.translate(BYTE_CODES).encode("latin-1")
     except UnicodeEncodeError:
@@ -84,7 +83,6 @@ def byte_level(piece: str) -> bytes:
 
 
 def sentence_piece(steps: list[dict[str, Any]]) -> Callable[[str], bytes]:
-    """Return a decoder of SentencePiece's kind for one piece."""
     replaced: list[tuple[str, str]] = []
     stripped: list[tuple[str, int, int]] = []
     bytes_too = fused = False

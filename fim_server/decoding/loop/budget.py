@@ -50,7 +50,6 @@ class Budget:
 
     @property
     def landing_steps(self) -> int:
-        """Return the steps at which landing ruled out a token."""
         return 0 if self.landing is None else self.landing.steps
 
 

@@ -60,7 +60,6 @@ def fill_in(statistics: Statistics, run: Run, total_seconds: float) -> None:
 def conclude(
     run: Run, session: Session, constrained: bool, stop_reason: StopReason, statistics: Statistics
 ) -> Completion:
-    """Return the completion of a finished run."""
     length = final_length(run, constrained, stop_reason)
     begins = length is None and stop_reason is not StopReason.CANCELLED
     begun = run.repetition() or 0 if stop_reason is StopReason.REPETITION else len(run.tokens)

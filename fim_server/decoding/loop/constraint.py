@@ -89,7 +89,6 @@ class Constraint:
         return self._words if self._words.any() else None
 
     def is_complete(self) -> bool:
-        """Return whether the middle may end here."""
         started = time.perf_counter()
         self._join()
         complete = self._matcher.is_complete()
@@ -141,7 +140,6 @@ class Constraint:
         self._account(started)
 
     def can_land(self) -> bool:
-        """Return whether the matcher can plan an end of the middle."""
         started = time.perf_counter()
         self._join()
         self._account(started)
@@ -181,7 +179,6 @@ class Constraint:
         return plan[0] if plan and len(plan) <= left + 1 else None
 
     def rollback(self, n_tokens: int) -> None:
-        """Take back the last tokens."""
         started = time.perf_counter()
         self._join()
         self._lander.rollback(n_tokens)

@@ -39,11 +39,9 @@ class Drafting:
 
     @property
     def is_on(self) -> bool:
-        """Return whether there may be drafts."""
         return self._drafts is not None
 
     def end(self) -> None:
-        """Draft no more."""
         self._drafts = None
 
     def propose(self, text: bytes, most: int, single_line: bool) -> list[int]:

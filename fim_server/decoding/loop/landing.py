@@ -141,7 +141,6 @@ class Landing:
         return left < 0 or not self.is_near or self._constraint.lands(token, left)  # at the end nothing is chosen
 
     def note_refusal(self) -> None:
-        """Count a step at which the budget ruled out a token."""
         self.steps += 1
 
     def _slack(self, count: int) -> int | None:

@@ -54,7 +54,6 @@ class Middle:
         return b"".join(map(self._vocabulary.token_bytes, self.tokens))[len(self._healed) :]
 
     def likelihood(self) -> float:
-        """Return the probability of all tokens together."""
         return prod(self.probabilities[self.healed_tokens :])
 
     def append(self, token: int, probability: float) -> None:

@@ -97,7 +97,6 @@ class Run:
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """Return the end tokens."""
         return self.ends.stop_ids
 
     @property
@@ -198,12 +197,10 @@ class Run:
         return before_repetition(self.tokens)
 
     def append(self, token: int) -> None:
-        """Append an allowed token."""
         self.constraint.commit(token)
         self.middle.append(token, self._chosen)
 
     def follow(self, path: Sequence[int], probabilities: Sequence[float]) -> None:
-        """Append tokens of another run."""
         for token, self._chosen in zip(path, probabilities, strict=True):
             self.append(token)
 
@@ -246,7 +243,6 @@ class Run:
         return self.passes.read_on(token_ids, self._drafted() if self.passes.drafting.is_on else None)
 
     def _drafted(self) -> list[int]:
-        """Return tokens that may come next."""
         if self.middle.healing or not self.passes.reading.crops or self.budget.is_near:
             return []
         room = self.budget.tokens - len(self.tokens)

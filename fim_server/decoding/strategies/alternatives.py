@@ -200,13 +200,11 @@ def read_ahead(
 
 
 def unless(cancelled: CancelFlag) -> None:
-    """Raise StoppedError once a flag is set."""
     if cancelled.is_set():
         raise StoppedError("something else is asked")
 
 
 def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:
-    """Remove and return the likeliest runner-up."""
     if not runners:
         return None
     best = max(runners, key=lambda runner: runner.probability)

@@ -56,7 +56,6 @@ class Cursor:
         return run
 
     def statistics_of(self, run: Run) -> Statistics:
-        """Return the counts and times of a finished run."""
         statistics = Statistics(prompt_tokens=len(self.prompt))
         fill_in(statistics, run, time.perf_counter() - self.started)
         return statistics

@@ -51,7 +51,6 @@ class SharedReading(Reading):
         self.spared_seconds = 0.0
 
     def begin(self) -> None:
-        """Begin another run."""
         self._asked = []
         self.spared_seconds = 0.0
 

@@ -114,7 +114,6 @@ def searched(cursor: Cursor, options: DecodeOptions, on_token: Callable[[Sequenc
 
 
 def go_on(run: Run, prompt: Sequence[int], beginning: Beginning) -> StopReason:
-    """Decode the text with a beginning."""
     *before, last = beginning.probabilities
     run.follow(beginning.path, before)
     if beginning.token in run.stop_ids:

@@ -107,7 +107,6 @@ def wrap_validation(refusal: str | None) -> None:
 
 
 def check_structured(params: SamplingParams, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
-    """Raise HoleError for a request with a hole that cannot be filled."""
     if structured_outputs_config is None or tokenizer is None or model_config.is_diffusion:
         raise HoleError("structured outputs are not to be had with this model or without its tokenizer")
     if ARGUMENT in (params.extra_args or {}):

@@ -154,7 +154,6 @@ class FimLogitsProcessor(LogitsProcessor, V2LogitsProcessor):  # type: ignore[mi
             words[token // WORD_BITS] |= np.uint32(1 << (token % WORD_BITS))
 
     def _rows_v1(self, count: int) -> list[tuple[Asked, int, list[int]]]:
-        """Return middles, their rows and their tokens."""
         return [(asked, row, known_tokens(self._written[row])) for row, asked in self._middles.items() if row < count]
 
     def _rows_v2(self, ctx: Any) -> list[tuple[Asked, int, list[int]]]:

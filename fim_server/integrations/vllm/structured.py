@@ -66,7 +66,6 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
         return tokens[: self._middle.valid(tokens)]
 
     def rollback(self, num_tokens: int) -> None:
-        """Take tokens back."""
         self._middle.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
@@ -79,11 +78,9 @@ class FimGrammar(StructuredOutputGrammar):  # type: ignore[misc]  # vLLM need no
             bitmask[batch_index].fill_(-1)
 
     def is_terminated(self) -> bool:
-        """Return whether the middle has its end token."""
         return self._middle.ended
 
     def reset(self) -> None:
-        """Go back to the beginning."""
         self._middle.rollback(len(self._middle.tokens))
 
 

@@ -166,5 +166,4 @@ def said(line: str) -> str:
 
 
 def same_lines(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether lines are equal but for blanks at their ends."""
     return [line.rstrip() for line in some] == [line.rstrip() for line in others]

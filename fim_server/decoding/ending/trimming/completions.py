@@ -35,7 +35,6 @@ def first_trimmed(completions: Iterable[Completion], session: Session, split: Sp
 
 
 def loops(completion: Completion, session: Session, split: Split) -> bool:
-    """Return whether a text still repeats itself."""
     before = split.left[split.left.rfind("\n") + 1 :]
     return start_of_loop(completion.text or "", before, session.spelling) is not None
 

@@ -79,12 +79,10 @@ def written_step(split: Split, spelling: Spelling) -> str | None:
 
 
 def columns_of_step(split: Split, spelling: Spelling) -> int:
-    """Return the columns by which a block is indented."""
     return len(step_of(split, spelling).expandtabs(TAB)) or TAB
 
 
 def blanks_of(line: str) -> str:
-    """Return the blanks that a line begins with."""
     return line[: len(line) - len(line.lstrip(BLANKS))]
 
 

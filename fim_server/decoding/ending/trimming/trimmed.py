@@ -115,7 +115,6 @@ class _Trimming:
         return state.inside != "comment" and not line.strip().startswith(tuple(self._session.spelling.closers))
 
     def _take_first(self, candidates: Iterable[Trimmed]) -> None:
-        """Take the first candidate that is complete."""
         found = next((one for one in candidates if one.removed and self._is_complete(one.text)), None)
         if found is not None:
             self.text = found.text
