@@ -74,8 +74,8 @@ def complete(
     if options.names == "require" and options.undefined_names is None and options.constrained:
         if not isinstance(language, NamedLanguage) or not language.name:
             raise ValueError("names: the language has no name, so there are no rules for its names")
-        naming = UndefinedNames.of(language.name, split.left, split.right, session.guarantee)
-        options = replace(options, undefined_names=naming)
+        names = UndefinedNames.of(language.name, split.left, split.right, session.guarantee)
+        options = replace(options, undefined_names=names)
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:
         options = replace(options, deadline_ms=options.deadline_ms - 1000 * opened)

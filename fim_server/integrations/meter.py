@@ -84,7 +84,7 @@ def totals(folder: Path) -> NDArray[np.float64]:
     return found
 
 
-class Told:
+class Collector:
     """Collector of prometheus_client for the metrics `fim_server_*`."""
 
     def __init__(self, folder: Path) -> None:
@@ -104,7 +104,7 @@ class Told:
         yield histogram
 
 
-def tell() -> bool:
+def start_collector() -> bool:
     """Make this process the reporting one if it is the first of its engine; return whether it is.
 
     Raises ImportError if prometheus_client is missing.
@@ -117,5 +117,5 @@ def tell() -> bool:
     os.environ[FOLDER] = str(folder)
     owner = os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
-    REGISTRY.register(Told(folder))
+    REGISTRY.register(Collector(folder))
     return True

@@ -42,12 +42,12 @@ class Stop:
                 expect_count("holding", holding)
             raise TypeError(f"within: a number of seconds expected, not {type(within).__name__}") from None
         self._looks = 0
-        self._told: set[Callable[[], None]] = set()
+        self._callbacks: set[Callable[[], None]] = set()
 
     def set(self) -> None:
         self._core.set()
-        for told in tuple(self._told):
-            told()
+        for callback in tuple(self._callbacks):
+            callback()
 
     def is_set(self) -> bool:
         """Return whether it was set, or its time is over."""
@@ -63,12 +63,12 @@ class Stop:
         """
         return self._core.looks() + self._looks
 
-    def tell(self, told: Callable[[], None]) -> None:
-        """Call ``told`` on the thread that sets it; see :func:`telling`."""
-        self._told.add(told)
+    def add_callback(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` on the thread that sets it; see :func:`on_stop`."""
+        self._callbacks.add(callback)
 
-    def tell_no_more(self, told: Callable[[], None]) -> None:
-        self._told.discard(told)
+    def remove_callback(self, callback: Callable[[], None]) -> None:
+        self._callbacks.discard(callback)
 
     def __enter__(self) -> Self:
         self._core.__enter__()
@@ -104,21 +104,21 @@ def heed() -> None:
 
 
 @contextmanager
-def telling(told: Callable[[], None]) -> Iterator[None]:
-    """Call ``told`` as soon as one of the stops that watch this thread is set in the block, on the thread that sets it.
+def on_stop(callback: Callable[[], None]) -> Iterator[None]:
+    """Call ``callback`` once a stop that watches this thread is set in the block, on the thread that sets it.
 
     At once if one is set already. A time that is over calls nothing.
     """
     stops = watching()
     for stop in stops:
-        stop.tell(told)
+        stop.add_callback(callback)
     try:
         if any(stop.is_set() for stop in stops):
-            told()
+            callback()
         yield
     finally:
         for stop in stops:
-            stop.tell_no_more(told)
+            stop.remove_callback(callback)
 
 
 def _watched() -> list[Stop]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from fim_server.errors import DamagedError, StoppedError
-from fim_server.language.stop import telling
+from fim_server.language.stop import on_stop
 from fim_server.models.source import EMBEDDED_NAME
 from fim_server.models.store.catalogue import catalogue
 
@@ -144,7 +144,7 @@ def wait_unless_stopped(wait: Callable[[float], bool]) -> None:
     StoppedError once this thread is stopped.
     """
     stopped = threading.Event()
-    with telling(stopped.set):
+    with on_stop(stopped.set):
         while not wait(LOOK_SECONDS):
             if stopped.is_set():
                 raise StoppedError("the wait for another thread was stopped")

@@ -56,7 +56,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture
 def manager(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
-    monkeypatch.setattr(meter, "tell", lambda: False)
+    monkeypatch.setattr(meter, "start_collector", lambda: False)
     with vllm_stand_in(tokenizer) as found:
         from fim_server.integrations import vllm as plug_in
 
@@ -167,7 +167,7 @@ def test_an_unknown_version_can_be_tried_if_its_form_is_known(
     tokenizer: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FIM_SERVER_UNTESTED_VERSIONS", "1")
-    monkeypatch.setattr(meter, "tell", lambda: False)
+    monkeypatch.setattr(meter, "start_collector", lambda: False)
     with vllm_stand_in(tokenizer, "0.99.1"):
         from fim_server.integrations import vllm as plug_in
 
@@ -499,7 +499,7 @@ def test_metrics_in_the_form_of_prometheus(tmp_path: Path, monkeypatch: pytest.M
     one = meter._meter.__wrapped__(1)
     one.add("refusals", 3)
     one.mask(3e-5)
-    registry.register(meter.Told(tmp_path))
+    registry.register(meter.Collector(tmp_path))
     text = generate_latest(registry).decode()
     assert "fim_server_refusals_total 3.0" in text
     assert 'fim_server_mask_seconds_bucket{le="2e-05"} 0.0' in text

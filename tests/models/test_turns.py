@@ -13,7 +13,7 @@ import pytest
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.language.stop import heed, telling, watch_also, watching
+from fim_server.language.stop import heed, on_stop, watch_also, watching
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
@@ -77,12 +77,12 @@ def test_who_wants_to_be_told_is_told_once_it_is_set() -> None:
     told: list[str] = []
     stop = Stop()
     with stop:
-        with telling(lambda: told.append("too late")):
+        with on_stop(lambda: told.append("too late")):
             pass
-        with telling(lambda: told.append("now")):
+        with on_stop(lambda: told.append("now")):
             thread, _ = in_thread(stop.set)
             thread.join(PATIENCE)
-        with telling(lambda: told.append("at once")):
+        with on_stop(lambda: told.append("at once")):
             pass
     assert told == ["now", "at once"]
 

@@ -67,13 +67,13 @@ class UndefinedNames:
 class TrackedNames:
     """Names along the tokens of one run."""
 
-    def __init__(self, naming: UndefinedNames, vocabulary: Vocabulary, healing: str) -> None:
+    def __init__(self, names: UndefinedNames, vocabulary: Vocabulary, healing: str) -> None:
         """Follow a run. ``healing``: the text that the run writes again before the middle."""
-        self._naming = naming
+        self._names = names
         self._vocabulary = vocabulary
         self._healed = len(healing.encode())
         self._tokens: list[int] = []
-        tracker = naming.rules.track(naming.left, naming.right, healing, naming.is_whole)
+        tracker = names.rules.track(names.left, names.right, healing, names.is_whole)
         self._trackers: list[NameTracker | None] = [tracker]
 
     def refuses(self, tokens: Sequence[int], token: int) -> bool:
@@ -84,7 +84,7 @@ class TrackedNames:
     def unbound(self, tokens: Sequence[int]) -> tuple[str, ...]:
         """Return the unbound names that the middle loads if it ends after some tokens."""
         text = b"".join(map(self._vocabulary.token_bytes, tokens))[self._healed :]
-        return self._naming.unbound(text.decode(errors="replace"))
+        return self._names.unbound(text.decode(errors="replace"))
 
     def allowed_of(self, tokens: Sequence[int], forced: Sequence[int]) -> list[int]:
         """Return the first of some forced tokens, up to one that the rules refuse."""

@@ -20,7 +20,7 @@ from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
 
 from fim_server.errors import HoleError, VersionError
 from fim_server.integrations.holes import Hole, hole_of, is_hole
-from fim_server.integrations.meter import meter, tell
+from fim_server.integrations.meter import meter, start_collector
 from fim_server.integrations.versions import check_form, check_version
 from fim_server.integrations.vllm.structured import FimBackend
 
@@ -71,7 +71,7 @@ def install() -> None:
     wrap_grammar_init()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         logger.warning("fim-server: no metrics of its own with several API servers")
-    elif tell():
+    elif start_collector():
         logger.info("fim-server: grammars that begin with 'fim-server:' are holes; metrics are fim_server_*")
 
 

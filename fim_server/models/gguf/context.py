@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fim_server.language.stop import telling
+from fim_server.language.stop import on_stop
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.gguf.library import said
 
@@ -112,7 +112,7 @@ class Context:
         def leave() -> None:
             self._flag[0] = b"\1"
 
-        with telling(leave):
+        with on_stop(leave):
             return int(self._library.llama_decode(self._context, batch))
 
     def logits(self, size: int, back: int = 1) -> NDArray[np.float32]:

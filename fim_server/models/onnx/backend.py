@@ -22,7 +22,7 @@ import numpy as np
 
 from fim_server.errors import ModelError, StoppedError
 from fim_server.language.limited_files import parse_json, read_found
-from fim_server.language.stop import telling
+from fim_server.language.stop import on_stop
 from fim_server.models.backend import LEAST_WINDOW
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
@@ -302,7 +302,7 @@ class OnnxCache:
             options.terminate = True  # looked at before each operator, of which a pass has hundreds
 
         try:
-            with telling(leave):
+            with on_stop(leave):
                 self._session.run_with_iobinding(self._binding, options)
         except Exception as error:  # the package's own kinds, which have no common base but this
             if options.terminate:  # the written part does not count as read

@@ -35,10 +35,10 @@ def without_repetition(text: str, right: str, is_complete: Callable[[str], bool]
     indentation = left[left.rfind("\n") + 1 :]
     lines = text.split("\n")
     whole = [indentation + lines[0] if not indentation.strip() else lines[0], *lines[1:]]
-    following = [line for line in right.split("\n", len(lines) + 2)[1:] if line.strip()]
+    lines_below = [line for line in right.split("\n", len(lines) + 2)[1:] if line.strip()]
     for kept in range(len(lines)):
         repeated = [line for line in whole[kept:] if line.strip()]
-        if repeated and same_lines(repeated, following[: len(repeated)]):
+        if repeated and same_lines(repeated, lines_below[: len(repeated)]):
             shortened = "\n".join(lines[:kept])
             if is_complete(shortened):
                 return without_repetition(shortened, right, is_complete, left)  # it may be there twice
@@ -67,20 +67,20 @@ def without_line_below(
     before = split.left[split.left.rfind("\n") + 1 :]
     lines = text.split("\n")
     rest, *below = split.right[:LOOKED_AT].split("\n")
-    following = [line.rstrip() for line in below if line.strip()]
+    lines_below = [line.rstrip() for line in below if line.strip()]
     first = before + lines[0] + rest * (len(lines) == 1)
-    telling = next((line for line in following if WORD.search(line)), "")
-    begins_so = lines[0].strip() and is_telling(telling, TRIMMING.below_characters) and said(first) == said(telling)
-    if begins_so and width_of(first) >= width_of(telling):
-        same = max(1, common([before + lines[0], *lines[1:]], following))
+    specific = next((line for line in lines_below if WORD.search(line)), "")
+    begins_so = lines[0].strip() and is_telling(specific, TRIMMING.below_characters) and said(first) == said(specific)
+    if begins_so and width_of(first) >= width_of(specific):
+        same = max(1, common([before + lines[0], *lines[1:]], lines_below))
         if same > 1 or len(lines) == 1 or not (is_mark(first) and marks(lines[0])):
             return behind(lines[same:], before, split, is_complete)
-    near = nearest(following, width_of(first))
+    near = nearest(lines_below, width_of(first))
     for at in range(1, len(lines)):
         if at < len(lines) - 1 and not lines[at].strip():
             continue
-        same = common(lines, following, at)
-        is_beginning = at == len(lines) - 1 and begins(lines[at].rstrip(), following)
+        same = common(lines, lines_below, at)
+        is_beginning = at == len(lines) - 1 and begins(lines[at].rstrip(), lines_below)
         if says_much(lines[at : at + same]) or is_among(lines[at], near) or is_beginning:
             shorter = "\n".join(lines[:at]).rstrip()
             if not shorter:
@@ -104,14 +104,14 @@ def behind(lines: Sequence[str], before: str, split: Split, is_complete: Callabl
     return without_line_below(others, split, is_complete) if others and is_complete(others) else None
 
 
-def common(some: Sequence[str], following: Sequence[str], start: int = 0) -> int:
+def common(some: Sequence[str], lines_below: Sequence[str], start: int = 0) -> int:
     """Count the lines from ``start`` on that equal those below the cursor, up to the last that is not blank."""
     count = at = 0
     for number in range(start, len(some)):
         line = some[number]
         if not line.strip():
             continue
-        if at == len(following) or not says_same(line, following[at]):
+        if at == len(lines_below) or not says_same(line, lines_below[at]):
             break
         at, count = at + 1, number - start + 1
     return count
@@ -128,10 +128,10 @@ def has_inner_sign(line: str) -> bool:
     return bool(ends) and SIGN.search(line, ends[0], ends[-1]) is not None
 
 
-def nearest(following: Sequence[str], width: int) -> list[str]:
+def nearest(lines_below: Sequence[str], width: int) -> list[str]:
     """Return the lines near the cursor, below the next one, that are indented as the cursor's line."""
     near: list[str] = []
-    for number, line in enumerate(following[: MOST_NEAR + 1]):
+    for number, line in enumerate(lines_below[: MOST_NEAR + 1]):
         if width_of(line) < width:
             break
         if number and width_of(line) == width:
@@ -144,9 +144,9 @@ def is_among(line: str, near: Sequence[str]) -> bool:
     return is_telling(line) and line.rstrip() in near
 
 
-def begins(line: str, following: Sequence[str]) -> bool:
+def begins(line: str, lines_below: Sequence[str]) -> bool:
     """Return whether a line is the beginning of the line below the cursor, up to the end of a word."""
-    below = following[0] if following else ""
+    below = lines_below[0] if lines_below else ""
     if not is_telling(line, TRIMMING.below_characters) or not below.startswith(line):
         return False
     return WORD.match(below[len(line) :]) is None or WORD.match(line[-1]) is None
