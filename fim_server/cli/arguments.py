@@ -82,20 +82,17 @@ class ModelArguments:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add ``FILE`` and ``--language``."""
     parser.add_argument("file", metavar="FILE", help="a source file in UTF-8, or - for standard input")
     parser.add_argument("--language", metavar="NAME", help="the file's language (default: by its suffix)")
 
 
 def add_cursor(parser: argparse.ArgumentParser) -> None:
-    """Add ``LINE:COLUMN``."""
     parser.add_argument(
         "cursor", type=cursor, metavar="LINE:COLUMN", help="cursor; both numbers start at 1, columns count characters"
     )
 
 
 def add_python_version(parser: argparse.ArgumentParser) -> None:
-    """Add ``--python-version``."""
     parser.add_argument(
         "--python-version",
         type=python_version,
@@ -106,7 +103,6 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
 
 
 def add_versions(parser: argparse.ArgumentParser) -> None:
-    """Add ``--language-version`` and ``--python-version``."""
     parser.add_argument(
         "--language-version",
         metavar="VERSION",
@@ -147,7 +143,6 @@ def add_loading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_runtime(parser: argparse.ArgumentParser) -> None:
-    """Add ``--runtime``."""
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
@@ -190,17 +185,14 @@ def add_prompt_tokens(parser: argparse.ArgumentParser, default: int | None, othe
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
-    """Add ``--seed``."""
     parser.add_argument("--seed", type=integer, default=0, metavar="N", help="seed of the random numbers (default: 0)")
 
 
 def add_json(parser: argparse.ArgumentParser, help_: str = "print one JSON object") -> None:
-    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help=help_)
 
 
 def add_color(parser: argparse.ArgumentParser, of: str) -> None:
-    """Add ``--color``."""
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help=f"when to colour {of}")
 
 

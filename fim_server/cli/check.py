@@ -28,7 +28,6 @@ class CheckArguments:
 
 
 def add_check(commands: Any) -> None:
-    """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "check",
         help="check that a file parses",

@@ -71,7 +71,6 @@ class CompleteArguments(ModelArguments):
 
 
 def add_complete(commands: Any) -> None:
-    """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "complete",
         help="complete a file at a cursor",

@@ -275,7 +275,6 @@ def summary(counts: dict[str, Any]) -> str:
 
 
 def say_counts(progress: Progress, counts: Counts, started: float) -> None:
-    """Report the progress of a build."""
     if not progress.is_due():
         return
     dropped = sum(counts.outcomes[name] for name in OUTCOMES[1:])

@@ -222,7 +222,6 @@ def add_run_arguments(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def add_prompting(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the prompt."""
     parser.add_argument(
         "--max-prompt-tokens",
         type=at_least(16),
@@ -247,7 +246,6 @@ def add_prompting(parser: argparse.ArgumentParser) -> None:
 
 
 def add_decoding(parser: argparse.ArgumentParser) -> None:
-    """Add the options of decoding."""
     parser.add_argument(
         "--modes",
         type=modes,
@@ -446,7 +444,6 @@ def run_run(arguments: RunArguments) -> int:
 
 
 def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> WorkerSettings:
-    """Return the settings of the workers, for samples of these languages."""
     from fim_server.evaluation.running.settings import WorkerSettings
 
     judges = dict(arguments.judge)

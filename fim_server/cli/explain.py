@@ -30,7 +30,6 @@ class ExplainArguments:
 
 
 def add_explain(commands: Any) -> None:
-    """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "explain",
         help="explain what fits at a cursor",
@@ -68,7 +67,6 @@ def run_explain(arguments: ExplainArguments) -> int:
 
 
 def explanation_as_json(arguments: ExplainArguments, language: Language, session: Session, left: str) -> dict[str, Any]:
-    """Return the fields of ``explain --json``."""
     state = session.start()
     explanation = state.explain(arguments.text)
     likely = state.likely_next(explanation, left)
@@ -104,7 +102,6 @@ def connection(state: State) -> tuple[int | None, str | None]:
 
 
 def explanation_lines(answer: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of an explanation."""
     language = " ".join(answer[key] for key in ("language", "version") if key in answer)
     yield f"{answer['file']}:{answer['line']}:{answer['column']}: {language}, guarantee {answer['guarantee']}"
     yield from (f"  {line}" for line in answer["diagnostics"])

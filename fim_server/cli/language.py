@@ -55,7 +55,6 @@ class CheckLanguageArguments:
 
 
 def add_language(commands: Any) -> None:
-    """Add the command and its subcommands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "language",
         help="start a language, or check one against its parser",
@@ -253,7 +252,6 @@ def _files(worker: Worker, most: int | None, shown: Any) -> dict[str, Any]:
 
 
 def _failures(worker: Worker, failures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return some of the failures, shrunk."""
     from fim_server.datasets.judging.shrinking import smaller
 
     judge = worker.judge

@@ -20,7 +20,6 @@ class LanguagesArguments:
 
 
 def add_languages(commands: Any) -> None:
-    """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "languages",
         help="list the languages",
@@ -31,7 +30,6 @@ def add_languages(commands: Any) -> None:
 
 
 def run_languages(arguments: LanguagesArguments) -> int:
-    """Run the command; return the exit status."""
     listed = [row(name) for name in Language.names()]
     if arguments.json:
         print_json(listed)

@@ -30,7 +30,6 @@ class CheckModelArguments(ModelArguments):
 
 
 def add_check_model(steps: Any) -> None:
-    """Add the command."""
     parser: argparse.ArgumentParser = steps.add_parser(
         "check",
         help="try a model on ten holes, and report its faults",
@@ -76,7 +75,6 @@ def run_check_model(arguments: CheckModelArguments) -> int:
 
 
 def report(arguments: CheckModelArguments, trial: Trial | None, found: Sequence[Finding]) -> None:
-    """Print the findings."""
     if arguments.json:
         print_json(
             {

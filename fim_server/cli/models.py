@@ -71,7 +71,6 @@ class RemoveArguments:
 
 
 def add_models(commands: Any) -> None:
-    """Add the command and its subcommands."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "models",
         help="get, list, try and remove models",
@@ -159,7 +158,6 @@ def run_get(arguments: GetArguments) -> int:
 
 
 def run_list(arguments: ListArguments) -> int:
-    """Run the command; return the exit status."""
     from fim_server.evaluation.model_check.known import models_here
     from fim_server.evaluation.model_check.listing import list_models
 
@@ -247,7 +245,6 @@ class ShownProgress:
         self._stage = ""
 
     def say(self, stage: str) -> None:
-        """Begin a stage."""
         self._stage = stage
         self._progress.say(stage)
 
@@ -266,7 +263,6 @@ class JsonProgress:
         self._last = 0.0
 
     def say(self, stage: str) -> None:
-        """Begin a stage."""
         self._stage = stage
         self._last = 0.0
         self._print({"stage": stage})

@@ -73,7 +73,6 @@ def progress(json: bool) -> Progress:
 
 
 def version() -> str:
-    """Return the installed version."""
     from importlib import metadata
 
     try:

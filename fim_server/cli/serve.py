@@ -65,7 +65,6 @@ class ServeArguments(ModelArguments):
 
 
 def add_serve(commands: Any) -> None:
-    """Add the command."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "serve",
         help="run the language server",

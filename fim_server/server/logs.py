@@ -19,7 +19,6 @@ class Escaping(logging.Formatter):
     """Formatter that escapes hidden characters and cuts long records off."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record's text."""
         return escaped(super().format(record), MOST_LOGGED)
 
 

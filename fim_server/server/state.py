@@ -118,7 +118,6 @@ class RequestState:
     waiting: int = 0
 
     def of(self, uri: str) -> list[UnderWay]:
-        """Return the work for a document."""
         return [work for work in (self.running.get(uri), self.unclaimed.get(uri)) if work is not None]
 
     def stop_unclaimed(self, uri: str) -> None:
@@ -128,12 +127,10 @@ class RequestState:
             work.job.cancelled.set()
 
     def stop_prefetch(self) -> None:
-        """Stop the prefetch."""
         if self.prefetch is not None:
             self.prefetch.job.cancelled.set()
 
     def stop_all(self) -> None:
-        """Stop all work."""
         for work in (*self.running.values(), *self.unclaimed.values()):
             work.job.cancelled.set()
         self.stop_prefetch()

@@ -38,7 +38,6 @@ SOON_SECONDS = 0.02
 
 
 def send_status(ls: FimLanguageServer) -> None:
-    """Send the current status."""
     model = ls.worker.model
     state = ls.sent.state = state_of(ls)
     status: dict[str, Any] = {"state": state, "message": message_of(ls, state)}

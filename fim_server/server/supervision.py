@@ -74,16 +74,13 @@ class ServerReports(Reports):
         send_status(ls)
 
     def changed(self) -> None:
-        """Send the status."""
         send_status(self._ls)
 
     def ending(self, stuck: int) -> None:
-        """Report the end of the server."""
         ls = self._ls
         ls.model.failure = f"{stuck} workers do not respond and cannot be stopped: the server exits; restart it"
         ls.log(types.MessageType.Error, ls.model.failure)
         send_status(ls)
 
     def failed(self, error: Exception) -> None:
-        """Log an error of the supervisor."""
         self._ls.report_failure(error)

@@ -53,7 +53,6 @@ class Usage:
     _sent: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def count_answer(self, costs: Costs, from_model: bool) -> None:
-        """Count the costs of an answered request."""
         self._totals.append(costs.total_ms)
         self._servers.append(costs.server_ms + costs.open_ms + costs.engine_ms)
         if from_model and costs.prefill_ms + costs.decode_ms > 0:

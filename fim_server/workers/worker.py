@@ -137,7 +137,6 @@ class CompletionWorker:
 
     @property
     def model(self) -> FimModel | None:
-        """Model, if it is loaded."""
         loaded = self._loaded()
         return None if loaded is None else loaded.model
 
@@ -312,7 +311,6 @@ class CompletionWorker:
         self._prefetch = Prefetch(thread, thread.submit(stopped, lambda: read(stopped)), read)
 
     def stop_prefetch(self) -> None:
-        """Stop the prefetch."""
         self._prefetch_stop.set()
 
     def explain(self, request: Request, tell: Callable[[Explained], T]) -> tuple[Future[T], Stop]:

@@ -21,7 +21,6 @@ class Held:
         self.data = bytearray()
 
     def write(self, data: bytes) -> None:
-        """Keep some bytes."""
         self.data += data
 
     def close(self) -> None:

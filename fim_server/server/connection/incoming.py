@@ -120,6 +120,5 @@ def mend_position(position: Any) -> None:
 
 
 def wrong(problem: str) -> JsonRpcInvalidParams:
-    """Return the error for a wrong parameter."""
     error: JsonRpcInvalidParams = JsonRpcInvalidParams.of(ValueError(problem))
     return error

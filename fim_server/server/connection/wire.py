@@ -76,14 +76,12 @@ class StandardInput:
         self._is_watched = True
 
     async def readline(self) -> bytes:
-        """See :class:`Bytes`."""
         while (end := self._unread.find(b"\n", 0, MOST_HEADER_BYTES)) < 0:
             if len(self._unread) >= MOST_HEADER_BYTES or not await self._read_on():
                 break
         return self._take(MOST_HEADER_BYTES if end < 0 else end + 1)
 
     async def readexactly(self, n: int) -> bytes:
-        """See :class:`Bytes`."""
         while len(self._unread) < n and await self._read_on():
             pass
         return self._take(n)
@@ -127,7 +125,6 @@ class Connection:
         self._stream = stream
 
     async def readline(self) -> bytes:
-        """See :class:`Bytes`."""
         try:
             return await self._stream.readuntil(b"\n")
         except asyncio.IncompleteReadError as error:
@@ -138,7 +135,6 @@ class Connection:
             return b""
 
     async def readexactly(self, n: int) -> bytes:
-        """See :class:`Bytes`."""
         try:
             return await self._stream.readexactly(n)
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -124,12 +124,10 @@ class NotebookWorkspace(Workspace):
         """Latest notebook by its name, with the number of changes at that time."""
 
     def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
-        """Add an opened document."""
         self._edits += 1
         super().put_text_document(text_document, notebook_uri)
 
     def remove_text_document(self, doc_uri: str) -> None:
-        """Forget a closed document."""
         self._edits += 1
         self._cells.pop(self.key_of(doc_uri), None)
         super().remove_text_document(doc_uri)
@@ -137,12 +135,10 @@ class NotebookWorkspace(Workspace):
     def update_text_document(
         self, text_doc: types.VersionedTextDocumentIdentifier, change: types.TextDocumentContentChangeEvent
     ) -> None:
-        """Apply a change of a document."""
         self._edits += 1
         super().update_text_document(text_doc, change)
 
     def put_notebook_document(self, params: types.DidOpenNotebookDocumentParams) -> None:
-        """Add an opened notebook."""
         notebook = params.notebook_document
         self._edits += 1
         self._notebook_documents[self.key_of(notebook.uri)] = deepcopy(notebook)
@@ -193,7 +189,6 @@ class NotebookWorkspace(Workspace):
         return unquote(uri)
 
     def has_notebook(self, uri: str) -> bool:
-        """Return whether a notebook is open."""
         return self.key_of(uri) in self._notebook_documents
 
     def opened(self, uri: str) -> TextOpened | None:

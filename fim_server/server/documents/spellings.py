@@ -49,7 +49,6 @@ class Spellings:
         return self._opened.get(identity_of(uri), uri)
 
     def close(self, uri: str) -> None:
-        """Forget a document."""
         self._opened.pop(identity_of(uri), None)
 
     def respell(self, document: Any) -> None:

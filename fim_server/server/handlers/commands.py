@@ -31,7 +31,6 @@ GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "f
 
 
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
-    """Count an acceptance."""
     ls.usage.count_acceptance(text_member(accepted, "id"))
 
 
@@ -115,7 +114,6 @@ async def on_get_model(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]
 
 
 async def on_models(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, Any]]:
-    """List the models of this machine."""
     object_of(arguments)
     try:
         return await list_models(ls)

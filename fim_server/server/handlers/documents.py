@@ -57,7 +57,6 @@ def stop_outdated(ls: FimLanguageServer, uri: str) -> None:
 
 
 def forget(ls: FimLanguageServer, uri: str) -> None:
-    """Forget a closed document."""
     superseded = ls.requests.superseded.get(uri)
     if superseded is not None:
         superseded.set()

@@ -11,7 +11,6 @@ from fim_server.server.requests.prompt_prefetch import read_after_change
 
 
 def on_notebook_opened(ls: FimLanguageServer, params: types.DidOpenNotebookDocumentParams) -> None:
-    """Note that a notebook was opened."""
     ls.project.opened(params.notebook_document.uri)
 
 
@@ -36,5 +35,4 @@ def on_notebook_saved(ls: FimLanguageServer, params: types.DidSaveNotebookDocume
 
 
 def on_notebook_closed(ls: FimLanguageServer, params: types.DidCloseNotebookDocumentParams) -> None:
-    """Forget a closed notebook."""
     forget(ls, params.notebook_document.uri)

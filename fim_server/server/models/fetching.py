@@ -167,7 +167,6 @@ async def follow(process: Process, report: Callable[[str, float], None]) -> Outc
 
 
 async def end(process: Process) -> None:
-    """End the process, if it runs."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):

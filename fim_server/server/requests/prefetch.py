@@ -50,7 +50,6 @@ def confirm(ls: FimLanguageServer, request: Request, recalled: Answer) -> None:
 
 
 def begin(ls: FimLanguageServer, request: Request) -> UnderWay:
-    """Begin a prefetch."""
     prefetch = ls.requests.prefetch = UnderWay(request, ls.worker.submit(request))
     ls.supervisor.begin()
     return prefetch
@@ -68,7 +67,6 @@ async def finished(ls: FimLanguageServer, prefetch: UnderWay) -> Work | None:
 
 
 async def remember_prefetched(ls: FimLanguageServer, prefetch: UnderWay) -> None:
-    """Cache a prefetched answer."""
     work = await finished(ls, prefetch)
     if work is not None:
         remember(ls, prefetch.request, work.answer.as_prefetched())

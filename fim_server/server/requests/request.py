@@ -68,7 +68,6 @@ def receive(
     selected: types.SelectedCompletionInfo | None,
     takes_lines: bool,
 ) -> IncomingRequest:
-    """Return a request with its document."""
     arrival = ls.protocol.arrival_of(params)
     document = arrival.document
     if document is not None and selected is not None:
