@@ -20,8 +20,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
-from fim_server.server.documents.notebooks import SYNC as NOTEBOOKS
-from fim_server.server.documents.open_documents import SYNC_KIND, DocumentProtocol, OpenDocument
+from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.documents.protocol import DocumentProtocol
+from fim_server.server.documents.workspace import NOTEBOOK_SYNC, SYNC_KIND
 from fim_server.server.state import ClientState, IndexState, ModelState, RequestState, SentStatus
 from fim_server.server.usage import Usage
 from fim_server.suggest.answer_cache import AnswerCache
@@ -67,7 +68,7 @@ class FimLanguageServer(LanguageServer):
             protocol_cls=DocumentProtocol,
             converter_factory=shared_converter,
             text_document_sync_kind=SYNC_KIND,
-            notebook_document_sync=NOTEBOOKS,
+            notebook_document_sync=NOTEBOOK_SYNC,
         )
         self.settings = settings
         self.client = ClientState(settings)

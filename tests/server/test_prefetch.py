@@ -17,7 +17,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.spellings import Spellings
 from fim_server.server.requests import prompt_prefetch
 from fim_server.server.state import RequestState

@@ -14,7 +14,7 @@ import pytest_asyncio
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.text.document import Document, PositionEncoding
 from support.editors.editor import (
     AUTOMATIC,

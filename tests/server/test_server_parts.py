@@ -13,7 +13,7 @@ from lsprotocol import types
 
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.items import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.status import last_json, log_line
 from fim_server.server.usage import LONGEST_DEBOUNCE_MS, MOST_SENT, Usage, percentile

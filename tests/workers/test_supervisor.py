@@ -21,7 +21,7 @@ from fim_server.models.options import LoadOptions
 from fim_server.recovery.budget import Budget
 from fim_server.server import supervision
 from fim_server.server.app import create_server
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.handlers.commands import on_explain
 from fim_server.server.handlers.documents import on_closed
 from fim_server.server.language_server import FimLanguageServer

@@ -14,8 +14,8 @@ from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedE
 from fim_server.language import Language
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.arguments import member, object_of, position_of, text_member
-from fim_server.server.documents.notebooks import cut_of
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.cut import cut_of
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.explanation import explanation_json
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.fetching import get_model, stop_getting

@@ -6,7 +6,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from fim_server.server.documents.notebooks import text_of
+from fim_server.server.documents.cut import text_of
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.indexing import read_project
 from fim_server.server.requests.prompt_prefetch import read_after_change, read_after_opening, read_at_rest

@@ -14,8 +14,8 @@ from lsprotocol import types
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
 from fim_server.server.arguments import member, position_of, text_member
-from fim_server.server.documents.notebooks import cut_of
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.cut import cut_of
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import is_prefetched, look_up
 from fim_server.server.requests.request import is_single_line, language_of, size_of

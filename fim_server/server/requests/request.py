@@ -9,8 +9,8 @@ from lsprotocol import types
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
 from fim_server.language.texts import is_word
-from fim_server.server.documents.notebooks import Cut, cut_of
-from fim_server.server.documents.open_documents import OpenDocument
+from fim_server.server.documents.cut import Cut, cut_of
+from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.postprocess.blocks import owes_block

@@ -23,7 +23,7 @@ from fim_server.server.app import create_server
 from fim_server.server.connection.hangups import SENDS_NO_MORE
 from fim_server.server.connection.listening import BoundedWriter, Endpoint, Listener
 from fim_server.server.connection.wire import LARGE_BYTES, MOST_FIRST_BYTES, MOST_HEADER_BYTES, MOST_MESSAGE_BYTES
-from fim_server.server.documents.open_documents import DocumentProtocol
+from fim_server.server.documents.protocol import DocumentProtocol
 from fim_server.suggest.settings import ServerSettings
 from fim_server.workers.shared_models import SharedModels
 from fim_server.workers.worker import CompletionWorker

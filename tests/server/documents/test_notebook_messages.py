@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from fim_server.server.documents.open_documents import OpenDocuments
+from fim_server.server.documents.workspace import OpenDocuments
 from support.editors.connected import Connected
 from support.editors.editor import Wire
 

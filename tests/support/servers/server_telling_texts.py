@@ -8,7 +8,7 @@ from typing import Any
 
 from fim_server.cli import main
 from fim_server.server import app
-from fim_server.server.documents.open_documents import OpenDocuments
+from fim_server.server.documents.workspace import OpenDocuments
 from fim_server.server.language_server import FimLanguageServer
 
 create_server = app.create_server

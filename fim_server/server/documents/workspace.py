@@ -1,7 +1,7 @@
-"""Notebooks: their cells as editors synchronize them, and a request's cursor in one of them.
+"""Open documents and notebooks of the editor.
 
-A cell is a document of its own for positions, ranges and changes. Its notebook is the document for remembered answers,
-for a worker's thread, and for the project's memory.
+A cell is a document of its own for positions, ranges and changes. Its notebook is the document for cached answers, for
+a worker's thread, and for the project's memory.
 """
 
 from __future__ import annotations
@@ -9,41 +9,32 @@ from __future__ import annotations
 import logging
 import re
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 from urllib.parse import unquote, urldefrag
 
 from lsprotocol import types
-from pygls.uris import to_fs_path
 from pygls.workspace import Workspace
 
 from fim_server.language import Language
-from fim_server.language_support.registry import support_of
-from fim_server.server.documents.spellings import Spellings
-from fim_server.text import notebook as program
-from fim_server.text.notebook import Cell, CellContexts, Notebook
-
-if TYPE_CHECKING:
-    from fim_server.text.document import Document, Split
-    from fim_server.text.notebook import Reader
+from fim_server.server.documents.cut import CELL_SCHEMES, reader_of
+from fim_server.server.documents.open_document import OpenDocument
+from fim_server.text.document import PositionEncoding
+from fim_server.text.notebook import Cell, Notebook
 
 logger = logging.getLogger(__name__)
 
-LANGUAGES = frozenset(Language.names())
+SYNC_KIND = types.TextDocumentSyncKind.Incremental
 
-SYNC = types.NotebookDocumentSyncOptions(
+NOTEBOOK_SYNC = types.NotebookDocumentSyncOptions(
     notebook_selector=[
         types.NotebookDocumentFilterWithNotebook(
-            notebook="*", cells=[types.NotebookCellLanguage(name) for name in sorted(LANGUAGES)]
+            notebook="*", cells=[types.NotebookCellLanguage(name) for name in sorted(Language.names())]
         )
     ],
     save=True,
 )
-"""The cells that the server asks for: those in its languages, of notebooks of every kind."""
-
-CELL_SCHEMES = ("vscode-notebook-cell:", "vscode-interactive-input:")
-"""Schemes of documents that are cells, also where the editor tells of no notebook."""
+"""Cells that the server asks for: those in its languages, of notebooks of every kind."""
 
 NOTEBOOK_SUFFIX = ".ipynb"
 """End of the name of a document that holds all cells of a notebook, as JupyterLab's extension sends them."""
@@ -51,68 +42,8 @@ NOTEBOOK_SUFFIX = ".ipynb"
 DIGITS = re.compile(r"(\d+)")
 
 
-class TextOpened(Protocol):
-    """Document that an editor has open."""
-
-    @property
-    def uri(self) -> str:
-        """Name of the document in the editor."""
-
-    @property
-    def path(self) -> str | None:
-        """File of the document, if there is one."""
-
-    @property
-    def language_id(self) -> str | None:
-        """Name of its language in the editor."""
-
-    @property
-    def document(self) -> Document:
-        """Current text."""
-
-    @property
-    def notebook(self) -> Notebook | None:
-        """Notebook of the cell at this moment."""
-
-
-def changes_of(
-    params: Any,
-) -> tuple[types.NotebookDocumentCellChanges | None, types.NotebookDocumentCellChangeStructure | None]:
-    """Return the changes of cells in a message, and those of their order; None without."""
-    changes = params.change.cells if isinstance(params, types.DidChangeNotebookDocumentParams) else None
-    return changes, None if changes is None else changes.structure
-
-
-def respell(spellings: Spellings, params: Any) -> None:
-    """Give a message's cells and notebook the spellings by which they were opened."""
-    opened: list[Any]
-    if isinstance(params, types.DidOpenNotebookDocumentParams):
-        opened, cells = [params.notebook_document, *params.cell_text_documents], list(params.notebook_document.cells)
-    else:
-        changes, structure = changes_of(params)
-        opened = [] if structure is None else list(structure.did_open or ())
-        cells = [] if changes is None else [*(changes.data or ()), *((structure and structure.array.cells) or ())]
-        named: list[Any] = [] if changes is None else [text.document for text in changes.text_content or ()]
-        named += () if structure is None else structure.did_close or ()
-        named += getattr(params, "cell_text_documents", ())
-        for document in (params.notebook_document, *named):
-            spellings.respell(document)
-    for document in opened:
-        document.uri = spellings.open(document.uri)
-    for cell in cells:
-        cell.document = spellings.of(cell.document)
-
-
-def closed_by(params: Any) -> list[str]:
-    """Return the notebook and the cells that a message closes."""
-    if isinstance(params, types.DidCloseNotebookDocumentParams):
-        return [params.notebook_document.uri, *(document.uri for document in params.cell_text_documents)]
-    structure = changes_of(params)[1]
-    return [] if structure is None else [document.uri for document in structure.did_close or ()]
-
-
-class NotebookWorkspace(Workspace):
-    """Workspace of pygls that knows the cells of each notebook in their order."""
+class OpenDocuments(Workspace):
+    """Workspace of pygls with :class:`OpenDocument`, and with the cells of each notebook in their order."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -191,9 +122,28 @@ class NotebookWorkspace(Workspace):
     def has_notebook(self, uri: str) -> bool:
         return self.key_of(uri) in self._notebook_documents
 
-    def opened(self, uri: str) -> TextOpened | None:
-        """Return the document that an editor has open under that name, if any."""
-        raise NotImplementedError
+    def opened(self, uri: str) -> OpenDocument | None:
+        """Return the open document of that name, if any. pygls keeps names without percent escapes."""
+        document = self.text_documents.get(unquote(uri))
+        return document if isinstance(document, OpenDocument) and document.version is not None else None
+
+    def _create_text_document(
+        self,
+        doc_uri: str,
+        source: str | None = None,
+        version: int | None = None,
+        language_id: str | None = None,
+    ) -> OpenDocument:
+        return OpenDocument(
+            doc_uri,
+            source=source,
+            encoding=PositionEncoding(self.position_encoding or PositionEncoding.UTF16),
+            notebook_at=self.notebook_at,
+            version=version,
+            language_id=language_id,
+            sync_kind=self._sync_kind,
+            position_codec=self.position_codec,
+        )
 
     def notebook_uri(self, uri: str) -> str | None:
         """Return the notebook of a cell; None for other documents."""
@@ -254,61 +204,6 @@ class NotebookWorkspace(Workspace):
             snapshot = Notebook(owner, cells, len(cells) > 1 or owner == uri)
             self._snapshots[owner] = self._edits, snapshot
         return snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Cursor of a request.
-
-    Attributes:
-        uri: The document that holds the program: for a cell its notebook.
-        path: The program's file; empty where there is none.
-        split: The program, cut at the cursor.
-        cell: The contexts of a cursor in a cell.
-    """
-
-    uri: str
-    path: str
-    split: Split
-    cell: CellContexts | None = None
-
-    @property
-    def one_line(self) -> bool:
-        """True where no line break may be written."""
-        return self.cell is not None and self.cell.one_line
-
-
-def cut_of(document: TextOpened, split: Split) -> Cut | str:
-    """Return the cursor of a request in a document's own text, or the reason for having no suggestion."""
-    notebook = document.notebook
-    reader = None if notebook is None else reader_of(document.language_id or "")
-    if notebook is None or reader is None:
-        return Cut(document.uri if notebook is None else notebook.uri, document.path or "", split)
-    found = program.cut(notebook, document.uri, split, reader)
-    return found if isinstance(found, str) else Cut(notebook.uri, path_of(notebook.uri), *found)
-
-
-def text_of(document: TextOpened) -> str:
-    """Return the program of a document, or the one that it is a part of."""
-    notebook = document.notebook
-    reader = None if notebook is None else reader_of(document.language_id or "")
-    if notebook is None or reader is None:
-        return document.document.text
-    return notebook.program(document.language_id or "", reader)
-
-
-def reader_of(language: str) -> Reader | None:
-    """Return a language's reader of cells; None where it has none."""
-    support = support_of(language)
-    return None if support is None else support.cells
-
-
-def path_of(uri: str) -> str:
-    """Return the file of a notebook; empty where there is none."""
-    for scheme in CELL_SCHEMES:
-        if uri.startswith(f"{scheme}/"):
-            uri = f"file:{uri.removeprefix(scheme)}"
-    return to_fs_path(uri) or ""
 
 
 def natural(text: str) -> list[tuple[int, str]]:
