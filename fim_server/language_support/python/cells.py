@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -291,18 +291,25 @@ def is_inside(part: Part, text: str, offset: int) -> bool:
 
 def code(text: str, start: int, end: int, parts: list[Part]) -> str:
     """Return a stretch of a cell as it reads in its own program, line by line."""
+
+    def read(part: Part, first: int, last: int) -> str:
+        if part.begins and part.body is not None:
+            return text[max(part.body[0], start) : min(part.body[1], end)]
+        stands = "" if part.is_header else data()["value" if part.command.is_value else "statement"]
+        return str(stands) + "\n" * text.count("\n", first, last)
+
+    return replaced(text, start, end, parts, read)
+
+
+def replaced(text: str, start: int, end: int, parts: list[Part], read: Callable[[Part, int, int], str]) -> str:
+    """Return a stretch of a cell with other texts for its parts, as a function of a part and two offsets gives them."""
     pieces, done = [], start
     for part in parts:
         command = part.command
         first, last = max(command.start, start), min(command.end, end)
         if command.end < start or command.start >= end or first > last:
             continue
-        pieces.append(text[done:first])
-        if part.begins and part.body is not None:
-            pieces.append(text[max(part.body[0], start) : min(part.body[1], end)])
-        else:
-            stands = "" if part.is_header else data()["value" if command.is_value else "statement"]
-            pieces.append(stands + "\n" * text.count("\n", first, last))
+        pieces += [text[done:first], read(part, first, last)]
         done = last
     return "".join((*pieces, text[done:end]))
 
@@ -319,19 +326,13 @@ def body(text: str, start: int, end: int) -> str:
 
 def in_file(text: str, start: int, end: int, parts: list[Part]) -> str:
     """Return a stretch of a cell for a file of Python: commands become bindings of their names, or comments."""
-    pieces, done = [], start
-    for part in parts:
-        command = part.command
-        first, last = max(command.start, start), min(command.end, end)
-        if command.end < start or command.start >= end or first > last:
-            continue
-        pieces.append(text[done:first])
+
+    def read(part: Part, first: int, last: int) -> str:
         if part.body is not None:
-            pieces.append(text[max(part.body[0], first) : min(part.body[1], last)])
-        elif command.start >= start:
-            pieces.append(stand_in(text, part))
-        done = last
-    return "".join((*pieces, text[done:end]))
+            return text[max(part.body[0], first) : min(part.body[1], last)]
+        return stand_in(text, part) if part.command.start >= start else ""
+
+    return replaced(text, start, end, parts, read)
 
 
 def stand_in(text: str, part: Part) -> str:

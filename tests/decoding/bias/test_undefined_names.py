@@ -103,7 +103,8 @@ def test_the_judge_agrees_with_the_symbol_table() -> None:
         mine = set(names_model.unbound(cut.left, middle, cut.right))
         # Of formatted strings the table's judge says nothing.
         assert said.unbound <= mine, (cut, middle)
-        assert not (mine & said.loaded) - said.unbound, (cut, middle)
+        private = {name for name in mine if name.startswith("__")}  # the table's judge takes these for bound
+        assert not (mine & said.loaded) - said.unbound - private, (cut, middle)
     assert unbound > judged / 30
 
 
