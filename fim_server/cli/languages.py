@@ -37,7 +37,7 @@ def run_languages(arguments: LanguagesArguments) -> int:
         for each in listed:
             versions = each["versions"]
             known = f": {versions[0]} to {versions[-1]}" if versions else ""
-            print(f"{each['name']}\t{' '.join(each['suffixes'])}\texact, as {each['reference']} has it{known}")
+            print(f"{each['name']}\t{' '.join(each['suffixes'])}\texact, compared with {each['reference']}{known}")
     return DONE
 
 

@@ -179,14 +179,14 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
     ways = {"--stdio": arguments.stdio, "--tcp": arguments.tcp, "--socket": arguments.socket, "--pipe": arguments.pipe}
     named_ways = [way for way, value in ways.items() if value not in (None, False)]
     if len(named_ways) > 1:
-        return f"{named_ways[0]} and {named_ways[1]}: one way to speak expected"
+        return f"{named_ways[0]} and {named_ways[1]}: use only one of them"
     empty = {"--pipe": arguments.pipe, "--host": arguments.host}
     for option, value in empty.items():
         if value is not None and not value.strip():
             return f"argument {option}: a name expected"
     if arguments.tcp is None:
         named = "--host" if arguments.host is not None else "--token-file" if arguments.token_file is not None else None
-        return None if named is None else f"{named}: goes with --tcp"
+        return None if named is None else f"{named}: needs --tcp"
     if arguments.host is not None and arguments.tcp[0] is not None:
         return f"--host {arguments.host}: --tcp names a host already; --tcp {arguments.tcp[1]} names the port alone"
     if arguments.host is not None and token is None:

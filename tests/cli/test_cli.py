@@ -318,7 +318,7 @@ def test_explain_prints_the_grammar(run: Run, hole: Path) -> None:
 def test_languages(run: Run) -> None:
     status, output, _ = run("languages")
     assert status == 0
-    assert "python\t.py .pyi .pyw\texact, as CPython's parser has it: 3.9 to 3.14\n" in output
+    assert "python\t.py .pyi .pyw\texact, compared with CPython's parser: 3.9 to 3.14\n" in output
     status, output, _ = run("languages", "--json")
     listed = {entry["name"]: entry for entry in json.loads(output)}
     assert {"python", "json", "go", "java", "rust"} == listed.keys()
@@ -364,8 +364,8 @@ BAD_INPUT = {
     "file of 5,000 characters": (["check", "c" * 5000], ": file name too long"),
     "unknown device": (["complete", "{hole}", "2:16", "--device", "abacus"], "device abacus: "),
     "address without port": (["serve", "--tcp", "localhost"], "'localhost' is not an address"),
-    "two ways to speak": (["serve", "--stdio", "--tcp", "8765"], "--stdio and --tcp: one way to speak expected"),
-    "a port and a pipe": (["serve", "--socket=8765", "--pipe=a"], "--socket and --pipe: one way to speak expected"),
+    "two ways to speak": (["serve", "--stdio", "--tcp", "8765"], "--stdio and --tcp: use only one of them"),
+    "a port and a pipe": (["serve", "--socket=8765", "--pipe=a"], "--socket and --pipe: use only one of them"),
     "Node's own channel": (["serve", "--node-ipc"], "--node-ipc: only programs of Node.js can use it"),
     "no port of a client": (["serve", "--socket", "65536"], "'65536' is not a port: a number from 1 to 65535 expected"),
     "port of no client": (["serve", "--socket", "1"], "127.0.0.1:1: connection refused"),
@@ -385,12 +385,12 @@ BAD_INPUT = {
     "host without a name": (["serve", "--tcp=1", "--host="], "argument --host: a name expected"),
     "process in words": (["serve", "--clientProcessId=me"], "'me' is not the number of a process"),
     "process of all numbers": (["serve", "--clientProcessId", "0"], "'0' is not the number of a process"),
-    "token without a port to listen on": (["serve", "--stdio", "--token-file", "{hole}"], "goes with --tcp"),
+    "token without a port to listen on": (["serve", "--stdio", "--token-file", "{hole}"], "needs --tcp"),
     "address that others reach": (["serve", "--tcp", "0.0.0.0:8765"], "not a loopback address: name it with --host"),
     "host without a token": (["serve", "--tcp", "8765", "--host", "0.0.0.0"], "--host 0.0.0.0: needs a token"),
-    "host without a port": (["serve", "--host", "0.0.0.0"], "--host: goes with --tcp"),
+    "host without a port": (["serve", "--host", "0.0.0.0"], "--host: needs --tcp"),
     "two hosts": (["serve", "--tcp", "127.0.0.1:1", "--host", "0.0.0.0"], "--tcp names a host already; --tcp 1 names"),
-    "token without a port": (["serve", "--token-file", "{hole}"], "--token-file: goes with --tcp"),
+    "token without a port": (["serve", "--token-file", "{hole}"], "--token-file: needs --tcp"),
     "short token": (["serve", "--tcp", "1", "--token-file", "{unknown}"], "a token has at least 16 characters"),
     "missing token": (["serve", "--tcp", "1", "--token-file", "none"], "none: no such file or directory"),
 }

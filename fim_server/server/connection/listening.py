@@ -126,7 +126,7 @@ class Listener:
             if initialization is None:
                 return
             if not await self._finds_place():
-                logger.warning("a client was turned away: there are %d already", MOST_CLIENTS)
+                logger.warning("a client was rejected: there are %d already", MOST_CLIENTS)
                 entrance.answer_full(MOST_CLIENTS)
                 await linger(reader, writer)
                 return
@@ -167,7 +167,7 @@ class Listener:
             await linger(reader, writer)
         except TimeoutError:
             wanted = "initialize" if self._endpoint.token is None else "token"
-            logger.warning("a client was turned away: it has shown no %s", wanted)
+            logger.warning("a client was rejected: it has sent no %s", wanted)
             writer.transport.abort()
         finally:
             self._strangers.pop(writer, None)
