@@ -1,4 +1,4 @@
-"""What completions are measured on: samples, the sources they are cut from, and the tests some of them have.
+"""Samples to measure completions on, the sources that they are cut from, and the tests of some of them.
 
 `fim-server dataset` is the command line; docs/evaluation.md has the file formats.
 """

@@ -1,10 +1,11 @@
-"""Building a set: a stream of files in, a file of samples out, and a journal that lets a killed build go on.
+"""Build of a set: from a stream of files to a file of samples, with a journal from which a killed build goes on.
 
-Three files stand beside each other while a build runs: ``FILE.part`` (the samples so far), ``FILE.journal`` (one record
-for every file of the source that was dealt with, written after its samples) and, at the end, ``FILE.manifest.json``. A
-build that goes on reads the journal, cuts ``FILE.part`` back to the last record, and reads over the files that the
-journal has, comparing their digests: so the result is that of a build that was never interrupted, to the byte, or a
-refusal because the source has changed.
+A build keeps two files beside its output: ``FILE.part`` has the samples so far, and ``FILE.journal`` has a record of
+each source file, written after its samples. At the end it writes ``FILE.manifest.json``.
+
+A build that goes on reads the journal and cuts ``FILE.part`` back to the last record. Then it reads the recorded files
+again and compares their digests. So the result equals that of an uninterrupted build to the byte, or the build refuses
+because the source has changed.
 """
 
 from __future__ import annotations
@@ -41,23 +42,29 @@ OUTCOMES = (
     *NOT_READ,
     "refused by the judge",
 )
-"""What becomes of a file. A record of the journal has the index."""
+"""Outcomes of a file; a record of the journal has the index."""
 
 _ID_DIGITS = 16
 """Hexadecimal digits of a file's SHA-256 in the ids of its samples: 64 bits, so that ids of a million files differ."""
 
 _SEEN_BYTES = 16
-"""Bytes of a file's SHA-256 that are kept to know duplicates by: all that a build keeps of a file."""
+"""Bytes of a file's SHA-256 that a build keeps to find duplicates."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a set is built from: everything that its bytes depend on, besides the source's contents.
+    """Request for a set: everything that its bytes depend on, besides the source's contents.
 
-    ``share``: of the files, drawn by their contents and the seed, so that it is the same files for every set.
-    ``limit``: of samples; a build with one is the beginning of the build without.
-    ``language_version``: None is the newest that the language's own parser here knows.
-    ``judge``: the command of another parser than the package's.
+    Attributes:
+        set: The construction.
+        source: The source, as the user names it.
+        seed: Seed of all draws.
+        per_file: Most holes of a file.
+        share: Share of the files, drawn by their contents and the seed, so that every set has the same files.
+        limit: Most samples; such a build is the beginning of the build without a limit.
+        language: Language of the files.
+        language_version: Version of the language; None for the newest that its parser here knows.
+        judge: Command of another parser than the package's.
     """
 
     set: str
@@ -71,14 +78,14 @@ class Request:
     judge: str | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """For the manifest; of Python no more is said than before there were others, so that old sets stay valid."""
+        """Return the manifest's arguments, without defaults that older sets do not have."""
         unsaid = {"language": PYTHON, "language_version": None, "judge": None}
         return {name: value for name, value in asdict(self).items() if name not in unsaid or value != unsaid[name]}
 
 
 @dataclass
 class Counts:
-    """How far a build has come."""
+    """Progress of a build."""
 
     files: int = 0
     samples: int = 0
@@ -91,7 +98,7 @@ class Counts:
         self.outcomes[outcome] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the manifest's counts."""
         return {
             "files": self.files,
             "kept": self.outcomes[KEPT],
@@ -102,16 +109,20 @@ class Counts:
 
 
 def build(request: Request, out: Path, progress: Callable[[Counts], None] = lambda counts: None) -> dict[str, Any]:
-    """Build a set, or go on building it; returns its manifest.
+    """Build a set, or go on building it, and return its manifest.
 
-    ``progress`` is called after every file. If ``out`` is there already and its manifest says that it is this request's
-    set, nothing is done.
+    Nothing is done if ``out`` exists and its manifest names this request.
+
+    Args:
+        request: The set.
+        out: The file of samples.
+        progress: Called after every file.
 
     Raises:
-        DatasetError: the source cannot be read or has changed since the build began, ``out`` is another set or another
-            build's, is being built by another process, or cannot be written; or the set is not for the language.
-        LanguageError: there is no such language.
-        JudgeError: the language's own parser, which says what is a file, is not there.
+        DatasetError: The source cannot be read or has changed, or the set is not for the language. Or ``out`` is
+            another set, is being built by another process, or cannot be written.
+        LanguageError: There is no such language.
+        JudgeError: The language's own parser is not there.
     """
     arguments = request.arguments()
     construction = {"name": request.set, "version": VERSION}
@@ -205,7 +216,7 @@ def _count(counts: Counts, seen: set[bytes], record: Record) -> None:
 
 
 def _digest(file: SourceText, text: str | None) -> bytes:
-    """SHA-256 of a file's text in UTF-8; where it is no text, of what it is."""
+    """Return the SHA-256 of a file's text in UTF-8, or of its marked bytes where it is no text."""
     if text is not None:
         return hashlib.sha256(text.encode()).digest()
     content = file.content if isinstance(file.content, bytes) else str(file.content).encode(errors="surrogatepass")
@@ -221,7 +232,7 @@ def _cut(
     digest: bytes,
     seen: set[bytes],
 ) -> tuple[str, list[Sample]]:
-    """What becomes of a file, and its samples."""
+    """Return the outcome of a file, and its samples."""
     if file.content is None:
         return "unreadable", []
     if text is None:

@@ -1,4 +1,4 @@
-"""What cuts holes into the files of a language: by CPython's parser for Python, by data and a judge for all others."""
+"""Cutters of holes: CPython's parser for Python, and definitions with a judge for all other languages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYTHON = python_text.LANGUAGE
 
 
 class Cutter(ABC):
-    """Reads the files of one language, and cuts holes of one construction into them."""
+    """Reader of one language's files that cuts holes of one construction."""
 
     def __enter__(self) -> Self:
         return self
@@ -35,31 +35,31 @@ class Cutter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End what it started."""
+        """End the cutter's processes."""
 
     @property
     def judged_by(self) -> str | None:
-        """What says whether a file is one; None where that is the interpreter that builds."""
+        """Parser that decides what is a file; None for the interpreter that builds."""
         return None
 
     @abstractmethod
     def decode(self, content: bytes | str | None) -> str | None:
-        """A file's text, its line ends being "\\n"; None where it is none."""
+        """Return a file's text with "\\n" as its line ends; None where it is no text."""
 
     @abstractmethod
     def cuts(self, text: str, seed: int, sha256: str, count: int) -> Iterator[Cut]:
-        """Up to ``count`` holes in a text. Raises Refused where none can be cut."""
+        """Yield up to ``count`` holes in a text. Raises Refused where none can be cut."""
 
 
 def cutter(language: str, construction: str, version: str | None = None, judge: str | None = None) -> Cutter:
-    """What cuts the holes of a construction into files of a language of the package.
+    """Return the cutter for a construction and a language of the package.
 
     Args:
         language: Its name.
         construction: The name of the set.
-        version: Of the language; None is the newest that can be judged here. Of Python there is none but that of the
-            interpreter that runs this.
-        judge: The command of another judge than the package's.
+        version: Version of the language; None is the newest with a judge here. Python has that of this interpreter
+            only.
+        judge: Command of another judge than the package's.
 
     Raises:
         LanguageError: There is no such language or version.
@@ -74,33 +74,31 @@ def cutter(language: str, construction: str, version: str | None = None, judge: 
 
 
 def suffixes(language: str) -> tuple[str, ...]:
-    """The suffixes of the files that are cut: of Python those of programs alone, not of stubs."""
+    """Return the suffixes of the files that are cut: programs of Python, without stubs."""
     return (".py",) if language == PYTHON else Language.suffixes_of(language)
 
 
 class PythonCutter(Cutter):
-    """Python, by `ast` and `tokenize`."""
+    """Cutter of Python files by `ast` and `tokenize`."""
 
     def __init__(self, construction: str) -> None:
         self._construction = construction
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: there is no process."""
 
     def decode(self, content: bytes | str | None) -> str | None:
-        """As `Cutter.decode`."""
         return python_text.decode(content)
 
     def cuts(self, text: str, seed: int, sha256: str, count: int) -> Iterator[Cut]:
-        """As `Cutter.cuts`."""
         return python.cuts(self._construction, python_text.PythonText(text), seed, sha256, count)
 
 
 class DefinedCutter(Cutter):
-    """Any other language of the package."""
+    """Cutter of files of any other language of the package."""
 
     def __init__(self, language: str, construction: str, version: str | None, judge: str | None) -> None:
-        """As `cutter`."""
+        """Start the judge. Raises as `cutter`."""
         if construction not in defined.CONSTRUCTIONS:
             raise DatasetError(f"{construction} is not for {language}, which has {', '.join(defined.CONSTRUCTIONS)}")
         layout = read_builtin(language).spec.get("layout", {"rule": "none"})
@@ -116,16 +114,14 @@ class DefinedCutter(Cutter):
         self._lexemes = Lexemes(language, started.version)
 
     def close(self) -> None:
-        """End the judge."""
         self._judge.close()
 
     @property
     def judged_by(self) -> str:
-        """As `Cutter.judged_by`."""
         return self._judged_by
 
     def decode(self, content: bytes | str | None) -> str | None:
-        """As `Cutter.decode`; the encoding is UTF-8."""
+        """Return a file's text; the encoding is UTF-8."""
         try:
             text = content.decode() if isinstance(content, bytes) else content
             if text is not None:
@@ -135,7 +131,6 @@ class DefinedCutter(Cutter):
         return None if text is None else text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
     def cuts(self, text: str, seed: int, sha256: str, count: int) -> Iterator[Cut]:
-        """As `Cutter.cuts`."""
         file = DefinedText(text, self._lexemes)
         if self._judge.decided(text, False)[0] is not True:
             raise Refused("refused by the judge")

@@ -1,4 +1,4 @@
-"""Drawing some samples out of many, in an order of which every beginning is a draw of its own."""
+"""Draw of samples in an order whose every beginning is a fair draw."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fim_server.datasets.samples import encode_sample, read_samples
 from fim_server.errors import DatasetError
 
 VERSION = 1
-"""Counted up when other samples come to be drawn."""
+"""Version of the draw; raise it when other samples are drawn."""
 
 
 def draw(files: Sequence[Path], count: int, seed: int, out: Path) -> dict[str, Any]:
-    """Write ``count`` samples of some files, or all where there are fewer; returns the manifest.
+    """Write ``count`` samples of some files, or all where there are fewer, and return the manifest.
 
-    They come in the order of the SHA-256 of the seed and their ids, which is no order of files or packages: the first
-    n of them are those that a draw of n would give, so that ``fim-server eval run --limit n`` is on a fair part.
+    The samples are ordered by the SHA-256 of the seed and their ids, independently of files and packages. The first n
+    are those of a draw of n, so that ``fim-server eval run --limit n`` measures a fair part.
 
     Raises:
-        DatasetError: a file cannot be read, an id comes twice, or ``out`` is another set or cannot be written.
+        DatasetError: A file cannot be read, an id comes twice, or ``out`` is another set or cannot be written.
     """
     sources = [{"name": file.name, "sha256": _sha256(file)} for file in files]
     arguments = {"files": sources, "count": count, "seed": seed}
@@ -45,7 +45,7 @@ def draw(files: Sequence[Path], count: int, seed: int, out: Path) -> dict[str, A
 
 
 def _keyed(files: Sequence[Path], seed: int, seen: set[str]) -> Iterator[tuple[bytes, bytes]]:
-    """The place of each sample in the order, and its line."""
+    """Yield the sort key of each sample, and its line."""
     for file in files:
         for sample in read_samples(file):
             if sample.id in seen:

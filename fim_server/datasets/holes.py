@@ -1,11 +1,11 @@
-"""Holes in a text: what one is, how they are drawn, and the constructions that every language shares.
+"""Holes in a text: their draws, and the constructions that every language shares.
 
 A construction draws from a generator that is seeded with the construction's name and version, the seed and the SHA-256
-of the file's text alone. So a file's holes depend on nothing else: not on the other files and their order, on how many
-were asked for (the first n of many are those of n), on the process, the interpreter's hash seed or a build's
-interruptions. Holes are never empty and, within a file, never twice the same: one that would be is drawn again, and
-after `TRIES` draws in a row in vain the file gives no more. What a sample's ``left + middle + right`` joins to is the
-file, so the middle that was cut out always parses.
+of the file's text. So a file's holes do not depend on other files, on the number of holes asked for, on the process,
+the interpreter's hash seed or interruptions of a build.
+
+Holes are not empty, and differ within a file. After `TRIES` draws in a row in vain the file gives no more. A sample's
+``left + middle + right`` is the file, so the middle always parses.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 Item = TypeVar("Item")
 
 VERSION = 1
-"""Counted up when a construction comes to draw other holes; part of the seed and of every sample's id."""
+"""Version of the constructions, a part of the seed and of every sample's id; raise it when they draw other holes."""
 
 TRIES = 64
-"""Draws in a row that may be in vain."""
+"""Most draws in a row in vain."""
 
 PER_FILE = 10
-"""Holes in a file, as in the paper."""
+"""Holes of a file, as in the paper."""
 
 START_SHARE = 0.9
-"""RANDSPAN: how far through the file, as a share of its characters, a hole may start."""
+"""RANDSPAN: last start of a hole, as a share of the file's characters."""
 SPAN_CHARACTERS = 100
 """RANDSPAN: longest hole."""
 SPAN_SHARE = 0.2
 """RANDSPAN: longest hole as a share of the file."""
 
 BLOCK_LINES = 30
-"""Longest hole of the set `block`; whole classes are no completion at a cursor."""
+"""Longest hole of the set `block`; no user expects a whole class as a completion."""
 
 
 LONGEST_FILE = 5_000_000
-"""Characters. CPython's parser takes some hundred bytes for each, so that this bounds the memory of a build."""
+"""Most characters of a file, which bounds the memory of a build: CPython's parser takes some hundred bytes for each."""
 
 
 class Refused(Exception):
-    """A file that no hole is cut into; the message says why, in a few words and the same for all of its kind."""
+    """Refusal of a file; the message is the reason in a few words, the same for all files of its kind."""
 
 
 class Cut(NamedTuple):
-    """A hole: ``text[start:end]`` is the middle."""
+    """Hole: ``text[start:end]`` is the middle."""
 
     kind: str
     start: int
@@ -56,7 +56,7 @@ class Cut(NamedTuple):
 class Draws:
     """Random choices that are the same in every process and version of Python.
 
-    Only `random.Random.random` is used, which alone is documented to keep its sequence for a seed.
+    They use only `random.Random.random`, whose sequence for a seed is documented to stay the same.
     """
 
     def __init__(self, construction: str, seed: int, sha256: str) -> None:
@@ -64,16 +64,16 @@ class Draws:
         self._random = random.Random(int.from_bytes(hashlib.sha256(key).digest(), "big"))
 
     def below(self, bound: int) -> int:
-        """An integer from 0 to ``bound - 1``."""
+        """Return an integer from 0 to ``bound - 1``."""
         return int(self._random.random() * bound)
 
     def choice(self, items: Sequence[Item]) -> Item:
-        """One of the items. Raises IndexError if there is none."""
+        """Return one of the items. Raises IndexError if there is none."""
         return items[self.below(len(items))]
 
 
 Draw = Callable[[Draws], Cut | None]
-"""One draw of a hole in a file, or None for one in vain."""
+"""Draw of a hole in a file; None is a draw in vain."""
 
 
 class Placed(Protocol):
@@ -122,7 +122,7 @@ class Constructions(dict[str, Callable[[File], Draw | None]], Generic[File]):
 
 
 def drawn(draw: Draw | None, draws: Draws, count: int) -> Iterator[Cut]:
-    """Up to ``count`` holes, none empty and none twice."""
+    """Yield up to ``count`` different holes that are not empty."""
     if draw is None:
         return
     taken: set[tuple[int, int]] = set()
@@ -138,18 +138,18 @@ def drawn(draw: Draw | None, draws: Draws, count: int) -> Iterator[Cut]:
 
 
 def any_of(found: Sequence[Cut]) -> Draw | None:
-    """One of some holes, all equally likely."""
+    """Draw one of some holes, all equally likely."""
     if not found:
         return None
     return lambda draws: draws.choice(found)
 
 
 def between_symbols(symbols: Sequence[Placed]) -> Draw | None:
-    """STACK-BOUNDARY, once it is known what a file's symbols are and which of them stand in one block.
+    """Draw STACK-BOUNDARY: the text between two symbols of one block, with a random part of the first.
 
     The first draw takes any symbol whose block has another one, the second any other symbol of that block, all equally
-    likely; the one further left is the first. The hole starts at one of the first symbol's characters or at its end,
-    all equally likely, and ends where the second symbol begins.
+    likely. The one further left is the first. The hole starts at one of its characters or at its end, all equally
+    likely, and ends where the second symbol begins.
     """
     blocks: dict[int, list[Placed]] = {}
     for symbol in symbols:
@@ -170,14 +170,12 @@ def between_symbols(symbols: Sequence[Placed]) -> Draw | None:
 
 
 def random_span(text: str) -> Draw | None:
-    """STACK-RANDSPAN: a random span of characters.
+    """Draw STACK-RANDSPAN: a random span of characters.
 
-    The paper (arXiv 2402.17988, section VII-A): a start up to 90 % through the file, a length up to 100 characters, or
-    20 % of the file, or to the file's end. What it leaves open, and how it is done here: positions and lengths are in
-    characters. The start is any offset from 0 to 90 % of the file's length, rounded down, all equally likely. The
-    shortest of the three bounds (the share rounded down) bounds the length, and every length from 1 to that bound is
-    equally likely. (The paper's program always removes 20 % of the file.) A file of fewer than 5 characters has no
-    hole.
+    The paper (arXiv 2402.17988, section VII-A) wants a start up to 90 % through the file, and a length up to 100
+    characters, 20 % of the file, or the file's end. Here, positions and lengths are in characters. The start is any
+    offset from 0 to 90 % of the length, rounded down, all equally likely. Every length from 1 to the least bound is
+    equally likely. The paper's program always removes 20 % of the file. A file of fewer than 5 characters has no hole.
     """
     length = len(text)
     longest = min(SPAN_CHARACTERS, int(length * SPAN_SHARE))
@@ -192,7 +190,7 @@ def random_span(text: str) -> Draw | None:
 
 
 def rest_of_line(text: str, whole: Sequence[tuple[int, int]]) -> Draw | None:
-    """The rest of one of some lines, from a random character but the first to its end; what is blank is in vain."""
+    """Draw the rest of a line, from a random character but the first to its end; a blank rest is a draw in vain."""
     lines = [(start, end) for start, end in whole if end - start > 1]
     if not lines:
         return None

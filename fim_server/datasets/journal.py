@@ -1,4 +1,4 @@
-"""The journal of a build: what was dealt with, so that a killed build goes on."""
+"""Journal of a build, from which a killed build goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fim_server.language.limited_files import parse_json
 
 @dataclass(frozen=True)
 class Record:
-    """A file of the source that was dealt with: digest, index of the outcome, samples, and where their bytes end."""
+    """Record of a source file: digest, index of the outcome, number of samples, and end of their bytes."""
 
     digest: bytes
     outcome: int
@@ -28,14 +28,14 @@ _RECORD = struct.Struct("<32sBIQ")
 
 
 class Journal:
-    """The records of a build under way, after one line of JSON that says of which. It is locked while it is open."""
+    """Records of a build under way, after one line of JSON that describes the build. It is locked while it is open."""
 
     def __init__(self, path: Path) -> None:
         """Open or create it.
 
         Raises:
-            OSError: that is not possible.
-            DatasetError: another process has it open.
+            OSError: It cannot be opened.
+            DatasetError: Another process has it open.
         """
         self._path = path
         self._file: BinaryIO = path.open("a+b")
@@ -55,7 +55,7 @@ class Journal:
         self._file.close()
 
     def header(self) -> dict[str, Any] | None:
-        """What `begin` wrote, or None where it did not come to that. Raises DatasetError if the file is no journal."""
+        """Return the first line, or None where it is incomplete. Raises DatasetError if the file is no journal."""
         self._file.seek(0)
         line = self._file.readline()
         if not line.endswith(b"\n"):
@@ -74,7 +74,7 @@ class Journal:
         self._file.flush()
 
     def records(self) -> Iterator[Record]:
-        """The whole records, in their order; a torn one at the end is passed over."""
+        """Yield the complete records in order, without a torn one at the end."""
         at = self._kept
         while True:
             self._file.seek(at)
@@ -85,11 +85,11 @@ class Journal:
             yield Record(*_RECORD.unpack(read))
 
     def keep(self) -> None:
-        """Take the record that was read last as good."""
+        """Confirm the record that was read last."""
         self._kept += _RECORD.size
 
     def cut(self) -> None:
-        """Drop what is after the records that were kept."""
+        """Drop the records that were not confirmed."""
         self._file.truncate(self._kept)
 
     def add(self, record: Record) -> None:

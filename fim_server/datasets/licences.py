@@ -1,4 +1,4 @@
-"""The licence of a source as an SPDX expression, where it is known without guessing."""
+"""Licence of a source as an SPDX expression, where it is known without guessing."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ _TEXTS = {
     "MPL-2.0": "mozilla public license version 2 0 1 definitions",
 }
 _ENDORSING, _ADVERTISING = "neither the name", "all advertising materials"
-"""What the third of BSD's clauses begins with, and the fourth, which is another licence."""
+"""Beginnings of the third of BSD's clauses, and of the fourth, which makes another licence."""
 
 _FILES = re.compile(r"(licen[cs]e|copying)([.-].*)?", re.IGNORECASE)
 
 
 def spdx(stated: str) -> str | None:
-    """The SPDX expression that a text is or names, in its canonical spelling, or None."""
+    """Return the SPDX expression that a text is or names, in its canonical spelling, or None."""
     stated = " ".join(stated.split())
     try:
         return str(canonicalize_license_expression(_NAMES.get(stated.lower(), stated)))
@@ -72,9 +72,9 @@ def spdx(stated: str) -> str | None:
 
 
 def spdx_of_all(stated: Sequence[str]) -> str | None:
-    """The expression that asks for all of several licences, or None if one of them is not known or there is none.
+    """Return the expression for all of several licences together, or None if one is unknown or there is none.
 
-    Lists of licences mostly do not say whether one may choose; this reading promises nothing that may not be so.
+    Lists of licences mostly do not tell whether a user may choose; requiring all of them is always right.
     """
     known = [spdx(name) for name in stated]
     if not known or None in known:
@@ -84,7 +84,7 @@ def spdx_of_all(stated: Sequence[str]) -> str | None:
 
 
 def classified_licences(classifiers: Iterable[str]) -> list[str]:
-    """The licences that a distribution's classifiers name, without "OSI Approved", which is none."""
+    """Return the licences in a distribution's classifiers, without "OSI Approved", which names none."""
     return [
         value.rsplit("::", 1)[-1].strip()
         for value in classifiers
@@ -93,7 +93,7 @@ def classified_licences(classifiers: Iterable[str]) -> list[str]:
 
 
 def licence_of(described: metadata.PackageMetadata) -> str | None:
-    """The licence in a distribution's metadata: `License-Expression`, else the classifiers, else `License`."""
+    """Return the licence in a distribution's metadata: `License-Expression`, else the classifiers, else `License`."""
     if "License-Expression" in described:
         return spdx(described["License-Expression"])
     classified = classified_licences(described.get_all("Classifier") or [])
@@ -102,7 +102,7 @@ def licence_of(described: metadata.PackageMetadata) -> str | None:
 
 
 def licence_of_text(text: str) -> str | None:
-    """The licence whose text a file holds; None where it holds that of none that is known here, or of several."""
+    """Return the licence whose text a file holds; None where it holds no known one, or several."""
     words = " ".join(re.findall(r"\w+", text.lower()))
     found = [name for name, own in _TEXTS.items() if own in words]
     if len(found) != 1:
@@ -115,7 +115,7 @@ def licence_of_text(text: str) -> str | None:
 
 
 def licence_of_folder(folder: Path) -> str | None:
-    """The licence of what is in a folder, by the texts in the files that are named for it; all of several hold."""
+    """Return the joint licence of a folder, by the texts in its licence files."""
     stated = []
     for path in sorted(folder.iterdir()):
         if _FILES.fullmatch(path.name) and path.is_file():

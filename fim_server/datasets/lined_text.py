@@ -1,4 +1,4 @@
-"""A text and its lines, all positions being character offsets."""
+"""Text with its lines; all positions are character offsets."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import accumulate
 
 
 class LinedText:
-    """A text whose line ends are "\\n"."""
+    """Text whose line ends are "\\n"."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines without their ends. Not `str.splitlines`, which also breaks at form feeds and other marks."""
+        """Lines without their ends. `str.splitlines` would also break at form feeds and other marks."""
         return self.text.split("\n")
 
     @cached_property
@@ -25,15 +25,15 @@ class LinedText:
         return [0, *accumulate(len(line) + 1 for line in self.lines[:-1])]
 
     def line_at(self, offset: int) -> int:
-        """Number (from 0) of the line that has this offset; a line's end belongs to it."""
+        """Return the number (from 0) of the line at an offset; a line's end belongs to it."""
         return bisect_left(self.line_starts, offset + 1) - 1
 
     def line_end(self, line: int) -> int:
-        """Offset of the end of a line (from 0), before its "\\n"."""
+        """Return the offset of a line's end, before its "\\n"."""
         return self.line_starts[line] + len(self.lines[line])
 
     def first_character_of(self, line: int) -> int:
-        """Offset of a line's first character that is no blank; of its end where there is none."""
+        """Return the offset of a line's first character that is no blank, or of its end where there is none."""
         content = self.lines[line]
         return self.line_starts[line] + len(content) - len(content.lstrip(" \t\f"))
 

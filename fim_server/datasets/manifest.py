@@ -1,4 +1,4 @@
-"""The files beside a set: its manifest, and the names of the others."""
+"""Manifest of a set, and the names of the other files beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fim_server.language.limited_files import parse_json, read_found
 
 
 def manifest_path(out: Path) -> Path:
-    """Where the manifest of a file of samples is."""
+    """Return the path of the manifest of a file of samples."""
     return beside(out, ".manifest.json")
 
 
@@ -36,7 +36,7 @@ def write_manifest(out: Path, part: Path, fields: dict[str, Any]) -> dict[str, A
 
 
 def interpreter() -> str:
-    """The Python that builds, whose `ast.parse` decides what is a file."""
+    """Return the name and version of the Python that builds, whose `ast.parse` decides what is a file."""
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
@@ -45,9 +45,9 @@ def beside(out: Path, suffix: str) -> Path:
 
 
 def finished(out: Path, arguments: dict[str, Any], construction: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest of a set that is there already, from these arguments.
+    """Return the manifest of an existing set with these arguments; None if there is no ``out``.
 
-    None if there is no ``out``. Raises DatasetError if it is another set, or not as its manifest says.
+    Raises DatasetError if ``out`` is another set, or differs from its manifest.
     """
     if not out.exists():
         return None

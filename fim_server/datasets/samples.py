@@ -1,4 +1,4 @@
-"""Samples: one hole in one file, and the JSON Lines they are kept in (docs/evaluation.md has the fields)."""
+"""Samples, each a hole in a file, and the JSON Lines that hold them (docs/evaluation.md has the fields)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,20 @@ SET_NAMES = (
     "human-eval-infilling",
     "safim",
 )
-"""Every set there is."""
+"""Names of all sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a file comes from.
+    """Origin of a file.
 
-    ``source`` is as given to ``--source``, less what is only true of one machine; ``package`` and ``version`` are null
-    where the source has none; ``path`` is relative to the package or the source; ``licence`` is an SPDX expression, or
-    null where it is not known; ``sha256`` is of the whole file's UTF-8, after its line ends became "\\n".
+    Attributes:
+        source: The value of ``--source``, without parts that only hold for one machine.
+        package: The package; None where the source has none.
+        version: The package's version; None where the source has none.
+        path: Path relative to the package or the source.
+        licence: SPDX expression; None where it is unknown.
+        sha256: SHA-256 of the whole file's UTF-8, with "\\n" as line ends.
     """
 
     source: str
@@ -49,9 +53,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class UnitTest:
-    """A test in HumanEval's form: the file is run, then ``test``, which defines ``check``, then ``check(entry_point)``.
+    """Test in HumanEval's form: the file runs, then ``test``, which defines ``check``, and then ``check(entry_point)``.
 
-    ``prompt`` is what the task was described with, and stands in ``left`` already.
+    ``prompt`` is the task's description, which ``left`` contains.
     """
 
     task_id: str
@@ -62,7 +66,7 @@ class UnitTest:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One hole: ``left + middle + right`` is the file. Line ends are "\\n"."""
+    """Hole in a file: ``left + middle + right`` is the file. Line ends are "\\n"."""
 
     id: str
     set: str
@@ -76,15 +80,15 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The whole file."""
+        """Text of the whole file."""
         return self.left + self.middle + self.right
 
     def filled(self, middle: str) -> str:
-        """The file with another middle."""
+        """Return the file with another middle."""
         return self.left + middle + self.right
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of docs/evaluation.md, in their order; ``test`` only where there is one."""
+        """Return the fields of docs/evaluation.md in their order; ``test`` only where there is one."""
         fields = asdict(self)
         if self.test is None:
             del fields["test"]
@@ -92,7 +96,10 @@ class Sample:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Sample:
-        """The inverse of `to_json`. Fields that are not known are ignored. Raises DatasetError if one is missing."""
+        """Return the sample with the fields of `to_json`, ignoring unknown ones.
+
+        Raises DatasetError if one is missing.
+        """
         try:
             origin = fields["origin"]
             test = fields.get("test")
@@ -121,9 +128,9 @@ class Sample:
 
 
 def encode_sample(sample: Sample) -> bytes:
-    """One line of UTF-8, its "\\n" included. Equal samples give equal bytes.
+    """Return a sample's line of UTF-8 with its "\\n". Equal samples give equal bytes.
 
-    ASCII alone, so that lone surrogates and the line separators that some readers split at survive.
+    The line is ASCII, so that lone surrogates and the line separators that some readers split at survive.
     """
     return (json.dumps(sample.to_json(), ensure_ascii=True, separators=(",", ":")) + "\n").encode("ascii")
 
@@ -142,7 +149,7 @@ def read_samples(path: str | Path) -> Iterator[Sample]:
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number (from 1) and object of each line that is not blank, one at a time; gzipped where the suffix says so.
+    """Yield the number (from 1) and object of each line that is not blank, unpacked where the suffix says so.
 
     Raises DatasetError, naming the line, if the file cannot be read or a line is no JSON object.
     """
@@ -159,7 +166,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file of lines, unpacked where its suffix says so. Raises OSError."""
+    """Open a file of lines, unpacked where its suffix says so. Raises OSError."""
     return cast("BinaryIO", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
@@ -175,8 +182,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def write_samples(path: str | Path, samples: Iterable[Sample]) -> str:
     """Write samples, one a line, and return the file's SHA-256 (hexadecimal).
 
-    The file appears under its name when it is complete. `fim_server.datasets.build` is what goes on after a kill.
-    Raises DatasetError if it cannot be written.
+    The file gets its name when it is complete. `fim_server.datasets.build` can go on after a kill instead. Raises
+    DatasetError if it cannot be written.
     """
     path = Path(path)
     part = path.with_name(path.name + ".part")

@@ -39,7 +39,7 @@ from support.engine.corpus import cuts, python, sources
 EMBEDDED = Path(locate("embedded"))
 
 ROUNDING = 2e-2
-"""How far logits lie apart where keys and values are kept in float16, and all else is float32."""
+"""Difference of logits with keys and values in float16, and all else in float32."""
 
 pytestmark = pytest.mark.skipif(not library.is_installed(), reason="xllamacpp is not installed (the extra `gguf`)")
 

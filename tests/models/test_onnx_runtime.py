@@ -42,8 +42,8 @@ from training.__main__ import main as train
 EMBEDDED = Path(locate(None))
 
 ROUNDING = 0.25
-"""How far logits lie apart that differ by the rounding of activations to 8 bits alone: kernels round a chunk of tokens
-otherwise than one token. Logits of other tokens lie several times as far apart."""
+"""Difference of logits by the rounding of activations to 8 bits: kernels round a chunk of tokens unlike a single token.
+Logits of other tokens differ several times as much."""
 
 MOST_BYTES = 30_000_000
 """The whole embedded model is installed with the package."""

@@ -1,4 +1,4 @@
-"""What a prompt shows of other files: in each family's own form, within its share, the same while somebody types."""
+"""Excerpts of other files in a prompt: each family's form, their share, and their stability while the user types."""
 
 from __future__ import annotations
 

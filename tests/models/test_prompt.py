@@ -155,7 +155,7 @@ def test_many_blank_lines_after_the_cursor_are_cut_in_a_few_steps() -> None:
 
 
 def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
-    """What the model has read is of use only as far as the next prompt begins as this one."""
+    """A KV cache is reused only up to the end of the prefix that two prompts share."""
     bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
     left, right, limit = LINES[:8000], LINES[8000:], 1000
     reused = []

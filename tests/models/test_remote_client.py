@@ -1,7 +1,4 @@
-"""What an endpoint hears of whoever asks, and who is believed to be one.
-
-That nobody waits any longer is heard at whatever stage the answer is.
-"""
+"""Cancellation of requests to an endpoint at each stage of its answer, and the certificates that the client accepts."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ CHUNK = b"%x\r\n%s\r\n" % (len(EVENT), EVENT)
 
 
 class Heard:
-    """What an endpoint of one connection has heard.
+    """Endpoint with one connection.
 
     Attributes:
         asked: Set once a request has come.

@@ -31,7 +31,7 @@ from support.models.endpoints import Endpoint, serving
 
 EMBEDDED = locate("embedded")
 KNOWN = {"ollama": LoadOptions(), "openai": LoadOptions(tokenizer=EMBEDDED)}
-"""How the model's tokens come to be known."""
+"""Sources of the model's tokens."""
 
 
 @pytest.fixture(scope="module")

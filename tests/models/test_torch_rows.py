@@ -189,7 +189,7 @@ def test_a_row_by_itself_is_a_cache(network: Any, room: int) -> None:
 
 def test_the_logits_of_a_row_by_itself_are_its_own(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Overwriting(Pretended):
-        """As a graph: each result lies where the last one did."""
+        """Stand-in for a graph: each result overwrites the last one."""
 
         result: Any = None
 

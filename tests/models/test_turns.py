@@ -1,4 +1,4 @@
-"""Threads that share a model: they take turns, leave a pass nobody waits for, and give up one that does not end."""
+"""Threads that share a model: they take turns, leave a pass that no caller needs, and give up one that does not end."""
 
 from __future__ import annotations
 

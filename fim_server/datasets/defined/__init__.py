@@ -1,5 +1,5 @@
-"""Holes in files of any language that is defined by data: cut by its lexemes and brackets, judged by its own parser.
+"""Holes in files of languages that are defined by data: lexemes and brackets cut them, the language's parser judges.
 
-Nothing here knows a language. Of a definition its lexemes and brackets are used, and not its rules: what measures the
-engine must not rest on what the engine makes of a text.
+A definition contributes its lexemes and brackets, and not its rules: measurements of the engine must not rest on the
+engine's own reading of a text.
 """

@@ -1,4 +1,4 @@
-"""A file as the constructions see it, of a language that is defined by data: symbols, and blocks between brackets."""
+"""File of a language that is defined by data: its symbols, and its blocks between brackets."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from fim_server.language import Language
 from fim_server.language.compile import lower, read_builtin
 
 WINDOW = 256
-"""Bytes of a text that are looked at for one lexeme at first; more where it may be longer."""
+"""Bytes of a text in which a lexeme is looked for first; longer ones get more."""
 
 
 class Symbol(NamedTuple):
-    """A lexeme of a file that is neither blank nor a comment."""
+    """Lexeme of a file that is neither blank nor a comment."""
 
     start: int
     """Offset of the first character."""
     end: int
     """Offset after the last one."""
     block: int
-    """Number of the block that it stands in, 0 for the file: blocks inside it have numbers of their own."""
+    """Number of its block, 0 for the file; inner blocks have numbers of their own."""
 
 
 class Block(NamedTuple):
-    """A pair of brackets that stand on different lines: offsets after the first and before the second."""
+    """Pair of brackets on different lines: offsets after the first and before the second."""
 
     brackets: str
     start: int
@@ -36,10 +36,10 @@ class Block(NamedTuple):
 
 
 class Lexemes:
-    """The lexemes of a language, by the longest match alone."""
+    """Lexemes of a language, by the longest match alone."""
 
     def __init__(self, language: str, version: str | None = None) -> None:
-        """Those of a language of the package, in one of its versions (None: the newest).
+        """Load a language of the package in one of its versions (None: the newest).
 
         Raises:
             LanguageError: There is no such language, or no such version of it.
@@ -56,11 +56,10 @@ class Lexemes:
         return frozenset() if found is None or found[0] < len(text) else frozenset(found[1])
 
     def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
-        """Offsets of each lexeme of a text, and whether it is a symbol.
+        """Yield the offsets of each lexeme of a text, and whether it is a symbol.
 
-        None are what the grammar ignores, comments that it does not, and the lexeme that a line break is: where line
-        breaks are symbols of a language, comments may be part of them. A character that no lexeme begins with is a
-        symbol of its own.
+        Ignored lexemes, comments and the lexeme of a line break are none. In languages whose line breaks are symbols, a
+        comment may be a part of one. A character that begins no lexeme is a symbol of its own.
         """
         encoded = text.encode()
         one_to_one = len(encoded) == len(text)
@@ -88,10 +87,10 @@ class Lexemes:
 
 
 class DefinedText(LinedText):
-    """A file of a language that is defined by data; its line ends are "\\n"."""
+    """File of a language that is defined by data; its line ends are "\\n"."""
 
     def __init__(self, text: str, lexemes: Lexemes) -> None:
-        """Nothing is read until it is asked for.
+        """Keep a text, which is read at the first use.
 
         Raises:
             Refused: It is longer than `LONGEST_FILE`.
@@ -111,7 +110,7 @@ class DefinedText(LinedText):
 
     @cached_property
     def _pairs(self) -> dict[int, tuple[int, str]]:
-        """By the index of an opening bracket's symbol that of its partner, and their texts, where lines are between."""
+        """Partner and texts of each opening bracket whose partner is on another line, by the indices of symbols."""
         opened: list[int] = []
         pairs: dict[int, tuple[int, str]] = {}
         closing = set(self._lexemes.brackets.values())
@@ -129,7 +128,7 @@ class DefinedText(LinedText):
 
     @cached_property
     def symbols(self) -> list[Symbol]:
-        """All symbols, in their order. Brackets stand in the block around theirs."""
+        """All symbols in order. Brackets belong to the block around theirs."""
         closing = {end for end, _ in self._pairs.values()}
         inside, blocks = [0], 0
         symbols = []
@@ -144,14 +143,14 @@ class DefinedText(LinedText):
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The pairs of brackets on different lines, in the order in which they open."""
+        """Pairs of brackets on different lines, in the order in which they open."""
         return [
             Block(brackets, self._spans[begin][1], self._spans[end][0])
             for begin, (end, brackets) in sorted(self._pairs.items())
         ]
 
     def between(self, start: int, end: int) -> list[Symbol]:
-        """The symbols between two offsets."""
+        """Return the symbols between two offsets."""
         first = bisect_left(self._starts, start)
         return self.symbols[first : bisect_left(self._starts, end, first)]
 
@@ -172,9 +171,9 @@ class DefinedText(LinedText):
 
     @cached_property
     def whole_lines(self) -> list[tuple[int, int]]:
-        """Offsets of the first character that is no blank and of the end of each line that has a symbol.
+        """Offsets of the first character that is no blank and of the end of each line with a symbol.
 
-        Without lines that share a lexeme with another line.
+        Lines that share a lexeme with another line are left out.
         """
         numbers = sorted({self.line_at(start) for start, _ in self._spans})
         return self.spans_of(number for number in numbers if number not in self.shared_lines)

@@ -1,4 +1,4 @@
-"""The beginning of a language of one's own: two files that work, and a test folder that says what they take."""
+"""Template of a user's own language: two files that work, and a test folder with cases."""
 
 from __future__ import annotations
 
@@ -91,18 +91,18 @@ def test_case(case: dict[str, Any]) -> None:
 
 
 def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None) -> list[Path]:
-    """Writes the files of a new language into a folder of its name; nothing that is there is written over.
+    """Write the files of a new language into a folder of its name, without overwriting any.
 
     Args:
-        name: Of the language.
-        folder: Where its folder is made.
-        suffixes: Of its files, with their dot; None is its name.
+        name: Name of the language.
+        folder: Parent of its folder.
+        suffixes: Suffixes of its files, with their dot; None is its name.
 
     Returns:
         The files.
 
     Raises:
-        LanguageError: The name or a suffix is none, or the folder has files already.
+        LanguageError: The name or a suffix is invalid, or the folder has files already.
         OSError: They cannot be written.
     """
     suffixes = suffixes or [f".{name}"]

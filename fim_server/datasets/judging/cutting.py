@@ -1,8 +1,7 @@
 """Cuts of real files: a text that the judge takes, in three parts, the middle one of a known kind.
 
-Texts are made small by leaving out runs of lines between which brackets are balanced, as long as the judge still takes
-what is left: so they are of real code, and a judge gets through many. Everything is drawn from generators that a seed
-and a case's number name.
+A text is made small by leaving out runs of lines with balanced brackets, as long as the judge still takes the rest. So
+it is real code, and a judge gets through many texts. A seed and a case's number seed all draws.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ PER_WINDOW = 5  # cases that are drawn from one text
 
 @dataclass(frozen=True)
 class Looks:
-    """What of a language's looks cuts are made by: brackets, quotes, and what begins and ends comments."""
+    """Parts of a language's look that cuts need: brackets, quotes, and beginnings and ends of comments."""
 
     brackets: tuple[tuple[str, str], ...]
     quotes: tuple[str, ...]
     comments: tuple[tuple[str, str], ...]
 
     words: tuple[str, ...] = ()
-    """The texts of its fixed lexemes, keywords and signs."""
+    """Texts of its fixed lexemes, keywords and signs."""
 
     @classmethod
     def of(cls, definition: Definition) -> Looks:
-        """Those of a language."""
+        """Return the look of a definition."""
         spec = definition.spec
         fixed = (lexeme.get("literal") for lexeme in lower(definition)["lexemes"])
         return cls(
@@ -57,7 +56,7 @@ class Looks:
 
     @cached_property
     def symbols(self) -> re.Pattern[str]:
-        """Symbols, roughly: strings, comments, words, blanks, and characters."""
+        """Pattern of symbols, roughly: strings, comments, words, blanks, and characters."""
         parts: list[str] = []
         for begin, end in sorted(self.comments, key=lambda comment: -len(comment[0])):
             rest = rf"[\s\S]*?{re.escape(end)}" if end else r"[^\n]*"
@@ -70,7 +69,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Case:
-    """A cut: where it was made, and its three parts."""
+    """Cut of a text: its place and its three parts."""
 
     index: int
     kind: str
@@ -82,29 +81,26 @@ class Case:
 
     @property
     def left(self) -> str:
-        """What is left of the cursor."""
         return self.text[: self.start]
 
     @property
     def middle(self) -> str:
-        """What was there."""
         return self.text[self.start : self.end]
 
     @property
     def right(self) -> str:
-        """What is right of the cursor."""
         return self.text[self.end :]
 
 
 def spans(looks: Looks, text: str, kind: str = "") -> list[tuple[int, int]]:
-    """Where a text's symbols are; of one kind (comment, string, blank, word) alone, or all but blanks."""
+    """Return the places of a text's symbols: of one kind (comment, string, blank, word), or of all but blanks."""
     found = looks.symbols.finditer(text)
     named = [(match.span(), (match.lastgroup or "").rstrip("0123456789")) for match in found]
     return [span for span, group in named if (group == kind if kind else group != "blank")]
 
 
 def window(rng: random.Random, looks: Looks, judge: Judge, text: str, most: int) -> str | None:
-    """A smaller text that the judge takes; None where the text itself is not taken."""
+    """Return a smaller text that the judge takes; None where it refuses the text itself."""
     if judge.verdict(text) is not True:
         return None
     for _ in range(HALVINGS):
@@ -121,7 +117,7 @@ def window(rng: random.Random, looks: Looks, judge: Judge, text: str, most: int)
 
 
 def _without_some(rng: random.Random, looks: Looks, text: str) -> str:
-    """Without some of the lines between two places of equal depth."""
+    """Leave out some of the lines between two places of equal depth."""
     lines = text.splitlines(keepends=True)
     depths = list(_depths(looks, text))
     depth = rng.choice(sorted({*depths})[:4])
@@ -142,7 +138,7 @@ def _without_some(rng: random.Random, looks: Looks, text: str) -> str:
 
 
 def _depths(looks: Looks, text: str) -> Iterator[int]:
-    """Per line, and after the last: how many brackets are open where it begins."""
+    """Yield the number of open brackets at the beginning of each line, and at the end."""
     opening = {pair[0] for pair in looks.brackets}
     closing = {pair[1] for pair in looks.brackets}
     depth, at = 0, 0
@@ -160,7 +156,7 @@ def _depths(looks: Looks, text: str) -> Iterator[int]:
 
 
 def cut(rng: random.Random, looks: Looks, text: str, kind: str) -> tuple[int, int] | None:
-    """Where a middle of a kind is in a text; None where the text has none."""
+    """Return the place of a middle of a kind; None where the text has none."""
     tokens = spans(looks, text)
     match kind:
         case "empty":
@@ -208,7 +204,7 @@ def _lines(rng: random.Random, text: str, count: int) -> tuple[int, int] | None:
 
 
 def _pairs(looks: Looks, text: str) -> list[tuple[int, int]]:
-    """What stands between brackets."""
+    """Return the places between brackets."""
     partner = {close: opened for opened, close in looks.brackets}
     opening = set(partner.values())
     stack: list[tuple[str, int]] = []
@@ -223,10 +219,10 @@ def _pairs(looks: Looks, text: str) -> list[tuple[int, int]]:
 
 
 class Files:
-    """The files of a language in some folders, each folder being a project that counts as much as the others."""
+    """Files of a language in some folders; each folder is a project, and all projects count equally."""
 
     def __init__(self, folders: Sequence[Path], suffixes: Sequence[str]) -> None:
-        """Lists them.
+        """List the files.
 
         Raises:
             OSError: A folder is not there, or has no such file.
@@ -244,13 +240,13 @@ class Files:
             self.projects.append((folder.name, paths))
 
     def all(self) -> Iterator[tuple[str, Path]]:
-        """Every file, with its project."""
+        """Yield every file with its project."""
         for project, paths in self.projects:
             for path in paths:
                 yield project, path
 
     def drawn(self, rng: random.Random) -> tuple[str, Path, str] | None:
-        """A project, a file of it and its text; None for a file that is no text or too large."""
+        """Draw a project, a file of it and its text; None for a file that is no text or too large."""
         project, paths = rng.choice(self.projects)
         path = rng.choice(paths)
         text = text_of(path)
@@ -258,7 +254,7 @@ class Files:
 
 
 def text_of(path: Path) -> str | None:
-    """A file's text, its line breaks as the engine reads them; None where it is no text."""
+    """Return a file's text with line breaks as the engine reads them; None where it is no text."""
     try:
         text = Language.decode(path, read_found(path))
     except (OSError, EncodingError):
@@ -267,7 +263,7 @@ def text_of(path: Path) -> str | None:
 
 
 def cases(rng: random.Random, looks: Looks, judge: Judge, files: Files, first: int, kinds: Sequence[str]) -> list[Case]:
-    """The cases of one text: their numbers go on from the first, their kinds take turns."""
+    """Return the cases of one text, numbered from the first; their kinds take turns."""
     for _ in range(60):
         drawn = files.drawn(rng)
         if drawn is None:

@@ -1,9 +1,9 @@
-"""Documented differences between a definition and its language's own parser: what is counted apart.
+"""Documented differences between a definition and its language's own parser, which are counted apart.
 
-They are data, a file ``differences.toml`` beside a language's two files: tables ``[[difference]]`` with a ``name``,
-and ``said``, a regular expression that all of the judge's message matches where the engine takes a text which the
-judge does not, with ``where`` beside it, if need be, one that is found in that text; or ``text``, one that is found in
-a text which the judge takes and the engine does not.
+They are data, a file ``differences.toml`` beside a language's two files, with a ``name`` in each table
+``[[difference]]``. ``said`` is a regular expression for the judge's whole message about a text that only the engine
+takes; ``where`` may be another one that such a text contains. ``text`` is one that a text contains which only the judge
+takes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FILE = "differences.toml"
 
 @dataclass(frozen=True)
 class Differences:
-    """The differences of one language: by name, what the judge says, and what a text has."""
+    """Differences of one language by name, with patterns of the judge's message and of the text."""
 
     said: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = ()
     text: tuple[tuple[str, re.Pattern[str]], ...] = ()
 
     @classmethod
     def of(cls, folder: Path) -> Differences:
-        """Those of the language in a folder; none where it documents none.
+        """Read the differences of the language in a folder; none where it documents none.
 
         Raises:
             LanguageError: The file is wrong.
@@ -48,7 +48,7 @@ class Differences:
         return cls(said, text)
 
     def name(self, text: str, engine: bool, said: str) -> str | None:
-        """The name of the difference by which engine and judge disagree about a text; None if it is not a known one."""
+        """Return the name of the difference that explains a disagreement about a text; None if it is not documented."""
         if engine:
             matching = (name for name, message, where in self.said if message.fullmatch(said) and where.search(text))
             return next(matching, None)

@@ -1,10 +1,10 @@
-"""Judges: programs that say of texts whether a language's own parser takes them.
+"""Judges: programs that tell whether a language's own parser takes a text.
 
 A judge reads frames from its standard input: four bytes, big-endian, with a text's length in bytes, and the text in
-UTF-8. For each it writes a line: ``ok``, or ``no`` and what is wrong, or ``?`` and why it could not tell.
+UTF-8. For each it writes a line: ``ok``, or ``no`` and an error, or ``?`` and the reason why it cannot tell.
 
-Where the language's own parser is slow, a faster one may judge first: then the slow one is the appeal, which is asked
-about those texts alone of which the judge says something else than what was claimed, and has the last word.
+Where the language's own parser is slow, a faster one may judge first, and the slow one is the appeal. The appeal is
+asked about a text only if the first judge contradicts the claim about it, and has the last word.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import Self
 from fim_server.errors import JudgeError
 
 PATIENCE_S = 60.0
-"""Seconds that a judge has for one text before it is taken to have hung, and is started anew."""
+"""Seconds that a judge has for a text before it counts as hung and is started anew."""
 
 REMEMBERED = 20_000_000
 """Characters of the texts whose verdicts are kept."""
 
 MESSAGE = 300
-"""Characters of what is told of a wrong text."""
+"""Most characters of a message about a wrong text."""
 
 
 class Judge:
-    """A judge's process. Verdicts are remembered; it is started again when it dies or hangs.
+    """Process of a judge, which remembers verdicts, and restarts when it dies or hangs.
 
     Attributes:
-        asked: Texts that it was asked about, those that were remembered apart.
-        restarts: How often it was started again.
-        appeals: How often the appeal was asked.
+        asked: Number of texts judged, without remembered ones.
+        restarts: Number of restarts.
+        appeals: Number of texts that the appeal judged.
     """
 
     def __init__(self, command: Sequence[str], appeal: Sequence[str] = ()) -> None:
-        """Starts it.
+        """Start the process.
 
         Args:
             command: The program.
-            appeal: The program, a judge as well, that has the last word; empty where the judge has it.
+            appeal: The judge with the last word; empty for none.
 
         Raises:
-            JudgeError: The program cannot be started, or takes an empty text for no text.
+            JudgeError: The program cannot be started, or does not answer as a judge.
         """
         self._command = list(command)
         self._appeal = list(appeal)
@@ -65,19 +65,19 @@ class Judge:
             raise JudgeError(f"{self._command[0]} does not answer as a judge does: ok, no or ? for each text")
 
     def verdict(self, text: str) -> bool | None:
-        """Whether the language's parser takes a text; None where it cannot tell."""
+        """Return whether the language's parser takes a text; None where the judge cannot tell."""
         return self.verdicts([text])[0]
 
     def verdicts(self, texts: Sequence[str]) -> list[bool | None]:
-        """The verdicts on some texts, which are sent together."""
+        """Return the verdicts on some texts, which are sent together."""
         return [verdict for verdict, _ in self._told(texts)]
 
     def message(self, text: str) -> str:
-        """What the judge says of a text that it does not take; empty for one that it takes."""
+        """Return the judge's message about a text that it refuses; empty for one that it takes."""
         return self._told([text])[0][1]
 
     def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
-        """The verdict on a text of which something is claimed, and its message: of the last judge that was asked."""
+        """Return the last judge's verdict on a text with a claim, and its message."""
         answer = self._told([text])[0]
         if answer[0] is claimed or not self._appeal:
             return answer
@@ -108,7 +108,7 @@ class Judge:
         return [memory[text] for text in texts]
 
     def _answers(self, texts: Sequence[str]) -> list[tuple[bool | None, str] | None]:
-        """The answers to some texts, up to the first that the process does not survive, for which None stands."""
+        """Return the answers to some texts, ending with None for a text that the process does not survive."""
         process = self._process
         assert process is not None
         frames = b"".join(_frame(text) for text in texts)
@@ -141,7 +141,7 @@ class Judge:
         threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()
 
     def close(self) -> None:
-        """Ends the process, and the appeal's."""
+        """End the process, and the appeal's."""
         if self._higher is not None:
             self._higher.close()
         self._end()
@@ -171,7 +171,7 @@ def _frame(text: str) -> bytes:
 
 
 def _answer(line: str) -> tuple[bool | None, str] | None:
-    """What a line says; None for a line that is no answer."""
+    """Parse a line; None for a line that is no answer."""
     word, _, message = line.rstrip("\r\n").partition(" ")
     verdicts = {"ok": True, "no": False, "?": None}
     return (verdicts[word], message[:MESSAGE]) if word in verdicts else None

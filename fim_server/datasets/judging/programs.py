@@ -1,4 +1,4 @@
-"""The judges that come with the package: programs that are built in the cache folder, where a language's tools are."""
+"""Judges of the package, which are built in the cache folder where a language's tools are installed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUILD_S = 600.0
 
 @cache
 def table() -> dict[str, dict[str, Any]]:
-    """By language: what its judge needs, how it is built and run, and what it is."""
+    """Return the table of judges by language: the tools, the build, the command, and the name."""
     found = tomllib.loads(Path(__file__).with_name("programs.toml").read_text(encoding="utf-8"))
     # What judges these is where this runs already.
     for language, name in (("python", "CPython's ast"), ("json", "CPython's json")):
@@ -41,7 +41,7 @@ def table() -> dict[str, dict[str, Any]]:
 
 
 def unavailable(language: str) -> str | None:
-    """Why a language has no judge here, in one line; None where it has one."""
+    """Return the reason why a language has no judge here, in one line; None where it has one."""
     row = table().get(language)
     if row is None:
         return f"no judge comes with the package for {language}: name a program with --judge"
@@ -50,13 +50,13 @@ def unavailable(language: str) -> str | None:
 
 
 def name(language: str) -> str:
-    """What a language's judge is."""
+    """Return the name of a language's judge."""
     return str(table()[language]["is"])
 
 
 @cache
 def title(language: str) -> str:
-    """What a language's judge is, with the version of the tools where its row names the command that tells it.
+    """Return the name of a language's judge, with the version of its tools where a command tells it.
 
     Raises:
         JudgeError: There is no judge, or its tools are not installed.
@@ -77,11 +77,11 @@ def title(language: str) -> str:
 
 @dataclass(frozen=True)
 class Started:
-    """A judge of a language.
+    """Running judge of a language.
 
     Attributes:
-        version: Of the language that it judges; None where the language has none.
-        title: What it is, with its version and the language's.
+        version: Version of the language that it judges; None where the language has none.
+        title: Its name, with its version and the language's.
     """
 
     judge: Judge
@@ -94,8 +94,8 @@ def start(language: str, version: str | None = None, named: str | None = None) -
 
     Args:
         language: Its name.
-        version: Of the language; None is the newest that the tools here can judge.
-        named: The command of another program than the package's, which judges the named version or the newest.
+        version: Version of the language; None is the newest that the tools here can judge.
+        named: Command of another program than the package's, which judges the named version or the newest.
 
     Raises:
         JudgeError: There is none, its tools are not installed, or they know no such version.
@@ -118,7 +118,7 @@ def start(language: str, version: str | None = None, named: str | None = None) -
 
 
 def command(language: str, version: str | None = None) -> list[str]:
-    """The command of a language's judge, which is built first where it has not been.
+    """Return the command of a language's judge, and build it first if need be.
 
     Raises:
         JudgeError: There is none, its tools are not installed, or it cannot be built.
@@ -127,7 +127,7 @@ def command(language: str, version: str | None = None) -> list[str]:
 
 
 def appeal(language: str, version: str | None = None) -> list[str]:
-    """The command of the judge that has the last word on a language's texts; empty where the first one has it.
+    """Return the command of the judge with the last word; empty where the first one has it.
 
     Raises:
         JudgeError: As `command`.

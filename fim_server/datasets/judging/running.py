@@ -1,4 +1,4 @@
-"""Runs over many cases, in several processes, and what they add up to."""
+"""Runs over many cases in several processes, and their sums."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from fim_server.language.compile import Definition, builtin_files, lower, read
 
 @dataclass(frozen=True)
 class Plan:
-    """What is compared with what.
+    """Plan of a comparison.
 
     Attributes:
-        grammar: The language's grammar file, the TOML file beside it.
+        grammar: The language's grammar file, with the TOML file beside it.
         judge: The judge's command.
-        appeal: That of the judge who has the last word; empty where there is none.
+        appeal: Command of the judge with the last word; empty for none.
         sources: Folders of files, each a project.
-        version: Of the language; None is the newest.
+        version: Version of the language; None is the newest.
     """
 
     grammar: Path
@@ -44,7 +44,7 @@ class Plan:
     appeal: tuple[str, ...] = ()
 
     def definition(self) -> Definition:
-        """The language's definition.
+        """Read the language's definition.
 
         Raises:
             LanguageError: It is wrong.
@@ -53,11 +53,11 @@ class Plan:
 
 
 def files_of(name_or_folder: str) -> Path:
-    """The grammar file of a language of the package, or of the one in a folder.
+    """Return the grammar file of a language of the package, or of the one in a folder.
 
     Raises:
         LanguageError: There is no such language.
-        OSError: The folder has not one grammar.
+        OSError: The folder has not exactly one grammar.
     """
     if name_or_folder in Language.names():
         return builtin_files(name_or_folder)[0]
@@ -69,7 +69,7 @@ def files_of(name_or_folder: str) -> Path:
 
 
 class Worker:
-    """What one process needs for its share."""
+    """Language, judge and files of one process."""
 
     def __init__(self, plan: Plan) -> None:
         definition = plan.definition()
@@ -81,7 +81,7 @@ class Worker:
         self.files = Files(plan.sources, definition.suffixes)
 
     def group(self, first: int) -> list[dict[str, Any]]:
-        """The records of the cases of one text. There has to be a judge."""
+        """Return the records of the cases of one text. There has to be a judge."""
         assert self.judge is not None
         examiner = Examiner(self.language, self.looks, self.judge, self.differences)
         rng = random.Random(f"{self.plan.seed}/{first}")
@@ -95,16 +95,16 @@ class Worker:
         return records
 
     def drawn(self) -> Sentences:
-        """What draws sentences of the grammar.
+        """Return the drawer of the grammar's sentences.
 
         Raises:
-            LanguageError: It cannot be drawn of.
+            LanguageError: The grammar has a layout or modes.
         """
         rng = random.Random(f"{self.plan.seed}/sentences")
         return Sentences(lower(self.plan.definition()), self.language, rng)
 
     def sentences(self, drawn: Sentences, count: int) -> tuple[Counter[str], list[dict[str, Any]]]:
-        """Sentences of the grammar: what was counted, and those that the judge refuses. There has to be a judge."""
+        """Draw sentences of the grammar; return counts, and those that the judge refuses. There has to be a judge."""
         assert self.judge is not None
         counts: Counter[str] = Counter()
         failures = []
@@ -127,12 +127,12 @@ class Worker:
         return counts, failures
 
     def close(self) -> None:
-        """Ends the judge."""
+        """End the judge."""
         if self.judge is not None:
             self.judge.close()
 
     def whole(self, path: Path) -> tuple[bool, bool | None, int, str] | None:
-        """Of a file: whether engine and judge take it, at which byte the engine fails, and what the judge says."""
+        """Return the engine's and the judge's verdict on a file, the engine's last byte, and the judge's message."""
         text = text_of(path)
         if text is None:
             return None
@@ -148,7 +148,7 @@ class Worker:
 
 @dataclass
 class Totals:
-    """What the records add up to."""
+    """Sums of a run's records."""
 
     cases: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -158,7 +158,7 @@ class Totals:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Counts a case."""
+        """Count a case."""
         self.cases += 1
         self.counts.update(record["counts"])
         for table, name in ((self.kinds, record["kind"]), (self.projects, record["path"].split("/")[0])):
@@ -185,14 +185,14 @@ def _group(first: int) -> list[dict[str, Any]]:
 def run(
     plan: Plan, cuts: int, jobs: int, out: Path | None = None, told: Callable[[Totals, float], None] = lambda *_: None
 ) -> Totals:
-    """Checks cases 0 to `cuts`, apart from those that a file of records has already.
+    """Check cases 0 to `cuts`, except those in an earlier file of records.
 
     Args:
-        plan: What is compared.
-        cuts: How many cases.
+        plan: The comparison.
+        cuts: Number of cases.
         jobs: Processes.
         out: The file that gets a JSON line a case.
-        told: Is called now and then, with the cases a second.
+        told: Called now and then with the sums and the cases a second.
     """
     totals = Totals()
     done = set()

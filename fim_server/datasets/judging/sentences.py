@@ -1,8 +1,8 @@
-"""Sentences drawn from a language's own grammar: what it derives, its parser has to take.
+"""Sentences drawn from a language's own grammar, which its parser has to take.
 
-Cuts of real files ask about what people write; sentences ask about all rules alike. A derivation is drawn, rules that
-were used less being drawn more often, and its lexemes are written down with a blank between any two. The texts of a
-lexeme that is no literal are drawn from the lexer's automaton.
+Cuts of real files cover common code; sentences cover all rules alike. A derivation is drawn, rules that were used less
+more often, and its lexemes are written with a blank between any two. The lexer's automaton gives the texts of lexemes
+that are no literals.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from fim_server.errors import LanguageError
 from fim_server.language import Language
 
 TEXTS = 12
-"""Texts that are drawn of each lexeme."""
+"""Number of texts drawn for each lexeme."""
 
 LONGEST = 24
-"""Bytes after which a drawn text takes the shortest way to its end."""
+"""Bytes after which a drawn text takes the shortest path to its end."""
 
 SIZES = (3, 10, 20, 40, 100)
-"""Rules that sentences are of, about."""
+"""Sizes of sentences, roughly, in rules."""
 
 MUCH = 5
-"""Rules that are still to be spent from which on those without a nonterminal are drawn seldom."""
+"""Rules left to spend above which rules without a nonterminal are drawn seldom."""
 
 Rule: TypeAlias = tuple[str, tuple[str, ...]]
-"""A nonterminal and what it comes to."""
+"""Nonterminal and the right side of one of its rules."""
 
 PRINTABLE = 0.95
-"""The share of steps that take a printable character of ASCII where there is one."""
+"""Share of steps that take a printable ASCII character where there is one."""
 
 
 class Sentences:
-    """Draws sentences of one language, of those that have no layout and no modes: there blanks part any two lexemes."""
+    """Drawer of sentences of a language without layout and modes, where blanks separate any two lexemes."""
 
     def __init__(self, lowered: dict[str, Any], language: Language, rng: random.Random) -> None:
-        """Reads the rules, and draws texts of all lexemes.
+        """Read the rules, and draw texts of all lexemes.
 
         Args:
             lowered: The definition as the engine takes it.
             language: The same, compiled.
-            rng: Decides everything.
+            rng: Source of all draws.
 
         Raises:
-            LanguageError: The language has layout or modes, or a lexeme of which no text was found.
+            LanguageError: The language has layout or modes, or a lexeme without any text found.
         """
         if lowered.get("layout") or lowered.get("modes"):
             raise LanguageError(f"language {lowered['name']}: no sentences are drawn of languages with layout or modes")
@@ -69,14 +69,14 @@ class Sentences:
                 raise LanguageError(f"language {lowered['name']}: no text was found that is read as {symbol}")
 
     def drawn(self, count: int) -> Iterator[str]:
-        """So many sentences of all sizes; every rule is used by one of them in turn."""
+        """Yield sentences of all sizes; each uses another rule in turn."""
         rules = [(name, right) for name, choices in self._rules.items() for right in choices if name in self._ways]
         self._rng.shuffle(rules)
         for number in range(count):
             yield self.sentence(self._rng.choice(SIZES), rules[number % len(rules)])
 
     def sentence(self, size: int, rule: Rule | None = None) -> str:
-        """A sentence of about `size` rules, and of as many more as it takes to end; it uses `rule`."""
+        """Return a sentence of about `size` rules and those that it takes to end; it uses `rule`."""
         way = [] if rule is None else self._way(rule)
         symbols: list[str] = []
         waiting = [(self._start, size, bool(way))]
@@ -95,7 +95,7 @@ class Sentences:
         return " ".join(self._rng.choice(self._texts[symbol]) for symbol in symbols)
 
     def _way(self, rule: Rule) -> list[tuple[tuple[str, ...], int]]:
-        """The rules from the start symbol to one, the first one last, each with the place of the next one in it."""
+        """Return the rules from the start symbol to one, in reverse, each with the place of the next one in it."""
         name, right = rule
         way = [(right, -1)]
         while name != self._start:
@@ -104,7 +104,7 @@ class Sentences:
         return way
 
     def _soonest_ways(self) -> dict[str, tuple[str, tuple[str, ...], int]]:
-        """By nonterminal, the rule and the place in it by which the start symbol soonest comes to it."""
+        """Return, by nonterminal, the rule and the place in it on the shortest path from the start symbol."""
         ways: dict[str, tuple[str, tuple[str, ...], int]] = {self._start: (self._start, (), -1)}
         waiting = deque([self._start])
         while waiting:
@@ -117,7 +117,7 @@ class Sentences:
         return ways
 
     def _choice(self, name: str, share: int) -> tuple[str, ...]:
-        """A rule of a nonterminal: one that was used seldom, or, once the size is spent, one that soon ends."""
+        """Return a rule of a nonterminal: a rarely used one or, once the size is spent, one that ends soon."""
         choices = self._rules[name]
         if share <= 0:
             least = min(self._depth(right) for right in choices)
@@ -126,11 +126,11 @@ class Sentences:
         return self._rng.choices(choices, weights)[0]
 
     def _weight(self, right: tuple[str, ...], share: int) -> float:
-        """Less for what ends here while there is much to spend."""
+        """Return a small weight for a rule that ends here while much is left to spend."""
         return 1.0 if share < MUCH or any(symbol in self._rules for symbol in right) else 0.1
 
     def _shares(self, share: int, count: int) -> list[int]:
-        """What each of some nonterminals may spend."""
+        """Return the number of rules that each of some nonterminals may spend."""
         if count == 0 or share <= 0:
             return [0] * count
         cuts = sorted(self._rng.randint(0, share) for _ in range(count - 1))
@@ -140,7 +140,7 @@ class Sentences:
         return max((self._depths[symbol] for symbol in right if symbol in self._rules), default=0)
 
     def _least_depths(self) -> dict[str, int]:
-        """By nonterminal, the depth of its flattest derivation."""
+        """Return the depth of each nonterminal's flattest derivation."""
         far = 1 << 30
         depths = dict.fromkeys(self._rules, far)
         changed = True
@@ -154,7 +154,7 @@ class Sentences:
 
 
 def drawn_texts(lowered: dict[str, Any], table: dict[str, Any], rng: random.Random) -> dict[str, list[str]]:
-    """By lexeme, texts that are read as it: a literal's own, or random walks through the automaton that end at it."""
+    """Return texts of each lexeme: a literal's own, or random walks through the automaton that end at it."""
     lexemes = lowered["lexemes"]
     automaton = _Automaton(table)
     found: dict[str, list[str]] = {}
@@ -168,7 +168,7 @@ def drawn_texts(lowered: dict[str, Any], table: dict[str, Any], rng: random.Rand
 
 
 class _Automaton:
-    """The lexer's automaton, from the start of ordinary code."""
+    """Automaton of the lexer, from the start of ordinary code."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self._count: int = table["class_count"]
@@ -185,7 +185,7 @@ class _Automaton:
         return [(of_class, after) for of_class, after in ways if after]
 
     def _distance(self, lexeme: int) -> dict[int, int]:
-        """By state, the fewest bytes to one that is a lexeme's first choice."""
+        """Return, by state, the fewest bytes to a state whose first choice is the lexeme."""
         known = self._distances.get(lexeme)
         if known is not None:
             return known
@@ -206,7 +206,7 @@ class _Automaton:
         return found
 
     def text(self, lexeme: int, rng: random.Random) -> str | None:
-        """A random text of a lexeme; None where there is none, or where it is no UTF-8."""
+        """Return a random text of a lexeme; None where there is none, or it is no UTF-8."""
         distance = self._distance(lexeme)
         state, data = self._start, bytearray()
         if state not in distance:

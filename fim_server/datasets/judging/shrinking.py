@@ -1,4 +1,4 @@
-"""Smaller texts that fail as a case does."""
+"""Reduction of a failing text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fim_server.datasets.judging.judge import Judge
 from fim_server.language import Language
 
 Parts = tuple[str, str, str]
-"""A left, a middle and a right."""
+"""Left, middle and right."""
 
 
 def shrunk(parts: Parts, fails: Callable[[Parts], bool], steps: int = 400) -> Parts:
-    """Smaller parts that still fail: lines, then characters, taken out of each while that lasts."""
+    """Take lines, then characters, out of each part as long as the rest still fails."""
     for lines in (True, False):
         size = max(len(_pieces(part, lines)) for part in parts)
         while size >= 1:
@@ -39,7 +39,7 @@ def _pieces(text: str, lines: bool) -> list[str]:
 
 
 def smaller(language: Language, judge: Judge, differences: Differences, parts: Parts) -> Parts:
-    """Smaller parts about which engine and judge disagree as they do about these; the same where they agree."""
+    """Return smaller parts with the same disagreement of engine and judge; the same parts where they agree."""
 
     def verdicts(parts: Parts) -> tuple[bool, bool | None, str]:
         left, middle, right = parts

@@ -1,4 +1,4 @@
-"""How large a definition is, which of its lexemes are ambiguous, and how fast a text of it opens."""
+"""Size of a definition, its ambiguous lexemes, and the time in which a text of it opens."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fim_server.language import Language
 from fim_server.language.compile import Definition, lower
 
 CHARACTERS = 10_000
-"""Of the texts that are opened."""
+"""Characters of the texts that are opened."""
 
 OPENED = 40
-"""Texts that are opened, at their middle."""
+"""Number of texts that are opened, at their middle."""
 
 
 def measured(definition: Definition, language: Language, files: Files) -> dict[str, Any]:
-    """Rules, lexemes and states of the lexer, ambiguous lexemes, and the median time in which a text opens."""
+    """Return rules, lexemes and states of the lexer, ambiguous lexemes, and the median time in which a text opens."""
     states, symbols, rules = language.core.sizes()
     lowered = lower(definition)
     found: dict[str, Any] = {
@@ -46,7 +46,9 @@ def measured(definition: Definition, language: Language, files: Files) -> dict[s
 
 
 def ambiguous(lowered: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Pairs of lexemes of equal rank that match one text, with that text: the order of the file decides there.
+    """Return pairs of lexemes of equal rank that match one text, with that text.
+
+    The order in the grammar's file decides between them.
 
     Args:
         lowered: A definition as the engine takes it.
@@ -74,7 +76,7 @@ def ambiguous(lowered: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _shortest(table: dict[str, Any]) -> dict[int, str]:
-    """Per accept set, a shortest text of ordinary code that is matched by its lexemes."""
+    """Return a shortest text of ordinary code for each accept set."""
     classes, count = table["class_of"], table["class_count"]
     byte_of: dict[int, int] = {}
     for byte in [*range(32, 127), *range(32), *range(127, 256)]:  # what is readable first

@@ -1,8 +1,8 @@
-"""The sandbox's command line: bubblewrap around a Python of which nothing else of the machine is to be seen.
+"""Command line of the sandbox: bubblewrap around a Python that sees nothing else of the machine.
 
-What stays visible is the system's shared libraries, the Python that runs this (its executable and ``lib`` folder), four
-devices, and one empty folder in memory; no other file, no process, no network. Where a systemd runs, the whole is put
-into a scope of its own besides, so that a cgroup counts what no limit of a process does (kernel objects, for instance).
+The sandbox sees the system's shared libraries, the Python that runs this (its executable and ``lib`` folder), four
+devices, and one empty folder in memory. It sees no other file, no process and no network. Where systemd runs, a scope
+adds a cgroup, which counts, for instance, kernel objects, and no process limit does.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
-"""Without the first, a program that iterates over a set may pass one time in two."""
+"""Environment of a program; without a fixed hash seed, one that iterates over a set may pass one time in two."""
 
 SPARE_MEMORY = 128 << 20
-"""Bytes that a scope has above a program's limit, for the harness and the bookkeeping of the kernel."""
+"""Bytes of a scope above a program's limit, for the harness and the kernel's bookkeeping."""
 SPARE_TASKS = 8
 PROBE_S = 10.0
 BOOTED = Path("/run/systemd/system")
-"""Is there where systemd is the machine's init: sd_booted(3)."""
+"""Folder that exists where systemd is the machine's init: sd_booted(3)."""
 
 
 def interpreter() -> str:
-    """The executable of the Python that runs this, and not the link to it in a virtual environment."""
+    """Return the executable of the Python that runs this, instead of a virtual environment's link to it."""
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 
 
 def python_command(harness: str) -> list[str]:
-    """Run a file with nothing but the standard library, isolated from the user's settings but for the hash seed."""
+    """Return the command that runs a file with the standard library alone, and the hash seed of the environment."""
     # No -I: it would ignore PYTHONHASHSEED.
     return [interpreter(), "-s", "-S", "-P", "-B", harness]
 
 
 def command(harness: Path) -> list[str]:
-    """Run ``harness`` in a sandbox.
+    """Return the command that runs ``harness`` in a sandbox.
 
-    Whoever is root keeps what it takes to become a user that owns nothing, since the kernel does not count root's
-    threads; everybody else gets a namespace of users. Both keep, until the harness gives it up, the right to limit the
-    folder in memory, for which bubblewrap has no option.
+    For root it keeps the rights to become a user that owns nothing, since the kernel does not count root's threads.
+    Other users get a user namespace. Both keep, until the harness gives it up, the right to limit the folder in memory,
+    for which bubblewrap has no option.
     """
     root = os.geteuid() == 0
     words = [BWRAP, *NAMESPACES, *([] if root else ["--unshare-user"]), "--hostname", "sandbox"]
@@ -75,7 +75,7 @@ def command(harness: Path) -> list[str]:
 
 
 def visible() -> list[str]:
-    """The files and folders of this machine that a program can read, each once, none in another."""
+    """Return the files and folders of this machine that a program can read, none inside another."""
     executable = interpreter()
     wanted = [*LIBRARIES, *LOADER, *(str(Path(sys.base_prefix, name)) for name in ("lib", "lib64")), executable]
     if executable.startswith("/nix/store/"):
@@ -90,7 +90,7 @@ def visible() -> list[str]:
 
 @cache
 def scope() -> tuple[str, ...]:
-    """``systemd-run`` as it makes scopes here, or nothing where it does not."""
+    """Return the ``systemd-run`` command that makes scopes here; empty where it makes none."""
     if shutil.which("systemd-run") is None or not BOOTED.is_dir():
         return ()
     words = ("systemd-run", *(() if os.geteuid() == 0 else ("--user",)), "--scope", "--quiet", "--collect")
@@ -103,7 +103,7 @@ def scope() -> tuple[str, ...]:
 
 
 def scope_limits(memory_bytes: int, processes: int) -> Sequence[str]:
-    """The limits of a scope in which a program with these may run."""
+    """Return the limits of a scope for a program with these limits."""
     return (
         f"--property=MemoryMax={memory_bytes + SPARE_MEMORY}",
         "--property=MemorySwapMax=0",

@@ -22,10 +22,10 @@ from fim_server.datasets.python.text import PythonText, is_expression, parse_or_
 
 
 def mid_indentation(file: PythonText) -> Draw | None:
-    """`mid-indentation`: a cursor between two blanks of a line's indentation; the hole reaches to the line's end.
+    """Draw a cursor between two blanks of a line's indentation; the hole reaches to the line's end.
 
-    The lines are those that a statement or a compound statement's clause begins on, at least two blanks deep, and that
-    share no string with another line. Which line, then where in its indentation, is equally likely.
+    Statements or clauses of compound statements begin on the lines, at least two blanks deep, and no string is shared
+    with another line. All lines, and then all places in the indentation, are equally likely.
     """
     indented: list[tuple[int, int, int]] = []
     begins = True
@@ -48,11 +48,11 @@ def mid_indentation(file: PythonText) -> Draw | None:
 
 
 def expression(file: PythonText) -> Draw | None:
-    """`expression`: one expression of the syntax tree, from its first character to its last.
+    """Draw one expression of the syntax tree, from its first character to its last.
 
-    Which kind of expression (a call, a comparison, ...; it becomes the sample's kind) is drawn first, all kinds that
-    the file has being equally likely, because names and constants would crowd out the rest; then which one of that
-    kind. Targets of assignments, slices, starred parts, docstrings and what stands inside f-strings are left out.
+    The kind of expression (a call, a comparison, ...) is drawn first and becomes the sample's kind. All kinds in the
+    file are equally likely, because names and constants would crowd out the rest. Then one expression of that kind is
+    drawn. Targets of assignments, slices, starred parts, docstrings and the content of f-strings are left out.
     """
     by_kind: dict[str, list[ast.expr]] = {}
     for node in _nodes(file.tree):
@@ -72,10 +72,10 @@ def expression(file: PythonText) -> Draw | None:
 
 
 def block(file: PythonText) -> Draw | None:
-    """`block`: the body of a compound statement or of one of its clauses.
+    """Draw the body of a compound statement or of one of its clauses.
 
-    From its first statement to the end of its last line, without the docstring it begins with if there is more. Bodies
-    on the line of their header and those of more than `BLOCK_LINES` lines are left out. The kind is the clause:
+    The hole reaches from its first statement to the end of its last line, without a docstring before other statements.
+    Bodies on their header's line and those of more than `BLOCK_LINES` lines are left out. The kind is the clause:
     `function`, `class`, `if` (and `elif`), `else`, `for`, `while`, `with`, `try`, `except`, `finally`, `case`.
     """
     found: list[Cut] = []
@@ -89,7 +89,7 @@ def block(file: PythonText) -> Draw | None:
 
 
 def f_string(file: PythonText) -> Draw | None:
-    """`f-string`: inside a replacement field of an f-string, up to the end of the field's expression.
+    """Draw the end of an expression in a replacement field of an f-string.
 
     Half of the draws remove the whole expression (kind `field`), half begin at a random character inside it (kind
     `field-tail`). Conversion and format specification stay.
@@ -115,9 +115,9 @@ def f_string(file: PythonText) -> Draw | None:
 
 
 def call_arguments(file: PythonText) -> Draw | None:
-    """`call-arguments`: the arguments of a call, up to its closing parenthesis.
+    """Draw the arguments of a call, up to its closing parenthesis.
 
-    Half of the draws remove all that is between the parentheses (kind `all`), half begin at the second or a later
+    Half of the draws remove everything between the parentheses (kind `all`), half begin at the second or a later
     argument (kind `rest`). Calls without arguments and those inside f-strings are left out.
     """
     calls = [node for node in _nodes(file.tree) if isinstance(node, ast.Call) and (node.args or node.keywords)]
@@ -158,9 +158,10 @@ _LOAD = ast.Load()
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but docstrings (and other strings alone on a line) and what is inside f-strings, in a fixed order.
+    """Yield all nodes in a fixed order, without docstrings and the content of f-strings.
 
-    Up to Python 3.11 the nodes inside f-strings have no reliable positions.
+    Other strings alone on a line count as docstrings. Up to Python 3.11 the nodes inside f-strings have no reliable
+    positions.
     """
     pending = [tree]
     while pending:
@@ -178,7 +179,7 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 def _kebab(name: str) -> str:
-    """The name with hyphens: "if-exp" for "IfExp"."""
+    """Return a name with hyphens: "if-exp" for "IfExp"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
@@ -200,7 +201,7 @@ _HEADERS: dict[type[ast.AST], str] = {
 
 
 def _bodies(node: ast.AST) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """The bodies of a statement's clauses. The `elif` of an `if` is found as a statement of its own."""
+    """Yield the bodies of a statement's clauses. The `elif` of an `if` is a statement of its own."""
     kind = _HEADERS.get(type(node))
     if kind is not None:
         for clause, attribute in ((kind, "body"), ("else", "orelse"), ("finally", "finalbody")):
@@ -210,9 +211,9 @@ def _bodies(node: ast.AST) -> Iterator[tuple[str, list[ast.stmt]]]:
 
 
 def _lines_of(file: PythonText, statements: list[ast.stmt]) -> tuple[int, int] | None:
-    """Offsets of the first statement's beginning and of the end of the last one's line.
+    """Return the offsets of the first statement's beginning and of the end of the last one's line.
 
-    None where the first does not begin its line (or is an `elif`), or where they are more than `BLOCK_LINES` lines.
+    None if the first does not begin its line (or is an `elif`), or if they have more than `BLOCK_LINES` lines.
     """
     first, last = statements[0], statements[-1]
     decorators = getattr(first, "decorator_list", [])
@@ -232,7 +233,7 @@ def _lines_of(file: PythonText, statements: list[ast.stmt]) -> tuple[int, int] |
 
 
 def _arguments(file: PythonText, call: ast.Call, opening: int, end: int) -> Iterator[int]:
-    """Offsets at which a call's second and later arguments begin, parentheses around them included."""
+    """Yield the offsets at which a call's second and later arguments begin, with parentheses around them."""
     begins = {file.span(node)[0] for node in call.args}
     begins |= {file.offset_of_bytes(node.lineno, node.col_offset) for node in call.keywords}
     depth, after_comma, index = 0, -1, opening + 1

@@ -1,4 +1,4 @@
-"""The replacement fields of f-strings, where Python's own tokens and syntax tree do not place them."""
+"""Replacement fields of f-strings, where Python's own tokens and syntax tree do not place them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from fim_server.datasets.python.text import is_expression
 
 
 def replacement_fields(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Offsets of the expressions in the outermost replacement fields of the f-string at ``text[start:end]``.
+    """Return the offsets of the expressions in the outermost replacement fields of the f-string at ``text[start:end]``.
 
-    Blanks around them, ``!r``, ``=`` and format specifications are outside. Empty for other strings, and for one whose
-    fields are not understood. Python 3.11 has no tokens for them, and its syntax tree does not place them reliably.
+    Blanks around them, ``!r``, ``=`` and format specifications are outside. Other strings and unknown forms of fields
+    have none. Python 3.11 has no tokens for fields, and its syntax tree does not place them reliably.
     """
     quote_at = next((at for at in range(start, end) if text[at] in "\"'"), end)
     prefix = text[start:quote_at].lower()

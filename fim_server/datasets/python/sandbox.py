@@ -1,13 +1,13 @@
-"""Running a sample's test on a completion, in processes apart, of which the program has one and its test the other.
+"""Run of a sample's test on a completion, with the program in one process and its test in another.
 
-The processes run in a sandbox that bubblewrap makes (:mod:`.bubblewrap`): no file but a Python's own and an empty
-folder in memory, no other process, no network, limits of time, processor time, memory, files and threads, and a filter
-of system calls against what those limits do not count (`sandbox_child`). Where there is no bubblewrap, nothing is run,
-unless the caller says ``unsafe``: then the processes are as free as the user is, but for the limits that are there.
+The processes run in a sandbox that bubblewrap makes (:mod:`.bubblewrap`). It has a Python's own files, an empty folder
+in memory, no other process and no network. It limits time, processor time, memory, files and threads, and filters
+system calls that evade these limits (`sandbox_child`). Without bubblewrap nothing runs, unless the caller says
+``unsafe``. Then only the limits that are there hold.
 
-The program is called from the other process, and what goes between them is plain data. So it can neither read its test,
-nor report in the harness's stead, nor answer with an object that equals everything; a program that exits, with whatever
-status, has not passed. It gets copies of its arguments: a test cannot see what it does to them.
+The test's process calls the program, and plain data goes between them. So the program cannot read its test, report in
+the harness's stead, or answer with an object that equals everything. A program that exits, with whatever status, has
+not passed. It gets copies of its arguments, so a test cannot see its changes to them.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from fim_server.errors import DatasetError
 _CHILD = Path(__file__).with_name("sandbox_child.py")
 _STARTED = b"started\n"
 _PATIENCE_S = 10.0
-"""For processes that were killed to be gone."""
+"""Longest wait for killed processes to be gone."""
 
 
 class Verdict(StrEnum):
-    """What became of a test."""
+    """Verdict of a test."""
 
     PASSED = "passed"
     WRONG = "wrong"
     """An assertion of the test failed."""
     ERROR = "error"
-    """The program does not compile, raised something else, ended before its test did, or crashed."""
+    """The program does not compile, raised another exception, ended before its test did, or crashed."""
     TIMEOUT = "timeout"
     """The limit of time or of processor time was reached."""
     MEMORY = "memory"
@@ -53,17 +53,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a program may use."""
+    """Limits of a program."""
 
     seconds: float = 10.0
-    """Of wall clock."""
+    """Wall clock."""
     cpu_seconds: int = 10
     memory_bytes: int = 1 << 30
-    """Of address space."""
+    """Address space."""
     file_bytes: int = 16 << 20
-    """Of each file that it writes; in the sandbox of all together, which are in memory."""
+    """Size of each file that it writes; in the sandbox, of all files together, which are in memory."""
     processes: int = 32
-    """Threads, in the sandbox, where no further processes can be started."""
+    """Threads, in the sandbox, which allows no further processes."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -71,26 +71,28 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A verdict and how it came about."""
+    """Verdict and its cause."""
 
     verdict: Verdict
     detail: str
-    """One line: the exception, the signal; empty where there is nothing to say."""
+    """One line: the exception or the signal; may be empty."""
     seconds: float
     isolation: tuple[str, ...]
-    """Of ``bubblewrap``, ``cgroup``; empty where the program ran without a sandbox."""
+    """Parts of ``bubblewrap``, ``cgroup``; empty for a program without a sandbox."""
 
     @property
     def passed(self) -> bool:
-        """Whether the test ran to its end and held."""
+        """True if the test ran to its end without a failure."""
         return self.verdict is Verdict.PASSED
 
 
 def run_sample(sample: Sample, middle: str, limits: Limits = DEFAULT_LIMITS, *, unsafe: bool = False) -> Outcome:
-    """Run a sample's own test with ``middle`` in the hole. What else the test names is the sample's own text's.
+    """Run a sample's own test with ``middle`` in the hole.
+
+    Other names that the test uses are those of the sample's text.
 
     Raises:
-        DatasetError: the sample has no test, or as `run_test`.
+        DatasetError: The sample has no test, or as `run_test`.
     """
     if sample.test is None:
         raise DatasetError(f"{sample.id}: the sample has no test")
@@ -108,14 +110,14 @@ def run_test(
     """Run ``program`` in one process; in another the test's text, then ``check(entry_point)``. Safe in threads.
 
     Args:
-        test: What says whether the program is right.
-        program: What a model wrote, or somebody else.
-        limits: Of time, memory and the rest.
-        reference: A program that is trusted; the test may use its names, but for the entry point's.
+        test: The test of the program.
+        program: Untrusted code, of a model for instance.
+        limits: Limits of time, memory and the rest.
+        reference: Trusted code whose names the test may use, except the entry point's.
         unsafe: Run without a sandbox where there is none.
 
     Raises:
-        DatasetError: there is no sandbox and ``unsafe`` is not said, or the processes do not start.
+        DatasetError: There is no sandbox and ``unsafe`` is false, or the processes do not start.
     """
     missing = unavailable()
     if missing is not None and not unsafe:
@@ -124,7 +126,7 @@ def run_test(
 
 
 def refusal(missing: str) -> str:
-    """What is said where there is no sandbox."""
+    """Return the message for a machine without a sandbox."""
     return (
         f"tests run what a model wrote, and there is no sandbox here: {missing}; install bubblewrap and libseccomp "
         "(Linux), or say --unsafe to run them without"
@@ -133,7 +135,10 @@ def refusal(missing: str) -> str:
 
 @cache
 def unavailable() -> str | None:
-    """Why there is no sandbox on this machine, in a few words; None where there is one. Tried once in a process."""
+    """Return the reason why this machine has no sandbox, or None where it has one.
+
+    A process tries it once.
+    """
     if sys.platform != "linux":
         return f"bubblewrap is for Linux, this is {sys.platform}"
     if shutil.which(bubblewrap.BWRAP) is None:
@@ -194,7 +199,7 @@ def _run(test: UnitTest, program: str, limits: Limits, reference: str, *, sandbo
 def _communicate(
     command: list[str], folder: str, environment: dict[str, str], messages: bytes, seconds: float
 ) -> tuple[bytes, str, bool]:
-    """What the harness said and complained of, and whether it ended before the deadline. Nothing runs on afterwards."""
+    """Return the harness's output and errors, and whether it ended before the deadline; kill what is left of it."""
     try:
         process = subprocess.Popen(
             command,
@@ -225,6 +230,6 @@ def _communicate(
 
 
 def _last_line(text: str) -> str:
-    """The last line of a complaint, as one is made for the user."""
+    """Return the last line of a complaint."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""

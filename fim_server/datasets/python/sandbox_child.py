@@ -1,9 +1,9 @@
-"""The other side of `sandbox`: a script that runs one program, and its test in another process than the program.
+"""Other side of `sandbox`: a script that runs a program, and its test in another process than the program.
 
-It is started as a file, alone, and imports nothing of the package. Two processes: the first has the test and says what
-came of it; the second, forked before the first has read the test, has the program, and calls its function when the
-first one asks. What they say to each other is plain data, so that a program can neither see its test, nor say that it
-has passed, nor answer with an object that equals everything.
+It is started as a file, alone, and imports nothing of the package. The first of two processes has the test and reports
+its result. The second is forked before the first has read the test. It has the program, and calls its function when the
+first one asks. Plain data goes between them. So a program can neither see its test, nor claim that it has passed, nor
+answer with an object that equals everything.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ libc = ctypes.CDLL(None, use_errno=True) if LINUX else None
 
 
 def main() -> NoReturn:
-    """Read what the program is, then what its test is, from standard input; report on standard output."""
+    """Read the program, then its test, from standard input; report on standard output."""
     request = json.loads(read_message(0))
     sandboxed = request["sandboxed"]
     report = os.dup(1)
@@ -119,12 +119,12 @@ def main() -> NoReturn:
 
 
 def read_message(descriptor: int) -> bytes:
-    """Eight bytes that say how long it is, and the message; not a byte more is taken from the pipe."""
+    """Read eight bytes with a message's length, and the message, but no further byte of the pipe."""
     return read_exactly(descriptor, int.from_bytes(read_exactly(descriptor, 8), "big"))
 
 
 def read_exactly(descriptor: int, length: int) -> bytes:
-    """So many bytes. Raises EOFError where there are fewer."""
+    """Read exactly ``length`` bytes. Raises EOFError where there are fewer."""
     found = b""
     while len(found) < length:
         piece = os.read(descriptor, length - len(found))
@@ -135,7 +135,7 @@ def read_exactly(descriptor: int, length: int) -> bytes:
 
 
 def write_all(descriptor: int, data: bytes, write: Callable[[int, bytes], int] = os.write) -> None:
-    """Write all of it. ``write`` is the function that there was before a program could replace it."""
+    """Write all data. ``write`` is the original function, which a program may have replaced."""
     while data:
         data = data[write(descriptor, data) :]
 
@@ -159,7 +159,7 @@ def close_off(request: dict[str, Any]) -> None:
 
 
 def become_nobody() -> None:
-    """Become a user that nobody else is, since threads are counted by user; or nobody, where such users are not."""
+    """Become an unused user, since the kernel counts threads by user; `nobody` where that fails."""
     os.setgroups([])
     for user in (1 << 30 | int.from_bytes(os.urandom(3), "big"), NOBODY):
         try:
@@ -173,7 +173,7 @@ def become_nobody() -> None:
 
 
 def must(result: int, what: str) -> None:
-    """Raises OSError unless a call of the C library went well."""
+    """Raise OSError unless a call of the C library went well."""
     if result != 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
 
@@ -260,9 +260,9 @@ class Opaque:
 
 
 def packed(value: Any) -> Any:
-    """A value as JSON has it: what JSON has no type for is an object with one name, its type.
+    """Return a value as JSON; a value of another type is an object with one name, its type.
 
-    Subclasses become what they are derived from, which they are equal to. Raises RecursionError.
+    Subclasses become the types that they are derived from, which they are equal to. Raises RecursionError.
     """
     if value is None or isinstance(value, (bool, str)):
         return value if value is None or isinstance(value, bool) else str.__str__(value)
@@ -293,7 +293,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(data: Any) -> Any:
-    """The value of :func:`packed`. Raises ValueError and whatever else wrong data gives."""
+    """Return the value of :func:`packed`. Raises ValueError, and other errors for wrong data."""
     if isinstance(data, list):
         return [unpacked(one) for one in data]
     if not isinstance(data, dict):
@@ -386,37 +386,37 @@ def describe(error: BaseException) -> str:
 
 
 class Ended(BaseException):
-    """The program answers no more; a test that catches all exceptions may go on, but has not passed."""
+    """End of the program; a test that catches all exceptions may go on, but has not passed."""
 
 
 class Program:
-    """The process of the program, as the test sees it."""
+    """Process of the program, as the test sees it."""
 
     def __init__(self, process: int, cpu_seconds: int, ask: int, answers: BinaryIO) -> None:
         self._process, self._cpu_seconds, self._ask, self._answers = process, cpu_seconds, ask, answers
         self.outcome: tuple[str, str] | None = None
-        """What it came to, where it came to an end."""
+        """Verdict and detail once it has ended."""
         self.raised: tuple[BaseException, str] | None = None
-        """The last exception of the program's function, and its description."""
+        """Last exception of the program's function, and its description."""
 
     def starts(self) -> bool:
-        """Whether its process has begun."""
+        """Return whether its process has begun."""
         return self._answers.readline(LONGEST_ANSWER) == b'{"ready": null}\n'
 
     def begin(self) -> None:
-        """Have it run, up to where its function can be called. Raises what it raises, and :class:`Ended`."""
+        """Run it up to where its function can be called. Raises its exceptions, and :class:`Ended`."""
         write_all(self._ask, b"\n")
         self.answer()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function with copies of the arguments. Raises what it raises, and :class:`Ended`."""
+        """Call the function with copies of the arguments. Raises its exceptions, and :class:`Ended`."""
         asked = json.dumps([[packed(one) for one in arguments], {name: packed(one) for name, one in named.items()}])
         with suppress(BrokenPipeError):
             write_all(self._ask, asked.encode("ascii") + b"\n")
         return self.answer()
 
     def answer(self) -> Any:
-        """What comes next."""
+        """Return the next answer."""
         if self.outcome is not None:
             raise Ended
         line = self._answers.readline(LONGEST_ANSWER)
@@ -464,7 +464,7 @@ def plain(text: str) -> str:
 
 
 def judge(test: dict[str, Any], program: Program) -> tuple[str, str]:
-    """The verdict of a test, and what there is to say of it."""
+    """Return the verdict of a test, and its detail."""
     verdict, detail, testing = "error", "", False
     names = types.ModuleType("test").__dict__
     try:

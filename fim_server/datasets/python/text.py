@@ -1,8 +1,8 @@
-"""A Python file as the constructions see it: characters, symbols, blocks and syntax tree, on one scale.
+"""Python file with its characters, symbols, blocks and syntax tree on one scale.
 
 `ast` counts columns in UTF-8 bytes and `tokenize` in characters; f-strings are one token up to Python 3.11 and many
-from 3.12 on. Here all positions are character offsets into the text, and a string is one symbol whatever its prefix,
-so that a file is cut the same way whichever interpreter builds the set.
+from 3.12 on. Here all positions are character offsets into the text. A string is one symbol whatever its prefix, so
+every interpreter cuts a file the same way.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fim_server.datasets.holes import LONGEST_FILE, Refused
 from fim_server.datasets.lined_text import LinedText
 
 LANGUAGE = "python"
-"""The name of the language, in samples."""
+"""Name of the language in samples."""
 
 
 class Symbol(NamedTuple):
-    """A terminal symbol of Python's grammar that has text: a name, keyword, number, string, operator or line end.
+    """Terminal symbol of Python's grammar with text: a name, keyword, number, string, operator or line end.
 
     Comments, blank lines and line breaks inside brackets are none: the grammar does not know them.
     """
@@ -34,7 +34,7 @@ class Symbol(NamedTuple):
     end: int
     """Offset after the last one."""
     block: int
-    """Number of the indented block that it stands in, 0 for the module: blocks inside it have numbers of their own."""
+    """Number of its indented block, 0 for the module; inner blocks have numbers of their own."""
     is_string: bool
 
 
@@ -45,13 +45,13 @@ _PLAIN = frozenset({tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP
 
 
 class PythonText(LinedText):
-    """A file that `ast.parse` takes, whose line ends are "\\n"."""
+    """File that `ast.parse` takes, whose line ends are "\\n"."""
 
     def __init__(self, text: str) -> None:
-        """Parse it.
+        """Parse a text.
 
         Raises:
-            Refused: it is longer than `LONGEST_FILE`, or `ast.parse` refuses it.
+            Refused: It is longer than `LONGEST_FILE`, or `ast.parse` refuses it.
         """
         if len(text) > LONGEST_FILE:
             raise Refused("too long")
@@ -62,14 +62,14 @@ class PythonText(LinedText):
         self.tree = tree
 
     def offset_of_bytes(self, line: int, column: int) -> int:
-        """Offset of a position of `ast`: lines from 1, columns in UTF-8 bytes."""
+        """Return the offset of a position of `ast`: lines from 1, columns in UTF-8 bytes."""
         content = self.lines[line - 1]
         if not content.isascii():
             column = len(content.encode()[:column].decode(errors="replace"))
         return self.line_starts[line - 1] + column
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Offsets of a node's first character and after its last one."""
+        """Return the offsets of a node's first character and after its last one."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self.offset_of_bytes(node.lineno, node.col_offset)
@@ -77,10 +77,10 @@ class PythonText(LinedText):
 
     @cached_property
     def symbols(self) -> list[Symbol]:
-        """All symbols, in their order.
+        """All symbols in order.
 
         Raises:
-            Refused: `tokenize` refuses the file, or its tokens are not where they say.
+            Refused: `tokenize` refuses the file, or misplaces its tokens.
         """
         symbols: list[Symbol] = []
         blocks, count = [0], 1
@@ -119,7 +119,7 @@ class PythonText(LinedText):
         return [symbol.start for symbol in self.symbols]
 
     def first_symbol_from(self, offset: int) -> int:
-        """Index of the first symbol that starts at or after an offset."""
+        """Return the index of the first symbol that starts at or after an offset."""
         return bisect_left(self.symbol_starts, offset)
 
     def _offset(self, position: tuple[int, int]) -> int:
@@ -146,7 +146,7 @@ class PythonText(LinedText):
 
 
 def parse_or_none(text: str, mode: str = "exec") -> ast.AST | None:
-    """The syntax tree, or None where this interpreter's `ast.parse` refuses the text, for whatever reason."""
+    """Return the syntax tree, or None where this interpreter's `ast.parse` refuses the text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes and the like
         try:
@@ -157,12 +157,15 @@ def parse_or_none(text: str, mode: str = "exec") -> ast.AST | None:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text is one expression, as it may stand in parentheses."""
+    """Return whether a text is one expression, as it may stand in parentheses."""
     return not text.isspace() and text != "" and parse_or_none(f"({text}\n)", "eval") is not None
 
 
 def decode(content: bytes | str | None) -> str | None:
-    """The text without byte order mark, its line ends being "\\n"; None where it is not in its declared encoding."""
+    """Return the text without byte order mark; None where it is not in its declared encoding.
+
+    Its line ends are "\\n".
+    """
     if isinstance(content, bytes):
         try:
             encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)

@@ -1,1 +1,1 @@
-"""Where files come from: folders, the standard library, installed packages, corpora and the hub."""
+"""Sources of files: folders, the standard library, installed packages, corpora and the hub."""

@@ -33,7 +33,7 @@ _LICENCE_COLUMNS = ("licences", "licenses", "license", "licence", "max_stars_rep
 _COLUMNS = (*_TEXT_COLUMNS, *_LANGUAGE_COLUMNS, *_PACKAGE_COLUMNS, *_PATH_COLUMNS, *_LICENCE_COLUMNS)
 
 _ROWS = 64
-"""Rows of a parquet file held at once."""
+"""Rows of a parquet file that are held at once."""
 
 
 def is_records(path: Path) -> bool:
@@ -41,7 +41,7 @@ def is_records(path: Path) -> bool:
 
 
 def holds_records(path: Path, suffixes: tuple[str, ...]) -> bool:
-    """A folder of corpora is one without files of the language itself, which have these suffixes."""
+    """Return whether a folder has corpora, and no files of the language itself, which have these suffixes."""
     if not path.is_dir() or next(walk(path, suffixes, LEFT_OUT_FOLDERS), None) is not None:
         return False
     return any(is_records(found) for found, _ in walk(path, RECORD_SUFFIXES, LEFT_OUT_FOLDERS))
@@ -51,9 +51,8 @@ def holds_records(path: Path, suffixes: tuple[str, ...]) -> bool:
 class Records(Source):
     """Corpora: parquet or JSON Lines files with one text a row, in ``content`` (else ``text``).
 
-    Of a row's other fields the language, the package or repository, the path and the licences are used, under the names
-    that The Stack and this project's own corpus give them. Versions and licences of the latter's packages are in the
-    ``sources.json`` beside it.
+    A row's language, package or repository, path and licences are used as well, under the names of The Stack and of
+    this project's own corpus. The ``sources.json`` beside the latter has the versions and licences of its packages.
     """
 
     paths: list[Path]
@@ -98,7 +97,7 @@ def _first(row: Mapping[str, Any], columns: Iterable[str]) -> Any:
 
 
 def _packages_beside(path: Path) -> dict[str, tuple[str | None, str | None]]:
-    """Version and licence by package, of the ``sources.json`` beside a corpus of `training`."""
+    """Return version and licence by package from the ``sources.json`` beside a corpus of `training`."""
     try:
         described = parse_json(read_found(path.with_name("sources.json")))
         return {one["package"]: (one.get("version"), one.get("licence")) for one in described["packages"]}
@@ -107,7 +106,7 @@ def _packages_beside(path: Path) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number (from 1) and fields of each row, a few rows at a time."""
+    """Yield the number (from 1) and fields of each row, a few rows at a time."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile

@@ -1,4 +1,4 @@
-"""Crates of Rust, as cargo brings them."""
+"""Crates of Rust, downloaded by cargo."""
 
 from __future__ import annotations
 
@@ -77,5 +77,4 @@ class Crates(Source):
             )
 
     def pinned(self) -> dict[str, Any]:
-        """Checksums."""
         return {f"{crate['name']}@{crate['version']}": f"sha256:{crate['checksum']}" for crate in self._crates}

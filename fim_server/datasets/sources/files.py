@@ -27,7 +27,10 @@ _TEST_FOLDERS = frozenset({"test", "tests", "idle_test"})
 
 @dataclass
 class Tree(Source):
-    """A file, or all of a language below a folder: not hidden folders, installed packages, or links to folders."""
+    """File, or all files of a language below a folder.
+
+    Hidden folders, installed packages and links to folders are left out.
+    """
 
     path: Path
     name: str
@@ -46,7 +49,7 @@ class Tree(Source):
 
 
 class StandardLibrary(Tree):
-    """The running interpreter's standard library, without its tests and what is installed beside it."""
+    """Standard library of the running interpreter, without its tests and installed packages."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -97,7 +100,10 @@ def read(path: Path) -> bytes | None:
 
 
 def walk(folder: Path, suffix: str | tuple[str, ...], left_out: frozenset[str]) -> Iterator[tuple[Path, str]]:
-    """Files below a folder and their names relative to it, sorted; of no more than one folder's entries at a time."""
+    """Yield the files below a folder and their names relative to it, sorted.
+
+    It holds one folder's entries at a time.
+    """
 
     def below(here: Path, prefix: str) -> Iterator[tuple[Path, str]]:
         try:

@@ -1,4 +1,4 @@
-"""Modules of Go, as `go mod download` brings them."""
+"""Modules of Go, downloaded by `go mod download`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LANGUAGE = "go"
 _NAME = re.compile(r"(?P<path>[\w.~/-]+)@(?P<version>v[\w.+-]+)")
 
 LEFT_OUT = LEFT_OUT_FOLDERS | {"testdata", "vendor"}
-"""Files that are no part of the module's own code."""
+"""Folders that are no part of the module's own code."""
 
 
 class GoModules(Source):
@@ -47,12 +47,11 @@ class GoModules(Source):
             )
 
     def pinned(self) -> dict[str, Any]:
-        """Checksums."""
         return {f"{module['Path']}@{module['Version']}": module["Sum"] for module in self._modules}
 
 
 def _described(match: re.Match[str], told: str) -> dict[str, str]:
-    """What is told of a module: one object after another."""
+    """Return the description of a module from a series of objects."""
     decoder, at = json.JSONDecoder(), 0
     while at < len(told):
         described, at = decoder.raw_decode(told, at)

@@ -35,7 +35,7 @@ def open_hub(named: str, pinned: Mapping[str, Any], language: str) -> Source:
 
 
 class Hub(Source):
-    """A data set of the hub, downloaded a file at a time, at one revision.
+    """Data set of the hub at one revision, downloaded a file at a time.
 
     Of a data set with files for several languages, those with a folder of the language's name in their path are read.
     """

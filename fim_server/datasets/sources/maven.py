@@ -47,7 +47,7 @@ _ITEM = """\
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A package of Maven's: group, artifact and version."""
+    """Coordinates of a package of Maven's: group, artifact and version."""
 
     group: str
     artifact: str
@@ -55,11 +55,10 @@ class Coordinates:
 
     @property
     def package(self) -> str:
-        """Its name."""
         return f"{self.group}:{self.artifact}"
 
     def item(self, kind: str) -> str:
-        """What asks Maven for a file of it: the jar of its sources, or its description."""
+        """Return the request for a file: the jar of the sources, or the package's description."""
         classifier = "<classifier>sources</classifier>" if kind == "jar" else ""
         return _ITEM.format(
             group=self.group,
@@ -71,7 +70,7 @@ class Coordinates:
         )
 
     def file(self, kind: str) -> str:
-        """The name of the file that comes."""
+        """Return the name of the file that Maven writes."""
         return f"{self.group}-{self.artifact}-{self.version}.{kind}"
 
 
@@ -104,7 +103,6 @@ class MavenSources(Source):
         return Path(self._folder.name) / package.file("jar")
 
     def pinned(self) -> dict[str, Any]:
-        """Checksums."""
         return {
             f"{one.package}:{one.version}": f"sha256:{hashlib.sha256(self._jar(one).read_bytes()).hexdigest()}"
             for one in self._packages

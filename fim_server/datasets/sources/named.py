@@ -1,4 +1,4 @@
-"""The source that a user names."""
+"""Sources by the names that users give them."""
 
 from __future__ import annotations
 
@@ -32,20 +32,26 @@ FETCHED: Mapping[str, tuple[str, Callable[[Sequence[str]], Source]]] = {
     "crates": (RUST, Crates),
     "npm": (JSON, NpmPackages),
 }
-"""By the word before the colon: the language of such packages, and what fetches them."""
+"""Languages and constructors of sources, by the word before the colon."""
 
 LIST_SUFFIX = ".toml"
-"""Of files that list packages."""
+"""Suffix of files that list packages."""
 
 
 def open_source(named: str, pinned: Mapping[str, Any] | None = None, language: str = PYTHON) -> Source:
-    """The source that a user names.
+    """Open the source that a user names.
 
-    PATH, ``stdlib``, ``packages:NAME,...``, ``go:MODULE@VERSION,...``, ``maven:GROUP:ARTIFACT:VERSION,...``,
-    ``crates:NAME@VERSION,...``, ``npm:NAME@VERSION,...``, ``hub:OWNER/NAME[@REVISION][=PATH]`` or a
-    file that lists packages.
-    ``pinned`` is what `Source.pinned` gave when a build began that now goes on.
-    Raises DatasetError if there is no such source, or it is one of another language.
+    A name is PATH, ``stdlib``, ``packages:NAME,...``, ``go:MODULE@VERSION,...``, ``maven:GROUP:ARTIFACT:VERSION,...``,
+    ``crates:NAME@VERSION,...``, ``npm:NAME@VERSION,...``, ``hub:OWNER/NAME[@REVISION][=PATH]`` or a file that lists
+    packages.
+
+    Args:
+        named: The name.
+        pinned: The source's `Source.pinned` at the beginning of a build that goes on.
+        language: Language of the files.
+
+    Raises:
+        DatasetError: There is no such source, or it is one of another language.
     """
     own = language_of_packages(named)
     if own is not None and own != language:
@@ -74,7 +80,7 @@ def open_source(named: str, pinned: Mapping[str, Any] | None = None, language: s
 
 
 def language_of(named: str) -> str | None:
-    """The language that a source is of where nobody says: that of its packages, or of a file's suffix; else None.
+    """Return the language of a source's packages or of a file's suffix; None where neither tells.
 
     Raises DatasetError for a file that should list packages and does not.
     """
@@ -89,7 +95,7 @@ def language_of(named: str) -> str | None:
 
 
 def language_of_packages(named: str) -> str | None:
-    """The language of packages that are named or listed, and of the standard library; None for other sources.
+    """Return the language of named or listed packages, and of the standard library; None for other sources.
 
     Raises DatasetError for a file that should list packages and does not.
     """
@@ -103,12 +109,12 @@ def language_of_packages(named: str) -> str | None:
 
 
 def is_list(path: Path) -> bool:
-    """Whether a file lists packages, by its name."""
+    """Return whether a file lists packages, by its name."""
     return path.suffix == LIST_SUFFIX and path.is_file()
 
 
 def read_list(path: Path) -> tuple[str, list[str]]:
-    """The kind of the packages that a file lists, and their names. Raises DatasetError where it is none."""
+    """Return the kind of the packages in a list, and their names. Raises DatasetError where it is none."""
     try:
         rows = tomllib.loads(read_found(path).decode())
         ((kind, names),) = rows.items()

@@ -1,4 +1,4 @@
-"""Files of JSON in packages of npm's registry: their manifests, schemas, data, themes."""
+"""JSON files in packages of npm's registry: their manifests, schemas, data and themes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class NpmPackages(Source):
                 raise DatasetError(f"{package['name']}: its files cannot be read: {error}") from None
 
     def _unpacked(self, filename: str) -> Path:
-        """A package's archive without compression, in which a file is found without reading all before it."""
+        """Return a package's archive without compression, in which a file is found without reading all before it."""
         packed = Path(self._folder.name) / filename
         unpacked = packed.with_suffix(".tar")
         if not unpacked.exists():
@@ -73,7 +73,6 @@ class NpmPackages(Source):
         return unpacked
 
     def pinned(self) -> dict[str, Any]:
-        """Checksums."""
         return {f"{one['name']}@{one['version']}": one["integrity"] for one in self._packages}
 
 
@@ -93,7 +92,7 @@ def _read(archive: tarfile.TarFile, member: tarfile.TarInfo | None) -> bytes | N
 
 
 def _licence(manifest: bytes | None) -> str | None:
-    """What a package's manifest says its licence is, where that is an expression."""
+    """Return the licence in a package's manifest, if it is an expression."""
     try:
         stated = json.loads(manifest or b"").get("license")
     except (ValueError, AttributeError):

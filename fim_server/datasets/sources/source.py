@@ -1,7 +1,7 @@
-"""What a source is: a stream of files.
+"""Source: a stream of files.
 
-They come one at a time, always in the same order (that of their names), and nothing of them is kept. What stands in
-them is not looked at here; `fim_server.datasets.build` leaves out what is no file of the language.
+Files come one at a time, always sorted by name, and none is kept. A source does not read its files' texts;
+`fim_server.datasets.build` leaves out those that are not of the language.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class SourceText(NamedTuple):
-    """A file of a source: its bytes, or its text where the source keeps texts, or None where it cannot be read."""
+    """File of a source: its bytes, its text where the source keeps texts, or None where it cannot be read."""
 
     content: bytes | str | None
     path: str
@@ -20,22 +20,22 @@ class SourceText(NamedTuple):
     version: str | None = None
     licence: str | None = None
     language: str | None = None
-    """As the source says; None where it does not, and the file's name is all that there is to go by."""
+    """Language that the source states; None where only the file's name tells it."""
 
 
 class Source(ABC):
-    """A stream of files."""
+    """Stream of files."""
 
     name: str
-    """For samples' origin: what was named on the command line, less what is only true of one machine."""
+    """Name in samples' origin: that of the command line, without parts that only hold for one machine."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[SourceText]:
-        """The files, in the same order each time.
+        """Yield the files, in the same order each time.
 
         Raises DatasetError where the source as a whole cannot be read on.
         """
 
     def pinned(self) -> dict[str, Any]:
-        """What of it has to stay the same while a build goes on, and is worth recording: a revision, versions."""
+        """Return facts for the manifest that must stay the same while a build goes on, such as versions."""
         return {}

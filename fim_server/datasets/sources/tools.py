@@ -1,4 +1,4 @@
-"""Programs that fetch packages, each language's own."""
+"""Programs that download packages, one for each language."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from fim_server.errors import DatasetError
 
 PATIENCE_S = 600.0
-"""Seconds that a program may take to fetch."""
+"""Longest time for a download, in seconds."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def fetched(command: Sequence[str], what: str, folder: Path | None = None) -> str:
-    """What a program that fetches packages writes to its standard output.
+    """Run a program that downloads packages, and return its standard output.
 
-    Raises DatasetError where it is not installed or fails; the message has the first line that it says of an error.
+    Raises DatasetError where it is not installed or fails, with its first line about an error.
     """
     program = shutil.which(command[0])
     if program is None:
@@ -36,14 +36,14 @@ def fetched(command: Sequence[str], what: str, folder: Path | None = None) -> st
 
 
 def _said(output: str) -> str:
-    """The first line that names an error, else the first."""
+    """Return the first line that names an error, else the first."""
     lines = [" ".join(_COLOURS.sub("", line).split()) for line in output.splitlines()]
     lines = [line for line in lines if line]
     return next((line for line in lines if re.search("error", line, re.IGNORECASE)), next(iter(lines), ""))[:300]
 
 
 def parts_of(named: Iterable[str], pattern: re.Pattern[str], form: str) -> list[re.Match[str]]:
-    """Names of packages, taken apart. Raises DatasetError for one that is not of the form."""
+    """Match names of packages with a pattern. Raises DatasetError for one that is not of the form."""
     found = []
     for name in named:
         match = pattern.fullmatch(name)

@@ -1,5 +1,5 @@
-//! Whether texts are Rust: for each frame of four bytes (its length, big-endian) and a text, a line `ok`, or `no` and what
-//! is wrong. By `syn`; after `--rustc EDITION` by rustc's own parser, a process for each text.
+//! Judge of Rust: it reads frames of four bytes (a length, big-endian) and a text, and writes a line `ok`, or `no` and
+//! the error. `syn` judges; after `--rustc EDITION`, rustc's own parser does, in a process for each text.
 
 use std::io::{self, BufWriter, Read, Write};
 use std::process::{Command, Stdio};
