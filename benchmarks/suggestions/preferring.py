@@ -28,7 +28,7 @@ from fim_server.models.load import load_model
 from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
-from fim_server.suggest.sources.scope_cache import Preferences
+from fim_server.suggest.sources.scope_cache import ScopeCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ def steps_of_line(
 ) -> Iterator[tuple[str, bool, tuple[Candidate, ...]]]:
     """Each token of a line, with each of the projects: the project's kind, whether it is the first, and candidates."""
     arithmetic = model.backend.arithmetic
-    preference = Preferences().at(request, "python", whole)
+    preference = ScopeCache().at(request, "python", whole)
     assert preference is not None, "Python's names are known"
     kinds_of = preference.kinds  # type: ignore[attr-defined]
     for row in line.rows():

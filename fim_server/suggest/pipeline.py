@@ -25,12 +25,12 @@ from fim_server.suggest.ranking.display import quiet
 from fim_server.suggest.ranking.stage import rank
 from fim_server.suggest.read_ahead import ReadAhead
 from fim_server.suggest.request import Request
-from fim_server.suggest.sources.scope_cache import Preferences
+from fim_server.suggest.sources.scope_cache import ScopeCache
 from fim_server.suggest.sources.stage import Sources
 from fim_server.system.blocking_pool import wait_for
 
 if TYPE_CHECKING:
-    from fim_server.suggest.context.sessions import Contexts, Opened
+    from fim_server.suggest.context.sessions import DocumentSessions, Opened
     from fim_server.suggest.sources.project import Project
     from fim_server.suggest.suggestion import Suggestion
 
@@ -48,7 +48,7 @@ class Completer:
 
     def __init__(
         self,
-        contexts: Contexts,
+        contexts: DocumentSessions,
         tokens: PromptTokens,
         identities: count[int],
         is_wanted: Callable[[], bool],
@@ -63,16 +63,16 @@ class Completer:
             is_wanted: Returns whether there is time to read ahead.
             project: The client's project.
         """
-        preferences = Preferences()
+        scopes = ScopeCache()
         self._project = project
         self.context = ContextStage(contexts, project)
-        self.postprocess = Postprocess(identities, preferences)
-        self.sources = Sources(project, preferences, self.postprocess)
+        self.postprocess = Postprocess(identities, scopes)
+        self.sources = Sources(project, scopes, self.postprocess)
         self.decoder = Decoder(self.sources, self.postprocess, tokens)
         self._ahead = ReadAhead(self.context, self.postprocess, project, tokens, is_wanted)
 
     @property
-    def contexts(self) -> Contexts:
+    def contexts(self) -> DocumentSessions:
         """Return the document's sessions."""
         return self.context.contexts
 
@@ -127,7 +127,7 @@ class Completer:
                 opened = self.context.open(request, language)
                 if quiet(place, opened.session.inside, request.invoked, settings) is not None:
                     return None
-                best = self.sources.recalls.surest(request, opened, language)
+                best = self.sources.project.surest(request, opened, language)
         except StoppedError:
             return None
         if not best or cancelled.is_set():
@@ -161,11 +161,11 @@ class Completer:
 
     def _surest(self, request: Request, opened: Opened, language: Language) -> tuple[Suggestion, ...]:
         """Return what :meth:`recall` would; if nothing, prepare the recalled suggestions while the model reads."""
-        recalls = self.sources.recalls
+        project = self.sources.project
         with suppress(StoppedError), Stop(limits.ENGINE_SECONDS):
-            if best := recalls.surest(request, opened, language):
+            if best := project.surest(request, opened, language):
                 return best
-            recalls.likeliest(request, opened, language)
+            project.likeliest(request, opened, language)
         return ()
 
     def _answer(
@@ -203,7 +203,7 @@ class Completer:
             deadline_ms = options.deadline_ms
             with Stop(limits.ENGINE_SECONDS + deadline_ms / 1000) if deadline_ms else cancelled:
                 is_written = self.decoder.run(job, prompts.drafts_pay)
-                rank(job, self.sources.recalls, is_written, self.decoder.is_enough(cancelled))
+                rank(job, self.sources.project, is_written, self.decoder.is_enough(cancelled))
         finally:
             if prefill is not None:
                 prefill.stop()

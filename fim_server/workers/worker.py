@@ -15,7 +15,7 @@ from fim_server.language import Language, Stop
 from fim_server.language.stop import heed
 from fim_server.suggest.context.background_open import Unfinished
 from fim_server.suggest.context.prompts import KeptReadings
-from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.suggest.job import Explained, Handle, Loaded, PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.request import Request
@@ -133,7 +133,9 @@ class CompletionWorker:
         """Memory limit of the sessions of all documents."""
         self.unfinished = Unfinished()
         """Texts that are opened in the background."""
-        self.make_contexts: Callable[[], Contexts] = lambda: Contexts(None, self.session_memory, self.unfinished)
+        self.make_contexts: Callable[[], DocumentSessions] = lambda: DocumentSessions(
+            None, self.session_memory, self.unfinished
+        )
 
     @property
     def model(self) -> FimModel | None:

@@ -15,7 +15,7 @@ from fim_server.language_support.python.preferring import Preference, fitted_wei
 from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
-from fim_server.suggest.sources.scope_cache import Preferences
+from fim_server.suggest.sources.scope_cache import ScopeCache
 from fim_server.text.document import Split
 
 
@@ -138,11 +138,11 @@ def test_the_server_tells_of_the_clients_folders(workspace: Path) -> None:
     project.read([workspace.as_uri()], {".py": "python"})
     split, uri = Split("import ", "\n"), (workspace / "a.py").as_uri()
     request = Request(uri, split, "python", "a.py", False, True, ServerSettings())
-    found = Preferences().at(request, "python", project)
+    found = ScopeCache().at(request, "python", project)
     assert isinstance(found, Preference)
     assert found.kinds("", "", ["tool", "zebra"]) == [["module"], ["module_unknown"]]
     untitled = Request("untitled:a", split, "python", "a.py", False, True, ServerSettings())
-    found = Preferences().at(untitled, "python", project)
+    found = ScopeCache().at(untitled, "python", project)
     assert isinstance(found, Preference)
     assert found.kinds("", "", ["tool", "zebra"]) == [[], []]
     project.close()

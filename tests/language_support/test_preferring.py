@@ -28,7 +28,7 @@ from fim_server.models.model import FimModel
 from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
-from fim_server.suggest.sources.scope_cache import Preferences
+from fim_server.suggest.sources.scope_cache import ScopeCache
 from fim_server.text.document import Split
 
 FILE = '''
@@ -464,7 +464,7 @@ def test_a_scope_is_read_once_for_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
         return names_around(left, right)
 
     monkeypatch.setattr(support, "names_around", counted)
-    preferences = Preferences()
+    preferences = ScopeCache()
     for left in ("a = 1\nb", "a = 1\nbc", "a = 1\nbc = a"):
         assert preferences.at(request(left, "\nc = 2\n"), "python", None) is not None
     assert len(read) == 1
@@ -474,7 +474,7 @@ def test_a_scope_is_read_once_for_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_language_of_which_nothing_is_known_has_no_preference() -> None:
-    assert Preferences().at(request("{", "}"), "json", None) is None
+    assert ScopeCache().at(request("{", "}"), "json", None) is None
 
 
 def test_parameters_of_what_the_projects_other_files_define(tmp_path: Path) -> None:
@@ -485,10 +485,10 @@ def test_parameters_of_what_the_projects_other_files_define(tmp_path: Path) -> N
     project.read([tmp_path.as_uri()], {".py": "python"})
     assert project.memory.settle()
     uri = (tmp_path / "a.py").as_uri()
-    preference = Preferences().at(request("library.borrow(", ")\n", uri), "python", project)
+    preference = ScopeCache().at(request("library.borrow(", ")\n", uri), "python", project)
     assert isinstance(preference, Preference)
     assert preference.kinds("", "", ["today", "zebra", "book"]) == [["argument"], ["unknown"], ["argument"]]
-    without = Preferences().at(request("library.borrow(", ")\n", uri), "python", None)
+    without = ScopeCache().at(request("library.borrow(", ")\n", uri), "python", None)
     assert isinstance(without, Preference)
     assert without.kinds("", "", ["today"]) == [["unknown"]]
     project.close()

@@ -20,7 +20,7 @@ from fim_server.server.usage import LONGEST_DEBOUNCE_MS, MOST_SENT, Usage, perce
 from fim_server.suggest.context.brackets import before_unopened, unmatched
 from fim_server.suggest.context.cursor import Place, contains_in_order, wants_single_line
 from fim_server.suggest.context.prompts import options_of
-from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.suggest.job import Costs
 from fim_server.suggest.postprocess.blocks import is_header
 from fim_server.suggest.ranking.display import missing_closer, quiet, silent
@@ -207,7 +207,7 @@ def test_line_feeds_become_the_documents_own_breaks() -> None:
 
 def test_covered_lines_do_not_include_the_cursors() -> None:
     left, right = '{"a": [1,\n 2],\n "b": [', " 1 2 :: ]\n}"
-    opened = Contexts().open("file:///a.json", Language.load("json"), Split(left, right))
+    opened = DocumentSessions().open("file:///a.json", Language.load("json"), Split(left, right))
     assert opened.guarantee == "partial"
     assert [(group.line, group.count) for group in opened.ignored] == [(2, 1)]
     assert [opened.line_in_document(line) for line in range(4)] == [0, 1, 2, 3]
@@ -335,7 +335,7 @@ def test_a_prompt_is_as_long_as_there_is_time_and_room_for(
 )
 def test_closers_before_a_required_rest_are_left_to_the_middle(marked: str, covered: int) -> None:
     left, right = marked.split("|")
-    opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right))
+    opened = DocumentSessions().open("file:///a.py", Language.load("python"), Split(left, right))
     assert (opened.covered, opened.guarantee) == (covered, "exact")
 
 
@@ -354,7 +354,7 @@ def test_closers_before_a_required_rest_are_left_to_the_middle(marked: str, cove
 )
 def test_a_missing_block_gets_a_placeholder(marked: str, middle: str) -> None:
     left, right = marked.split("|")
-    contexts, python = Contexts(), Language.load("python")
+    contexts, python = DocumentSessions(), Language.load("python")
     split = Split(left, right)
     opened = contexts.open("file:///a.py", python, split, stands_in=True)
     assert opened.session.check(middle).complete
@@ -385,12 +385,12 @@ def test_a_missing_block_gets_a_placeholder(marked: str, middle: str) -> None:
 )
 def test_no_placeholder_where_nothing_is_missing(marked: str) -> None:
     left, right = marked.split("|")
-    opened = Contexts().open("file:///a.py", Language.load("python"), Split(left, right), stands_in=True)
+    opened = DocumentSessions().open("file:///a.py", Language.load("python"), Split(left, right), stands_in=True)
     assert (opened.guarantee, opened.right) == ("exact", right)
 
 
 def test_lines_below_a_placeholder_are_the_documents() -> None:
-    contexts, python = Contexts(), Language.load("python")
+    contexts, python = DocumentSessions(), Language.load("python")
     opened = contexts.open("file:///a.py", python, Split("try:\n    a", "\n\nx = 1\n"), stands_in=True)
     assert list(opened.stood_in) == [2]
     assert [opened.line_in_document(line) for line in range(5)] == [0, 1, 2, 2, 3]

@@ -9,11 +9,11 @@ import pytest
 
 from fim_server.language import Language
 from fim_server.suggest.answer_cache import Answer, AnswerCache
-from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.text.document import Split
 
 ANSWER = Answer(("file:///a.json", "json"), "[", "]", single_line=True, suggestions=(), complete=False)
-USES: dict[str, Callable[[AnswerCache, Contexts], object]] = {
+USES: dict[str, Callable[[AnswerCache, DocumentSessions], object]] = {
     "adding": lambda memory, contexts: memory.add(ANSWER),
     "finding": lambda memory, contexts: memory.find(ANSWER.key, "[", "]", True, False),
     "forgetting answers": lambda memory, contexts: memory.forget("file:///a.json"),
@@ -26,7 +26,7 @@ USES: dict[str, Callable[[AnswerCache, Contexts], object]] = {
 
 @pytest.mark.parametrize("use", USES)
 def test_only_the_first_thread_may_use_an_object(use: str) -> None:
-    memory, contexts = AnswerCache(), Contexts()
+    memory, contexts = AnswerCache(), DocumentSessions()
     with ThreadPoolExecutor(1) as owner, ThreadPoolExecutor(1) as another:
         for _ in range(2):
             for one in USES.values():

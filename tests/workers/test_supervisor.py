@@ -29,7 +29,7 @@ from fim_server.server.requests.answer import answer
 from fim_server.server.requests.request import IncomingRequest
 from fim_server.server.requests.work import run
 from fim_server.server.status import STATUS, send_status
-from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.suggest.job import Loaded, Work
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.request import Request
@@ -594,7 +594,7 @@ async def test_a_server_over_its_budget_drops_memory_step_by_step(
 def test_closing_a_document_releases_its_large_session(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = CompletionWorker(SETTINGS)
     give_model(worker)
-    worker.make_contexts = lambda: Contexts(Budget(seconds=PATIENCE, memory=1 << 30))
+    worker.make_contexts = lambda: DocumentSessions(Budget(seconds=PATIENCE, memory=1 << 30))
     large = "1," * 100_000 + "]\n"
 
     def answer(self: Completer, loading: Any, request: Request, cancelled: Stop, *rest: object) -> Any:

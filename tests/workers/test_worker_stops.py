@@ -19,7 +19,7 @@ from fim_server.models.reading import Reading
 from fim_server.models.turn import Turn
 from fim_server.recovery.budget import Budget
 from fim_server.suggest import limits
-from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.suggest.job import Loaded, Work
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess import stage
@@ -55,7 +55,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
 
     monkeypatch.setattr(Completer, "_answer", answer)
     worker = ready()
-    worker.make_contexts = lambda: Contexts(Budget(seconds=0.0))
+    worker.make_contexts = lambda: DocumentSessions(Budget(seconds=0.0))
     yield worker
     worker.close()
 
@@ -266,18 +266,18 @@ def test_a_request_stops_a_prefetch(worker: CompletionWorker) -> None:
 def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening waits here for the model to have read some, which it would not have before."""
     worker = ready(load_model(None, "cpu"))
-    read, forward, opens = threading.Event(), Reading.forward, Contexts.open
+    read, forward, opens = threading.Event(), Reading.forward, DocumentSessions.open
 
     def note(self: Reading, tokens: Any) -> Any:
         read.set()
         return forward(self, tokens)
 
-    def late(self: Contexts, *arguments: Any) -> Any:
+    def late(self: DocumentSessions, *arguments: Any) -> Any:
         assert read.wait(PATIENCE)
         return opens(self, *arguments)
 
     monkeypatch.setattr(Reading, "forward", note)
-    monkeypatch.setattr(Contexts, "open", late)
+    monkeypatch.setattr(DocumentSessions, "open", late)
     text = "import os\n\n\ndef load(path):\n    with open(path) as file:\n        return "
     unhurried = SETTINGS.having("deadline_ms", None)
     found = worker.submit(request("a", text, "\n\n\nload(os.sep)\n", unhurried)).future.result(PATIENCE)

@@ -47,7 +47,7 @@ class Chosen:
     context: ProjectContext | None
 
 
-class BeyondFile:
+class CrossFile:
     """Text of other files for the cursors of one document. Used by one thread."""
 
     def __init__(self) -> None:

@@ -105,7 +105,7 @@ class Opened:
         return line
 
 
-class Contexts:
+class DocumentSessions:
     """Sessions of documents. Used by one thread."""
 
     def __init__(

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from fim_server.language_support.registry import support_of
-from fim_server.suggest.context.cross_file import BeyondFile
+from fim_server.suggest.context.cross_file import CrossFile
 from fim_server.suggest.context.other_cells import OtherCells
 from fim_server.suggest.context.prompts import Prompts
 from fim_server.suggest.context.sessions import PATIENCE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fim_server.language import Language
     from fim_server.models.project_context import ProjectContext
     from fim_server.models.reading import Lent
-    from fim_server.suggest.context.sessions import Contexts, Opened
+    from fim_server.suggest.context.sessions import DocumentSessions, Opened
     from fim_server.suggest.job import Loaded
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
@@ -33,11 +33,11 @@ LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 class ContextStage:
     """Sessions, prompts and languages of one document. Used by its thread alone."""
 
-    def __init__(self, contexts: Contexts, project: Project | None) -> None:
+    def __init__(self, contexts: DocumentSessions, project: Project | None) -> None:
         self.contexts = contexts
         self._project = project
         self._cells = OtherCells()
-        self._beyond = BeyondFile()
+        self._cross_file = CrossFile()
         self._languages: dict[tuple[object, ...], tuple[Language, float]] = {}
         self._loaded: Loaded | None = None
         self._prompts: Prompts | None = None
@@ -125,7 +125,7 @@ class ContextStage:
         if self._project is None or wanted == "off" or not request.settings.project_memory:
             return None
         self._project.tell(request.uri, request.split, language.name)
-        return self._beyond.context(self._project, request, language)
+        return self._cross_file.context(self._project, request, language)
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

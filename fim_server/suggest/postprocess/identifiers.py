@@ -96,7 +96,7 @@ def own_names(language: str) -> OwnNames | None:
     )
 
 
-class Names:
+class NameCounts:
     """Counts of a document's names. After an edit, only the changed part is read."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from fim_server.suggest.postprocess.blocks import (
 )
 from fim_server.suggest.postprocess.endings import with_shortest_ending
 from fim_server.suggest.postprocess.ends import continued_cuts, ends_of, without_lines_below
-from fim_server.suggest.postprocess.identifiers import Names, own_names
+from fim_server.suggest.postprocess.identifiers import NameCounts, own_names
 from fim_server.suggest.postprocess.trailing_comma import with_last_comma
 from fim_server.suggest.ranking.display import NO_NAME, missing_closer, refusal_of_text
 from fim_server.suggest.ranking.reasons import Reason, Suppression
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from fim_server.suggest.job import Job
     from fim_server.suggest.ranking.red_flags import RedFlag
     from fim_server.suggest.request import Request
-    from fim_server.suggest.sources.scope_cache import Preferences
+    from fim_server.suggest.sources.scope_cache import ScopeCache
 
 
 class Postprocess:
     """Makes suggestions for one document. Used by its thread alone."""
 
-    def __init__(self, identities: count[int], preferences: Preferences) -> None:
+    def __init__(self, identities: count[int], scopes: ScopeCache) -> None:
         """``identities``: names of suggestions, shared with other documents."""
         self._identities = identities
-        self._preferences = preferences
-        self._names = Names()
+        self._scopes = scopes
+        self._names = NameCounts()
 
     def read_names(self, request: Request, language: Language) -> None:
         """Read the names of a document, so that no suggestion waits for that."""
         self._names.read(request.named)
-        self._preferences.scope(request, language.name)
+        self._scopes.scope(request, language.name)
 
     def add(self, job: Job, completion: Completion) -> None:
         """Add a completion to the suggestions of a job, or the reason why it is none."""
@@ -131,7 +131,7 @@ class Postprocess:
     ) -> RedFlag:
         """Return the red flag of a text. The closers that it replaces are no text below it."""
         split = replace(request.named, right=request.split.right[opened.covered :])
-        scope = None if request.settings.names == "off" else self._preferences.scope(request, language.name)
+        scope = None if request.settings.names == "off" else self._scopes.scope(request, language.name)
         return flag_of(language.name, opened.session.spelling, split, text, unknown, scope)
 
 

@@ -12,15 +12,15 @@ from fim_server.suggest.ranking.regenerate import without_repeats
 
 if TYPE_CHECKING:
     from fim_server.suggest.job import Job
-    from fim_server.suggest.sources.project_suggestions import Recalls
+    from fim_server.suggest.sources.project_suggestions import ProjectSuggestions
 
 
-def rank(job: Job, recalls: Recalls, is_written: bool, is_line: bool) -> None:
+def rank(job: Job, project: ProjectSuggestions, is_written: bool, is_line: bool) -> None:
     """Set the answer of a job: its suggestions with the recalled ones, the best first.
 
     Args:
         job: The record of the request.
-        recalls: Suggestions from the project's memory.
+        project: Suggestions from the project's memory.
         is_written: Whether the model wrote a suggestion that ends by itself.
         is_line: Whether the model's text was to end with its line.
     """
@@ -29,7 +29,7 @@ def rank(job: Job, recalls: Recalls, is_written: bool, is_line: bool) -> None:
         job.suggestions = without_repeats(job.suggestions)
     if not job.cancelled.is_set():
         with suppress(StoppedError):  # the model's suggestions are there
-            recalled = others_of(job.suggestions, recalls.likeliest(request, opened, job.language))
+            recalled = others_of(job.suggestions, project.likeliest(request, opened, job.language))
             if request.invoked:
                 most = request.settings.alternatives
                 job.suggestions = together(job.suggestions, recalled, job.closers, most)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fim_server.language_support.protocol import Importable, NameScope
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
-    from fim_server.suggest.sources.scope_cache import Preferences
+    from fim_server.suggest.sources.scope_cache import ScopeCache
     from fim_server.text.document import Split
 
 IMPORT_SHARE = SOURCES.import_share
@@ -167,7 +167,7 @@ def with_imports(
 
 
 def is_needless_import(
-    text: str, language: str, request: Request, project: Project | None, preferences: Preferences | None = None
+    text: str, language: str, request: Request, project: Project | None, scopes: ScopeCache | None = None
 ) -> bool:
     """Return whether a suggestion's first line imports only modules that the file does not need, while it needs others.
 
@@ -176,7 +176,7 @@ def is_needless_import(
     support, line = support_of(language), line_with(request.split, text)
     if support is None or not support.is_import(line.strip()):
         return False
-    modules = None if preferences is None else preferences.modules(request, language, project)
+    modules = None if scopes is None else scopes.modules(request, language, project)
     return support.is_needless(line, around(request.named)[1], modules)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fim_server.suggest.postprocess.stage import Postprocess
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project, Recalled
-    from fim_server.suggest.sources.scope_cache import Preferences
+    from fim_server.suggest.sources.scope_cache import ScopeCache
     from fim_server.suggest.suggestion import Suggestion
 
 RECALL_CONFIDENCE = SOURCES.recall_confidence
@@ -31,13 +31,13 @@ RECALL_CONFIDENCE = SOURCES.recall_confidence
 MOST_KEPT = SOURCES.recalled_beside_model
 
 
-class Recalls:
+class ProjectSuggestions:
     """Suggestions from the project's memory at the cursors of a document. Used by one thread."""
 
-    def __init__(self, project: Project | None, postprocess: Postprocess, preferences: Preferences) -> None:
+    def __init__(self, project: Project | None, postprocess: Postprocess, scopes: ScopeCache) -> None:
         self._project = project
         self._postprocess = postprocess
-        self._preferences = preferences
+        self._scopes = scopes
         self._last: tuple[Request, object, list[Recalled]] | None = None
         """The last request, the texts of its session, and the memory's continuations."""
         self._made: dict[int, tuple[Suggestion, float] | None] = {}
@@ -108,7 +108,7 @@ class Recalls:
         text = found.text[: cuts[-1]] if cuts else ""
         if not cuts or missing_closer(text, request.split, opened.covered) is not None:
             return None
-        if is_needless_import(text, language.name, request, self._project, self._preferences):
+        if is_needless_import(text, language.name, request, self._project, self._scopes):
             return None
         reaches_line_end = text == found.text or "\n" in found.text[: len(text) + 1]
         suggestion = replace(

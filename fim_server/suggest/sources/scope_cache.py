@@ -24,7 +24,7 @@ MOST_LOOKED_UP = 64
 """Names whose definitions are kept for a line."""
 
 
-class Preferences:
+class ScopeCache:
     """Names around the cursors of a document. Used by one thread."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fim_server.suggest.sources.missing_names import with_decorators, with_imports
-from fim_server.suggest.sources.project_suggestions import Recalls
-from fim_server.suggest.sources.scope_cache import Preferences
+from fim_server.suggest.sources.project_suggestions import ProjectSuggestions
+from fim_server.suggest.sources.scope_cache import ScopeCache
 
 if TYPE_CHECKING:
     from fim_server.decoding.protocols import Drafts, NameBias, ProjectBias
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class Sources:
     """Sources of suggestions and biases beside the model, for one document. Used by its thread alone."""
 
-    def __init__(self, project: Project | None, preferences: Preferences, postprocess: Postprocess) -> None:
+    def __init__(self, project: Project | None, scopes: ScopeCache, postprocess: Postprocess) -> None:
         self._project = project
-        self._preferences = preferences
-        self.recalls = Recalls(project, postprocess, preferences)
+        self._scopes = scopes
+        self.project = ProjectSuggestions(project, postprocess, scopes)
 
     def project_bias(self, request: Request, language: Language) -> ProjectBias | None:
         """Return the bias from the project's memory and from the names that the file lacks."""
@@ -33,8 +33,8 @@ class Sources:
             bias = project.advice(request.uri, request.split.left, language.name)
         if request.settings.names == "off":
             return bias
-        modules = self._preferences.modules(request, language.name, project)
-        scope = self._preferences.scope(request, language.name)
+        modules = self._scopes.modules(request, language.name, project)
+        scope = self._scopes.scope(request, language.name)
         bias = with_imports(bias, language.name, request, project, modules, scope)
         return with_decorators(bias, language.name, request.split)
 
@@ -43,7 +43,7 @@ class Sources:
         if request.settings.names == "off" or inside is not None:
             return None
         project = self._project if request.settings.project_memory else None
-        return self._preferences.at(request, language.name, project)
+        return self._scopes.at(request, language.name, project)
 
     def drafts(self, request: Request, language: Language) -> Drafts | None:
         """Return the drafts of the project's memory, which the model checks several tokens at a time."""

@@ -23,7 +23,7 @@ from fim_server.recovery.budget import Budget
 from fim_server.suggest.context import background_open
 from fim_server.suggest.context.background_open import Finisher
 from fim_server.suggest.context.prompts import KeptReadings
-from fim_server.suggest.context.sessions import Contexts, Opened
+from fim_server.suggest.context.sessions import DocumentSessions, Opened
 from fim_server.suggest.job import Job, Loaded, Work
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.ranking.stage import rank
@@ -129,16 +129,16 @@ def test_slow_texts_are_given_up(monkeypatch: pytest.MonkeyPatch, waiting: tuple
 # --- the sessions of documents ------------------------------------------------------------------------------------
 
 
-def open_at(contexts: Contexts, left: str, right: str, uri: str = URI) -> Opened:
+def open_at(contexts: DocumentSessions, left: str, right: str, uri: str = URI) -> Opened:
     return contexts.open(uri, Language.load("python"), Split(left, right))
 
 
-def finished(contexts: Contexts, right: str) -> bool:
+def finished(contexts: DocumentSessions, right: str) -> bool:
     return contexts._sessions.knows(Language.load("python"), right)
 
 
 def test_a_text_is_opened_in_part_and_whole_at_the_next_key(in_part: Budget) -> None:
-    contexts = Contexts(in_part)
+    contexts = DocumentSessions(in_part)
     left, right = TABLE
     first = open_at(contexts, left, right)
     assert first.guarantee == "partial"
@@ -158,7 +158,7 @@ def test_a_text_is_opened_in_part_and_whole_at_the_next_key(in_part: Budget) -> 
 
 
 def test_a_closer_may_be_opened_by_the_middle_in_a_part_too(in_part: Budget) -> None:
-    contexts = Contexts(in_part)
+    contexts = DocumentSessions(in_part)
     found = open_at(contexts, "x = f(a)", ")\n" + CODE * 1_000)
     assert (found.guarantee, found.covered) == ("partial", 0)  # by a middle that opens what it closes
     contexts.clear()
@@ -166,7 +166,7 @@ def test_a_closer_may_be_opened_by_the_middle_in_a_part_too(in_part: Budget) -> 
 
 def test_typing_does_not_prevent_opening_the_whole() -> None:
     """Each request is stopped early, and yet the text is opened in the end."""
-    contexts = Contexts()
+    contexts = DocumentSessions()
     left, right = TABLE
     for typed in ("", '"', '"a'):
         stop = Stop()
@@ -191,10 +191,10 @@ class Beside:
 def test_an_answer_on_a_part_does_not_last(in_part: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker whose model writes nothing."""
     worker = CompletionWorker(ServerSettings(prefetch=False))
-    made: list[Contexts] = []
+    made: list[DocumentSessions] = []
 
-    def make() -> Contexts:
-        made.append(Contexts(in_part))
+    def make() -> DocumentSessions:
+        made.append(DocumentSessions(in_part))
         return made[-1]
 
     worker.make_contexts = make
@@ -213,7 +213,7 @@ def test_an_answer_on_a_part_does_not_last(in_part: Budget, monkeypatch: pytest.
         readings: Any = None
         options, language = DecodeOptions(), request.language()
         job = Job(request, loaded.result(), Stop(), 0.0, language, healing, options, readings, prefill, opened, work)
-        rank(job, self.sources.recalls, self.decoder.run(job, False), False)
+        rank(job, self.sources.project, self.decoder.run(job, False), False)
         return work
 
     monkeypatch.setattr(Completer, "_answer", answer)

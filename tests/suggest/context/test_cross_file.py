@@ -16,7 +16,7 @@ from fim_server.models.model import FimModel
 from fim_server.models.pace import Pace
 from fim_server.models.project_context import ProjectContext
 from fim_server.suggest.context import cross_file
-from fim_server.suggest.context.cross_file import PLACE_LINES, BeyondFile, choose, joined
+from fim_server.suggest.context.cross_file import PLACE_LINES, CrossFile, choose, joined
 from fim_server.suggest.context.prompts import KeptReadings, Prompts
 from fim_server.suggest.job import Loaded
 from fim_server.suggest.request import Request
@@ -110,7 +110,7 @@ def test_text_of_the_prompt_is_not_shown_twice(project: Project, ask: Callable[.
 def test_the_choice_stays_while_typing_and_changes_elsewhere(
     project: Project, ask: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beyond = BeyondFile()
+    beyond = CrossFile()
     first = beyond.context(project, ask(), PYTHON)
     assert first is not None
     for typed in ("to", "total_", "total = Ledger()\n    ", "a\n" * (PLACE_LINES - 1)):
@@ -124,7 +124,7 @@ def test_the_choice_stays_while_typing_and_changes_elsewhere(
 def test_an_empty_choice_is_searched_again(
     project: Project, ask: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beyond = BeyondFile()
+    beyond = CrossFile()
     found: list[ProjectContext | None] = [None, ProjectContext("", "here.py", (("a.py", "a"),))]
     monkeypatch.setattr(cross_file, "choose", lambda *asked: found.pop(0))
     assert beyond.context(project, ask(), PYTHON) is None

@@ -10,7 +10,7 @@ from fim_server.language import Language, Session
 from fim_server.language_support.python import cells as reader
 from fim_server.suggest.context import other_cells
 from fim_server.suggest.context.other_cells import Broken, OtherCells
-from fim_server.suggest.context.sessions import Contexts, Opened
+from fim_server.suggest.context.sessions import DocumentSessions, Opened
 from fim_server.text.document import Split
 from fim_server.text.notebook import Cell, CellContexts, Notebook, cut
 
@@ -24,7 +24,7 @@ def at(texts: list[str], cell: int, offset: int) -> tuple[Opened, CellContexts]:
     found = cut(notebook, f"{cell}", Split(text[:offset], text[offset:]), reader)
     assert not isinstance(found, str)
     _, contexts = found
-    return Contexts().open("n", PYTHON, Split(contexts.left, contexts.right)), contexts
+    return DocumentSessions().open("n", PYTHON, Split(contexts.left, contexts.right)), contexts
 
 
 def test_broken_cells_are_named_by_number_and_line() -> None:

@@ -17,7 +17,7 @@ from fim_server.server.items import accepted_command
 from fim_server.suggest.answer_cache import moved
 from fim_server.suggest.context import sessions
 from fim_server.suggest.context.placeholders import StandIn, without_blank_breaks
-from fim_server.suggest.context.sessions import PATIENCE, Contexts, Opened
+from fim_server.suggest.context.sessions import PATIENCE, DocumentSessions, Opened
 from fim_server.suggest.job import PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess.blocks import is_header, owes_block
@@ -38,7 +38,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(marked: str, language: str = "python", stands_in: bool = True) -> tuple[Split, Opened]:
     left, _, right = marked.partition("‸")
     split = Split(left, right)
-    return split, Contexts().open("file:///a", Language.load(language), split, stands_in=stands_in)
+    return split, DocumentSessions().open("file:///a", Language.load(language), split, stands_in=stands_in)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_explicit_requests_have_more_patience(monkeypatch: pytest.MonkeyPatch, i
         given.append(arguments[-1])
         return opened("x = ‸\n")[1]
 
-    known = Contexts()
+    known = DocumentSessions()
     monkeypatch.setattr(known, "open", open_patiently)
     completer = Completer(known, PromptTokens(), count(1), lambda: True)
     settings = ServerSettings()

@@ -12,7 +12,7 @@ import pytest
 
 from fim_server.language import Language
 from fim_server.suggest.postprocess import identifiers as server_names
-from fim_server.suggest.postprocess.identifiers import WORD, Names, OwnNames, own_names
+from fim_server.suggest.postprocess.identifiers import WORD, NameCounts, OwnNames, own_names
 from fim_server.suggest.ranking.red_flags import defined_again
 from fim_server.text.document import Split
 
@@ -21,7 +21,7 @@ def unknown(marked: str, text: str, language: str = "python", known: tuple[str, 
     """Return the beginnings of a text at the mark `|` that end with an unknown name."""
     left, right = marked.split("|")
     session = Language.load(language).open(left, right)
-    ends = Names().unknown(language, Split(left, right), text, session, known.__contains__)
+    ends = NameCounts().unknown(language, Split(left, right), text, session, known.__contains__)
     return [text[:end] for end in ends]
 
 
@@ -62,7 +62,7 @@ def test_a_language_without_names_has_no_unknown_names() -> None:
 
 
 def test_changed_lines_are_read_again() -> None:
-    names, session = Names(), Language.load("python").open("", "")
+    names, session = NameCounts(), Language.load("python").open("", "")
     for name in ("first", "second"):
         split = Split(f"{name} = 1\nx = ", "\n")
         assert names.unknown("python", split, name, session) == ()
@@ -92,7 +92,7 @@ def test_counts_after_edits_equal_a_fresh_count(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.is_in_prose", lambda session, middle: False)
     monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.AT_ONCE", 7)
     monkeypatch.setattr("fim_server.suggest.postprocess.identifiers.own_names", lambda language: OwnNames(frozenset()))
-    random, names = Random(4), Names()
+    random, names = Random(4), NameCounts()
     session = Language.load("python").open("", "")
     pieces = [
         "ab",
@@ -139,7 +139,7 @@ def test_counts_after_edits_equal_a_fresh_count(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_key_in_a_long_text_reads_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(f"    value_{line} = other(value_{line // 2})\n" for line in range(20_000))
-    names, session = Names(), Language.load("python").open("", "")
+    names, session = NameCounts(), Language.load("python").open("", "")
     read = 0
     plain = server_names.words_of
 

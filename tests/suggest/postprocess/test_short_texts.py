@@ -21,7 +21,7 @@ from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.context import sessions
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.context.prompts import KeptReadings
-from fim_server.suggest.context.sessions import Contexts
+from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.suggest.job import Loaded, PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess import endings
@@ -75,14 +75,14 @@ def embedded() -> FimModel:
 
 def asked(
     embedded: FimModel, language: str, marked: str, text: str, kind: type[SureBackend] = SureBackend, **settings: Any
-) -> tuple[Split, Answer, Contexts]:
+) -> tuple[Split, Answer, DocumentSessions]:
     """Return the answer to an explicit request where the model is sure of a text."""
     backend = kind(embedded)
     model = replace(embedded, backend=backend, turn=Turn())
     loading: Future[Loaded] = Future()
     loading.set_result(Loaded(model, Pace(), KeptReadings(model)))
     left, _, right = marked.partition("‸")
-    split, known = Split(left, right), Contexts()
+    split, known = Split(left, right), DocumentSessions()
     healing, begun = Healing.of(model, split).text, left.encode()
     backend.aim(begun[: len(begun) - len(healing.encode())], (healing + text).encode())
     single_line = wants_single_line(Place.of(split), SETTINGS, owes_block(split, language))

@@ -27,7 +27,7 @@ from fim_server.memory.features import NAMES
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
 from fim_server.server.handlers import files
-from fim_server.suggest.context.sessions import Contexts, Opened
+from fim_server.suggest.context.sessions import DocumentSessions, Opened
 from fim_server.suggest.job import PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.postprocess import identifiers
@@ -183,7 +183,7 @@ def test_only_recalled_texts_that_may_be_shown_become_suggestions(
     draw, made, found = random.Random(3), Counter[str](), Counter[str]()
 
     def completer(name: str) -> Completer:
-        one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+        one = Completer(DocumentSessions(), PromptTokens(), count(1), lambda: True, project)
         make = one.postprocess.suggestion
 
         def counted(*arguments: Any) -> Any:
@@ -200,7 +200,7 @@ def test_only_recalled_texts_that_may_be_shown_become_suggestions(
         shown_from = 0.0 if request.invoked else least
         suggestions = [
             suggestion
-            for suggestion, whole in plain.sources.recalls.weighed(request, opened, language)
+            for suggestion, whole in plain.sources.project.weighed(request, opened, language)
             if shown(suggestion, closers, shown_from)
             and (not ask_model or whole >= project_suggestions.RECALL_CONFIDENCE)
         ]
@@ -208,7 +208,7 @@ def test_only_recalled_texts_that_may_be_shown_become_suggestions(
             suggestions.sort(key=lambda suggestion: -worth(suggestion, closers, shown_from))
         return tuple(suggestions[:most])
 
-    plain.sources.recalls.surest = surest  # type: ignore[method-assign]
+    plain.sources.project.surest = surest  # type: ignore[method-assign]
     for _ in range(60):
         at = draw.choice([at for at in range(1, len(text)) if text[at - 1] in " .(" and text[at].isalpha()])
         typed = text[:at] + text[text.find("\n", at) :]  # the rest of the line is missing
@@ -229,7 +229,7 @@ def test_few_recalled_suggestions_stay_beside_the_models(project: Project) -> No
     folder = Path(server.__file__).parent.parent / "decoding" / "strategies"
     project.read([folder.as_uri()], {".py": "python"})
     text = (folder.parent / "concurrent_prefill.py").read_text(encoding="utf-8")
-    completer = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+    completer = Completer(DocumentSessions(), PromptTokens(), count(1), lambda: True, project)
     uri, most = "file:///beside.py", 0
     for at in (text.index("self.prompt,"), text.index("self._chunk ="), text.index("return logits")):
         typed = text[:at] + text[text.find("\n", at) :]
@@ -238,15 +238,15 @@ def test_few_recalled_suggestions_stay_beside_the_models(project: Project) -> No
             request = Request(uri, split, "python", "", invoked, True, ServerSettings())
             language = request.language()
             opened = completer.contexts.open(uri, language, split)
-            found = completer.sources.recalls.likeliest(request, opened, language)
-            every = [suggestion for suggestion, _ in completer.sources.recalls.weighed(request, opened, language)]
+            found = completer.sources.project.likeliest(request, opened, language)
+            every = [suggestion for suggestion, _ in completer.sources.project.weighed(request, opened, language)]
             assert found == (every if invoked else every[: project_suggestions.MOST_KEPT])
             most = max(most, len(every))
     assert most > project_suggestions.MOST_KEPT
 
 
 def test_a_cursor_at_rest_sends_the_document_to_the_memory(project: Project) -> None:
-    one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+    one = Completer(DocumentSessions(), PromptTokens(), count(1), lambda: True, project)
     project.opened("file:///rests.py")
     split = Split(ELSEWHERE + HERE[:AT], HERE[AT:])
     settings = ServerSettings(ask_model=False)
@@ -262,7 +262,7 @@ def test_a_cursor_at_rest_sends_the_document_to_the_memory(project: Project) -> 
 def test_a_cursor_at_rest_reads_the_names(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Typing there sends it again only if other lines changed."""
     settings = ServerSettings(ask_model=False)
-    one = Completer(Contexts(), PromptTokens(), count(1), lambda: True, project)
+    one = Completer(DocumentSessions(), PromptTokens(), count(1), lambda: True, project)
     split = told(project, "file:///rests.py", HERE, AT)
     request = Request("file:///rests.py", split, "python", "", False, True, settings)
     read: list[int] = []
@@ -309,7 +309,7 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
         language = request.language()
         return [
             one.text
-            for one in completer.sources.recalls.likeliest(
+            for one in completer.sources.project.likeliest(
                 request, completer.contexts.open(uri, language, split), language
             )
         ]

@@ -14,7 +14,7 @@ from fim_server.errors import StoppedError
 from fim_server.suggest.ranking.confidence import first_confidence
 from fim_server.suggest.ranking.rescore import given_written
 from fim_server.suggest.settings import ServerSettings
-from fim_server.suggest.sources.project_suggestions import Recalls
+from fim_server.suggest.sources.project_suggestions import ProjectSuggestions
 from fim_server.suggest.suggestion import Suggestion
 from fim_server.workers.worker import CompletionWorker
 from support.editors.answers import changed, suggestion
@@ -46,15 +46,15 @@ def worker() -> Iterator[CompletionWorker]:
     worker.close()
 
 
-def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Suggestion, ...]) -> list[Recalls]:
+def recalled(monkeypatch: pytest.MonkeyPatch, found: tuple[Suggestion, ...]) -> list[ProjectSuggestions]:
     """Have the memory recall given suggestions; return the list of its callers."""
-    asked: list[Recalls] = []
+    asked: list[ProjectSuggestions] = []
 
-    def recall(self: Recalls, *_: object) -> tuple[Suggestion, ...]:
+    def recall(self: ProjectSuggestions, *_: object) -> tuple[Suggestion, ...]:
         asked.append(self)
         return found
 
-    monkeypatch.setattr(Recalls, "surest", recall)
+    monkeypatch.setattr(ProjectSuggestions, "surest", recall)
     return asked
 
 
@@ -109,10 +109,10 @@ def test_without_a_sure_recalled_suggestion_the_model_answers(
 def test_the_model_answers_if_the_memory_takes_too_long(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(self: Recalls, *_: object) -> tuple[Suggestion, ...]:
+    def stopped(self: ProjectSuggestions, *_: object) -> tuple[Suggestion, ...]:
         raise StoppedError("too long")
 
-    monkeypatch.setattr(Recalls, "surest", stopped)
+    monkeypatch.setattr(ProjectSuggestions, "surest", stopped)
     work = worker.submit(request("file:///a.py"), recalls=True).future.result(PATIENCE)
     assert work is not None
     assert (work.origin, len(work.completions)) == ("model", 1)
@@ -126,7 +126,7 @@ def test_recalled_suggestions_are_rescored_unless_requested(
         suggestion("zebra"), lexemes=(5,), cuts=(5,), tokens=(Written(5, 0.9),), is_recalled=True, is_calibrated=True
     )
     recalled(monkeypatch, ())
-    monkeypatch.setattr(Recalls, "likeliest", lambda *_: [said])
+    monkeypatch.setattr(ProjectSuggestions, "likeliest", lambda *_: [said])
     for invoked in (False, True):
         asked = replace(request("file:///a.py"), invoked=invoked)
         work = worker.submit(asked, recalls=True).future.result(PATIENCE)
