@@ -177,7 +177,7 @@ impl Engine {
         self.right.unopened(cut.map_or(0, |(end, _)| end)).map_or(0, |closed| closed.min(depth))
     }
 
-    /// Put a floor in force, before R is asked anything, or only what is true under the same floor.
+    /// Put a floor in force. Earlier answers of this engine must be of an equal floor, or there must be none.
     pub(crate) fn set_floor(&mut self, floor: Option<(Floor, u32)>) {
         self.floor = floor;
         self.parser.least = match floor {
