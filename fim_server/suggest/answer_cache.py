@@ -146,13 +146,11 @@ class AnswerCache:
                 self._answers[place] = replace(answer, suggestions=tuple(suggestions))
 
     def forget(self, uri: str) -> None:
-        """Drop the answers of a document."""
         assert self._thread.is_current()
         for place in [place for place in self._answers if place[0][0] == uri]:
             del self._answers[place]
 
     def clear(self) -> None:
-        """Drop all answers."""
         assert self._thread.is_current()
         self._answers.clear()
 

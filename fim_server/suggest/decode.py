@@ -35,7 +35,6 @@ class Decoder:
     """Decoding for one document. Used by its thread alone, except where a method says otherwise."""
 
     def __init__(self, sources: Sources, postprocess: Postprocess, tokens: PromptTokens) -> None:
-        """``tokens``: counts the tokens of prompts."""
         self._sources = sources
         self._postprocess = postprocess
         self._tokens = tokens

@@ -62,7 +62,6 @@ class PromptTokens:
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def count(self, statistics: Statistics) -> None:
-        """Count the tokens of a completion."""
         with self._lock:
             self.read += statistics.prefilled_tokens
             self.reused += statistics.reused_tokens
@@ -154,7 +153,6 @@ class Job:
 
     @property
     def model(self) -> FimModel:
-        """Return the model."""
         return self.loaded.model
 
     @property

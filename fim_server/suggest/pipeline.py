@@ -73,7 +73,6 @@ class Completer:
 
     @property
     def contexts(self) -> DocumentSessions:
-        """Return the document's sessions."""
         return self.context.contexts
 
     @property

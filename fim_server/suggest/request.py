@@ -56,7 +56,6 @@ class Request:
 
     @property
     def offset(self) -> int:
-        """Return the offset of the cursor in its document."""
         return len(self.own.left)
 
     @property
@@ -91,7 +90,6 @@ class Request:
         lasting: bool = True,
         suppressed: tuple[Suppression, ...] = (),
     ) -> Answer:
-        """Return the answer to this request."""
         return Answer(
             key=self.key,
             left=self.split.left,

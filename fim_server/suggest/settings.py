@@ -105,7 +105,6 @@ class ServerSettings:
 
     @property
     def load_options(self) -> LoadOptions:
-        """Return the options of loading the model."""
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
 
     def trigger_of(self, language: str, learnt: Collection[str] | None = None) -> str:
@@ -124,7 +123,6 @@ class ServerSettings:
         return is_known and self.trigger_of(language, learnt) != "off"
 
     def having(self, name: str, value: Any) -> ServerSettings:
-        """Return these settings with one of them changed."""
         return replace(self, **{name: value})
 
     def loads_like(self, other: ServerSettings) -> bool:
@@ -190,7 +188,6 @@ def boolean(value: object) -> bool:
 
 
 def number(low: float, high: float) -> Callable[[object], float]:
-    """Return a reader of numbers between two bounds."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
@@ -201,7 +198,6 @@ def number(low: float, high: float) -> Callable[[object], float]:
 
 
 def whole(low: int, high: int) -> Callable[[object], int]:
-    """Return a reader of whole numbers between two bounds."""
 
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value % 1:
@@ -212,7 +208,6 @@ def whole(low: int, high: int) -> Callable[[object], int]:
 
 
 def one_of(*choices: str) -> Callable[[object], str]:
-    """Return a reader of one of several words."""
 
     def read(value: object) -> str:
         if value not in choices:

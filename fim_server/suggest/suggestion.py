@@ -125,17 +125,14 @@ class Suggestion:
 
     @property
     def tokens(self) -> tuple[Written, ...]:
-        """Return the tokens with their probabilities."""
         return self.likelihoods.tokens
 
     @property
     def flag(self) -> RedFlag:
-        """Return the suspicious part."""
         return self.likelihoods.flag
 
     @property
     def is_recalled(self) -> bool:
-        """Return whether the project's memory made the text."""
         return self.origin.is_recalled
 
     def document(self, split: Split) -> tuple[str, str]:

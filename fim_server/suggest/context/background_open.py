@@ -73,7 +73,6 @@ class Unfinished:
 
     @property
     def is_at_work(self) -> bool:
-        """Return whether a thread has work."""
         with self._lock:
             self._at_work = [one for one in self._at_work if one.is_busy]
             return bool(self._at_work)
@@ -85,7 +84,6 @@ class Unfinished:
             return sorted(self._documents)
 
     def begin(self, finisher: Finisher) -> None:
-        """Watch a finisher that has work."""
         with self._lock:
             if finisher not in self._at_work:
                 self._at_work.append(finisher)
@@ -96,12 +94,10 @@ class Unfinished:
             return key not in self._texts and uri not in self._documents
 
     def changed(self, uri: str) -> None:
-        """Note that a document was changed or closed."""
         with self._lock:
             self._documents.discard(uri)
 
     def look_after(self) -> list[StuckFinish]:
-        """Abandon the threads that are stuck."""
         found = []
         if self.is_at_work:
             with self._lock:
@@ -143,7 +139,6 @@ class Finisher:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether the thread has work."""
         return self._thread.is_busy
 
     def finish(self, uri: str, language: Language, left: str, right: str) -> None:
@@ -169,7 +164,6 @@ class Finisher:
             return job is not None and (job.language, job.right) == (language, right)
 
     def leave(self, uri: str) -> None:
-        """Stop opening a document."""
         with self._lock:
             job = self._jobs.pop(uri, None)
         if job is not None:

@@ -41,6 +41,5 @@ def before_unopened(text: str, brackets: Sequence[tuple[str, str]]) -> str:
 
 
 def brackets_in(text: str, brackets: Sequence[tuple[str, str]]) -> Iterator[re.Match[str]]:
-    """Yield the brackets of a text."""
     texts = sorted({one for pair in brackets for one in pair}, key=len, reverse=True)
     return re.finditer("|".join(map(re.escape, texts)), text) if texts else iter(())

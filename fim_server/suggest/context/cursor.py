@@ -44,7 +44,6 @@ class Place:
 
     @classmethod
     def of(cls, split: Split) -> Place:
-        """Return the line of a cursor."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
         return cls(split.left[start:], split.right if end < 0 else split.right[:end])
@@ -65,7 +64,6 @@ class Place:
 
     @property
     def is_at_line_end(self) -> bool:
-        """Return whether only blanks stand right of the cursor."""
         return not self.after.strip()
 
     @property
@@ -81,7 +79,6 @@ class Places:
         self._offsets: OrderedDict[str, int] = OrderedDict()
 
     def note(self, uri: str, offset: int) -> None:
-        """Note the cursor of a document."""
         self._offsets[uri] = offset
         self._offsets.move_to_end(uri)
         while len(self._offsets) > MOST_PLACES:
@@ -135,5 +132,4 @@ def around(split: Split) -> tuple[int, str, int]:
 
 
 def indentation(line: str) -> int:
-    """Return the number of blanks that a line begins with."""
     return len(line) - len(line.lstrip())

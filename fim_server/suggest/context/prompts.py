@@ -56,16 +56,13 @@ class Prompts:
 
     @property
     def short(self) -> Lent:
-        """Return the readings of short prompts."""
         return self._short
 
     @property
     def drafts_pay(self) -> bool:
-        """Return whether drafts save time with this model."""
         return self._pace.drafts_pay
 
     def give_back(self) -> None:
-        """Let other threads use the readings."""
         self._short.give_back()
         self._long.give_back()
 

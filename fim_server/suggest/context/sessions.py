@@ -264,7 +264,6 @@ class DocumentSessions:
         return found
 
     def forget(self, uri: str) -> None:
-        """Drop the state of a document."""
         assert self._thread.is_current()
         self._finisher.leave(uri)
         for key in [key for key in self._recoveries if key[0] == uri]:
@@ -276,7 +275,6 @@ class DocumentSessions:
         self._sessions.rest()
 
     def clear(self) -> None:
-        """Drop all sessions."""
         assert self._thread.is_current()
         self._finisher.close()
         self._begin()

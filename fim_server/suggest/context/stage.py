@@ -118,7 +118,6 @@ class ContextStage:
             prefill.close()
 
     def _other_files(self, request: Request, loaded: Loaded, language: Language) -> ProjectContext | None:
-        """Return the text of other files that the prompt shows."""
         wanted = request.settings.project_context
         if wanted == "auto":
             wanted = "off" if loaded.model.format.repository is None else "on"

@@ -121,7 +121,6 @@ def line_shape(characters: str, spelling: Spelling, pattern: str = "") -> Shape:
 
 
 def escaped(character: str) -> str:
-    """Return the pattern of a character."""
     return f"\\x{{{ord(character):x}}}"
 
 

@@ -138,7 +138,6 @@ class NameCounts:
         return tuple(found)
 
     def read(self, split: Split) -> None:
-        """Count a document's names."""
         self._read(split.joined(""))
 
     def _words_beside(self, split: Split, start: int) -> Callable[[str], bool]:
@@ -192,7 +191,6 @@ def words_of(text: str, start: int, end: int) -> Iterator[list[str]]:
 
 
 def common_beginning(one: str, other: str) -> int:
-    """Return the length of the common beginning of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

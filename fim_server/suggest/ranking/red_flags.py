@@ -69,7 +69,6 @@ class RedFlag:
 
     @property
     def is_repeat(self) -> bool:
-        """Return whether the suspicious part repeats other text."""
         return self.reason in (Reason.DEFINED_AGAIN, Reason.REPEATED_LINE, Reason.LOOP)
 
     @property

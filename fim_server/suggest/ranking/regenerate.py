@@ -84,7 +84,6 @@ class Unlike:
 
     @classmethod
     def of(cls, suggestion: Suggestion, others: NameBias | None) -> Unlike:
-        """Return the bias against the flagged part of a suggestion."""
         flag = suggestion.flag
         return cls(suggestion.text[: flag.whole], suggestion.tokens, 1 - flag.confidence, others)
 

@@ -143,12 +143,10 @@ class Project:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Return the client's folders."""
         return self._folders
 
     @property
     def is_reading(self) -> bool:
-        """Return whether files are being read."""
         return self.memory.is_reading
 
     def stop_reading(self) -> None:
@@ -182,7 +180,6 @@ class Project:
         self._begin(max(LEAST_CHARACTERS, self._characters // 2))
 
     def _begin(self, characters: int) -> None:
-        """Continue with an empty memory."""
         with self._lock:
             old = [self.memory]
             self.memory, self._characters = Memory(characters), characters
@@ -204,7 +201,6 @@ class Project:
             self.memory.closed(key_of(uri))
 
     def opened(self, uri: str) -> None:
-        """Note that a document was opened."""
         with self._lock:
             self._open.add(uri)
 
@@ -243,7 +239,6 @@ class Project:
         return [Recalled(one, guarantee) for one in found if one.text.strip()]
 
     def advice(self, uri: str, left: str, language: str = "") -> MemoryBias:
-        """Return the memory's bias for a middle."""
         near = left[unseen(left) :]  # not the whole text for each token
         return MemoryBias(self.memory, key_of(uri), near, self.memory.characters(language), language)
 
@@ -281,7 +276,6 @@ class MemoryBias:
         return self.memory.predict(self.key, self.left, ADVISED, middle, self.language)
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
-        """Return a token's share of the probability."""
         return FITTED.share(weight, self.characters, heaviest, certainty, probability)
 
 
