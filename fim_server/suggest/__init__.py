@@ -1,1 +1,1 @@
-"""Suggestions: the pipeline from a cursor to what an editor shows, without LSP and without threads."""
+"""Pipeline from a cursor to ranked suggestions, without LSP."""

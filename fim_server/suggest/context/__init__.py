@@ -1,1 +1,1 @@
-"""First stage: sessions, the cursor, and the prompt that the model reads."""
+"""First stage: cursor, session and prompt."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -30,33 +30,22 @@ MOST_NAMED = 8
 """Most broken cells in a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A place at which a program does not parse.
-
-    Attributes:
-        line: The line of its cell, from 1.
-    """
-
-    line: int
-
-
 class OtherCells:
     """Memory of the programs of a notebook that parse. Used by one thread."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Language, str], Broken | None] = OrderedDict()
+        self._known: OrderedDict[tuple[Language, str], int | None] = OrderedDict()
         self._characters = 0
         self._empty: tuple[Language, Session] | None = None
         """Session of an empty program."""
-        self._lately: list[tuple[Language, tuple[Unit, ...], tuple[tuple[Unit, Broken], ...]]] = []
+        self._lately: list[tuple[Language, tuple[Unit, ...], tuple[tuple[Unit, int], ...]]] = []
         """Results of the last calls: the programs of other cells stay the same objects while the user types in one."""
 
     def judged(self, opened: Opened, cell: CellContexts, language: Language) -> Opened:
         """Return the session of a cell, with the guarantee that the notebook's other cells leave it."""
         if opened.guarantee == "none":
             return opened
-        broken: list[tuple[Unit, Broken]] = []
+        broken: list[tuple[Unit, int]] = []
         ends, is_read = time.thread_time() + SECONDS, True
         for units in cell.units:
             found = self._broken_of(language, units, ends)
@@ -78,7 +67,7 @@ class OtherCells:
 
     def _broken_of(
         self, language: Language, units: tuple[Unit, ...], ends: float
-    ) -> tuple[tuple[Unit, Broken], ...] | None:
+    ) -> tuple[tuple[Unit, int], ...] | None:
         """Return those of some programs that do not parse; None where there is no time to look at all."""
         for known in self._lately:
             if known[0] is language and known[1] is units:
@@ -93,8 +82,8 @@ class OtherCells:
         self._lately = [*self._lately[-3:], (language, units, tuple(broken))]
         return tuple(broken)
 
-    def _look_at(self, language: Language, text: str) -> Broken | None:
-        """Return the place at which a program does not parse; None where it does."""
+    def _look_at(self, language: Language, text: str) -> int | None:
+        """Return the line, from 1, at which a program does not parse; None if it parses."""
         key = language, text
         if key in self._known:
             self._known.move_to_end(key)
@@ -110,14 +99,14 @@ class OtherCells:
         return found
 
 
-def broken_at(empty: Session, text: str) -> Broken | None:
-    """Return the place at which a program does not parse, if any; ``empty``: a session of a program of nothing."""
+def broken_at(empty: Session, text: str) -> int | None:
+    """Return the line, from 1, at which a program does not parse, if any. ``empty``: session of an empty program."""
     state = empty.start()
     accepted = state.advance(text)
     encoded = text.encode()
     if accepted == len(encoded) and state.is_complete():
         return None
-    return Broken(encoded[:accepted].count(b"\n") + 1)
+    return encoded[:accepted].count(b"\n") + 1
 
 
 def lines_of(text: str) -> range:
@@ -136,7 +125,7 @@ def without(stretches: tuple[range, ...], gone: Collection[int], kept: int) -> t
     return tuple(range(lines[start], lines[end - 1] + 1) for start, end in pairwise(breaks) if start < end)
 
 
-def diagnostic(unit: Unit, broken: Broken) -> str:
+def diagnostic(unit: Unit, line: int) -> str:
     """Return the line about a program that does not parse."""
     where = f"code cell {unit.cell}, line" if unit.cell else "line"
-    return f"{where} {broken.line}: left out, since it does not parse"
+    return f"{where} {line}: left out, since it does not parse"

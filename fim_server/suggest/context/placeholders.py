@@ -50,12 +50,12 @@ class StandIn:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A right context without the closers of brackets that stand right of the cursor, or alone on the lines below.
+    """Right context without the closers right of the cursor and alone on the lines below.
 
     Attributes:
-        right: What is left of it.
-        closers: Those that were taken out.
-        lines: How many lines below held nothing but closers.
+        right: The rest of the right context.
+        closers: The removed closers.
+        lines: Number of lines below that had closers alone.
     """
 
     right: str
@@ -64,7 +64,7 @@ class Bare:
 
 
 def without_closers(split: Split, language: Language) -> Bare:
-    """The right context of a cursor without the closers that the shortest completion is to bring."""
+    """Return the right context of a cursor without the closers that the shortest completion must contain."""
     own = Place.of(split).closers(language)
     line, newline, below = split.right.partition("\n")
     brackets = {closing for _, closing in language.spelling.brackets}
@@ -86,11 +86,11 @@ def without_rest(split: Split) -> Bare:
 
 
 def without_blank_breaks(text: str, completes: Callable[[str], bool]) -> str:
-    """Return a completion with a space for each line break that is white space, as one inside brackets is.
+    """Return a completion with a space for each line break that is white space, as inside brackets.
 
     Args:
         text: The completion.
-        completes: Tells whether a text completes the same program. Where it does with a space, the break ends no line.
+        completes: Returns whether a text completes the same program. If it does with a space, the break ends no line.
     """
     for found in reversed(list(BREAK.finditer(text))):
         joined = f"{text[: found.start()]} {text[found.end() :]}"
@@ -102,12 +102,12 @@ def without_blank_breaks(text: str, completes: Callable[[str], bool]) -> str:
 def stand_ins_for(split: Split, bare: Bare, text: str) -> tuple[StandIn, ...]:
     """Return the stand-ins that may have to follow, with their places.
 
-    There are none for the cursor's line's own block, or between that line and lines that belong to it.
+    A block of the cursor's own line gets none, and none comes between that line and lines that belong to it.
 
     Args:
-        split: The cursor.
-        bare: Its right context without closers.
-        text: The shortest completion with that.
+        split: The document, cut at the cursor.
+        bare: The right context without closers.
+        text: The shortest completion with that context.
     """
     if not bare.lines:
         following = text.partition("\n")[2]
@@ -125,7 +125,7 @@ def stand_ins_for(split: Split, bare: Bare, text: str) -> tuple[StandIn, ...]:
 
 
 def block_stand_ins(block: str, text: str) -> tuple[StandIn, ...]:
-    """Return the stand-ins for a header that is whole but for the cursor: a block, and its clauses.
+    """Return the stand-ins for a complete header around the cursor: a block, and its clauses.
 
     Args:
         block: A block that does nothing; empty in languages without one.
@@ -137,7 +137,7 @@ def block_stand_ins(block: str, text: str) -> tuple[StandIn, ...]:
 
 
 def empty_block(split: Split, spelling: Spelling) -> str:
-    """Return the line of a block that does nothing below the cursor's line; empty in languages without one."""
+    """Return a line below the cursor's for a block that does nothing; empty in languages without such a line."""
     line = Place.of(split).before
     nothing = spelling.stand_ins[:1] if spelling.block_opener else ()
     return line[: indentation(line)] + step_of(split, spelling) + nothing[0] if nothing else ""

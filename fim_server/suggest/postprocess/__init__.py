@@ -1,1 +1,1 @@
-"""Third stage: changes to the texts that the model has written."""
+"""Fourth stage: changes to decoded texts."""

@@ -1,1 +1,1 @@
-"""Last stage: doubts about suggestions, their order, and the decision to show them."""
+"""Last stage: red flags, order and display of suggestions."""

@@ -1,1 +1,1 @@
-"""Second stage: sources of suggestions and advice beside the model."""
+"""Second stage: sources of suggestions and biases beside the model."""

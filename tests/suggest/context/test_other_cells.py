@@ -9,7 +9,7 @@ import pytest
 from fim_server.language import Language, Session
 from fim_server.language_support.python import cells as reader
 from fim_server.suggest.context import other_cells
-from fim_server.suggest.context.other_cells import Broken, OtherCells
+from fim_server.suggest.context.other_cells import OtherCells
 from fim_server.suggest.context.sessions import DocumentSessions, Opened
 from fim_server.text.document import Split
 from fim_server.text.notebook import Cell, CellContexts, Notebook, cut
@@ -62,7 +62,7 @@ def test_each_cell_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     broken_at = other_cells.broken_at
 
-    def noted(empty: Session, text: str) -> Broken | None:
+    def noted(empty: Session, text: str) -> int | None:
         parsed.append(text)
         return broken_at(empty, text)
 
