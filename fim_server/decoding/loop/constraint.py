@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from fim_server.decoding.bias.lexeme_check import LexemeCheck
 from fim_server.decoding.protocols import InsideMatcher, LandingMatcher
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 
     from fim_server.decoding.protocols import Matcher, MiddleState
     from fim_server.tokens.vocabulary import Vocabulary
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def timed(method: Callable[Concatenate[Constraint, P], R]) -> Callable[Concatenate[Constraint, P], R]:
+    """Have a method wait for the worker, and count its time as the engine's."""
+
+    @wraps(method)
+    def call(self: Constraint, /, *args: P.args, **named: P.kwargs) -> R:
+        started = time.perf_counter()
+        self._join()
+        try:
+            return method(self, *args, **named)
+        finally:
+            self._account(started)
+
+    return call
 
 
 class Constraint:
@@ -71,29 +91,21 @@ class Constraint:
         if not self._filled and self._filling is None and self._mask_seconds <= hidden_seconds:
             self._filling = self._worker.submit(self._fill)
 
+    @timed
     def allows(self, token_id: int) -> bool:
         """Return whether a token may come next, without computing a mask."""
-        started = time.perf_counter()
-        self._join()
-        allowed = contains(self._words, token_id) if self._filled else self._matcher.allows(token_id)
-        self._account(started)
-        return allowed
+        return contains(self._words, token_id) if self._filled else self._matcher.allows(token_id)
 
+    @timed
     def mask(self) -> NDArray[np.uint32] | None:
         """Return the packed mask of this step, valid until the next commit; None if no token may come next."""
-        started = time.perf_counter()
-        self._join()
         if not self._filled:
             self._fill(timed=False)
-        self._account(started)
         return self._words if self._words.any() else None
 
+    @timed
     def is_complete(self) -> bool:
-        started = time.perf_counter()
-        self._join()
-        complete = self._matcher.is_complete()
-        self._account(started)
-        return complete
+        return self._matcher.is_complete()
 
     def completes(self, token_id: int) -> bool:
         """Return whether the middle may end after an allowed token; False where the matcher cannot go back."""
@@ -103,17 +115,15 @@ class Constraint:
         """Return whether an allowed token would end in a comment; False where the matcher cannot go back."""
         return self._after(token_id, lambda matcher: matcher.inside == "comment")
 
+    @timed
     def _after(self, token_id: int, holds: Callable[[InsideMatcher], bool]) -> bool:
         """Return whether a condition holds after a token; False where the matcher cannot go back."""
-        started = time.perf_counter()
-        self._join()
         matcher = self._inside_matcher
         if matcher is None:
             return False
         matcher.commit(token_id)
         found = holds(matcher)
         matcher.rollback(1)
-        self._account(started)
         return found
 
     def stands(self, middle: bytes, text: bytes) -> bool:
@@ -121,90 +131,66 @@ class Constraint:
 
         True without a state of the middle. The shape does not count.
         """
-        if self._start is None:
-            return True
-        started = time.perf_counter()
-        self._join()
-        if self._lexeme_check is None:
-            self._lexeme_check = LexemeCheck(self._start())
-        stands = self._lexeme_check.allows(middle, text)
-        self._account(started)
-        return stands
+        return self._start is None or self._stands(self._start, middle, text)
 
+    @timed
+    def _stands(self, start: Callable[[], MiddleState], middle: bytes, text: bytes) -> bool:
+        if self._lexeme_check is None:
+            self._lexeme_check = LexemeCheck(start())
+        return self._lexeme_check.allows(middle, text)
+
+    @timed
     def commit(self, token_id: int) -> None:
         """Append a token. Raises ValueError if it is not allowed."""
-        started = time.perf_counter()
-        self._join()
         self._matcher.commit(token_id)
         self._filled = False
-        self._account(started)
 
+    @timed
     def can_land(self) -> bool:
-        started = time.perf_counter()
-        self._join()
-        self._account(started)
         return self._landing_matcher is not None
 
+    @timed
     def distance(self, enough: int) -> int | None:
         """Return the tokens in which the middle can end: by a way of at most ``enough``, or by a shortest one.
 
         None if there is no way. Raises SearchLimitError if the search is cut off. This method and the next three need
         :meth:`can_land`.
         """
-        started = time.perf_counter()
-        self._join()
-        try:
-            plan = self._lander.plan(enough)
-        finally:
-            self._account(started)
+        plan = self._lander.plan(enough)
         return None if plan is None else len(plan)
 
+    @timed
     def lands(self, token_id: int, left: int) -> bool:
         """Return whether the middle is known to end within ``left`` tokens after an allowed one."""
-        started = time.perf_counter()
-        self._join()
-        lands = self._lander.lands(token_id, left) is True
-        self._account(started)
-        return lands
+        return self._lander.lands(token_id, left) is True
 
+    @timed
     def landing_token(self, left: int) -> int | None:
         """Return a token after which the middle can end within ``left``; None if none is known or it is complete."""
-        started = time.perf_counter()
-        self._join()
         try:
             plan = self._lander.plan(left + 1)
         except SearchLimitError:
             plan = None
-        self._account(started)
         return plan[0] if plan and len(plan) <= left + 1 else None
 
+    @timed
     def rollback(self, n_tokens: int) -> None:
-        started = time.perf_counter()
-        self._join()
         self._lander.rollback(n_tokens)
         self._filled = False
-        self._account(started)
 
     @property
     def _lander(self) -> LandingMatcher:
         assert self._landing_matcher is not None, "asked before"
         return self._landing_matcher
 
+    @timed
     def forced(self, vocabulary: Vocabulary) -> list[int]:
         """Return the tokens that every continuation begins with; none if the matcher cannot tell."""
-        started = time.perf_counter()
-        self._join()
-        if not isinstance(self._matcher, ForcedMatcher):
-            return []
-        tokens = forced_tokens(self._matcher, vocabulary)
-        self._account(started)
-        return tokens
+        return forced_tokens(self._matcher, vocabulary) if isinstance(self._matcher, ForcedMatcher) else []
 
+    @timed
     def close(self) -> None:
         """Wait for the worker to leave the matcher."""
-        started = time.perf_counter()
-        self._join()
-        self._account(started)
 
     def _open(self, make_matcher: Callable[[], Matcher]) -> None:
         started = time.perf_counter()
