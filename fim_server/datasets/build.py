@@ -92,13 +92,11 @@ class Counts:
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: str, samples: int) -> None:
-        """Count a file of the source."""
         self.files += 1
         self.samples += samples
         self.outcomes[outcome] += 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest's counts."""
         return {
             "files": self.files,
             "kept": self.outcomes[KEPT],

@@ -69,7 +69,6 @@ class Journal:
         return header
 
     def begin(self, header: dict[str, Any]) -> None:
-        """Write the first line."""
         self._kept = self._file.write(json.dumps(header).encode() + b"\n")
         self._file.flush()
 
@@ -85,14 +84,11 @@ class Journal:
             yield Record(*_RECORD.unpack(read))
 
     def keep(self) -> None:
-        """Confirm the record that was read last."""
         self._kept += _RECORD.size
 
     def cut(self) -> None:
-        """Drop the records that were not confirmed."""
         self._file.truncate(self._kept)
 
     def add(self, record: Record) -> None:
-        """Append a record."""
         self._file.write(_RECORD.pack(record.digest, record.outcome, record.samples, record.end))
         self._file.flush()

@@ -21,7 +21,6 @@ class LinedText:
 
     @cached_property
     def line_starts(self) -> list[int]:
-        """Offset of each line's first character."""
         return [0, *accumulate(len(line) + 1 for line in self.lines[:-1])]
 
     def line_at(self, offset: int) -> int:

@@ -80,11 +80,9 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """Text of the whole file."""
         return self.left + self.middle + self.right
 
     def filled(self, middle: str) -> str:
-        """Return the file with another middle."""
         return self.left + middle + self.right
 
     def to_json(self) -> dict[str, Any]:

@@ -44,6 +44,18 @@ class LostError(FimServerError, RuntimeError):
     """Error of a model that no longer answers, such as an endpoint; its message is one line for users."""
 
 
+def require_tokens(token_ids: Sequence[int], size: int) -> None:
+    """Raise RuntimeError unless there are tokens, all of a vocabulary of ``size``."""
+    if not token_ids or min(token_ids) < 0 or max(token_ids) >= size:
+        raise RuntimeError(f"not tokens of {size}: {'ids beyond them' if token_ids else 'none'}")
+
+
+def require_crop(length: int, read: int) -> None:
+    """Raise ValueError unless the last ``-length`` of ``read`` tokens can be taken back."""
+    if length >= 0 or read + length < 0:
+        raise ValueError(f"cannot take back {-length} of {read} tokens")
+
+
 class Cache(Protocol):
     """Keys and values of the tokens that a model has read. One thread at a time."""
 

@@ -68,7 +68,6 @@ class Pace:
         self._least_chunk = LEAST_CHUNK
 
     def note(self, tokens: int, seconds: float) -> None:
-        """Take one or more passes into account."""
         if seconds > 0 and not self.is_told:
             self.tokens_per_second = max(self.tokens_per_second, tokens / seconds)
 
@@ -98,12 +97,10 @@ class Pace:
 
     @property
     def long_prompt_tokens(self) -> int:
-        """Longest prompt that is read ahead."""
         return max(self.prompt_tokens, min(MOST_LONG, LONG_FACTOR * self.prompt_tokens))
 
     @property
     def chunk(self) -> int:
-        """Prompt tokens of one forward pass."""
         if not self.tokens_per_second:
             return PREFILL_CHUNK
         wanted = max(self._least_chunk, self._tokens_in(PASS_MS))

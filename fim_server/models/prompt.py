@@ -261,7 +261,6 @@ class Prefix:
 
     @property
     def length(self) -> int:
-        """Number of tokens."""
         return sum(map(len, self.pieces))
 
     def last(self, room: int, grid: int) -> list[int]:

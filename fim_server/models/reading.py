@@ -51,7 +51,6 @@ class Reading:
         self.patience: Callable[[], None] = heed
 
     def __len__(self) -> int:
-        """Return the number of tokens read."""
         return len(self._tokens)
 
     def shared(self, tokens: Sequence[int]) -> int:
@@ -118,7 +117,6 @@ class Reading:
             self._cache.patience = patience
 
     def rest(self) -> None:
-        """Stop a model that works ahead."""
         if isinstance(self._cache, RestingCache):
             self._cache.rest()
 
@@ -143,7 +141,6 @@ class Reading:
         return has_read
 
     def forget(self) -> None:
-        """Start again with nothing read."""
         self.rest()
         self._tokens, self._cache = [], None
 
@@ -203,7 +200,6 @@ class Readings:
             self._keep(self._most_with(self._model.window if reading.room is None else reading.room))
 
     def clear(self) -> None:
-        """Forget the readings that no thread uses."""
         with self._lock:
             self._known.clear()
 
@@ -262,7 +258,6 @@ def is_worth_it(reading: Reading, tokens: Sequence[int]) -> bool:
 
 
 def steps_of_room(tokens: int) -> int:
-    """Round up a cache's size."""
     return -(-tokens // ROOM_STEP) * ROOM_STEP
 
 

@@ -45,7 +45,6 @@ class FileTokenizer:
         return text
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the ids by token."""
         vocabulary: dict[str, int] = self.backend_tokenizer.get_vocab()
         return vocabulary
 

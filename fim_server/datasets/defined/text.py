@@ -150,7 +150,6 @@ class DefinedText(LinedText):
         ]
 
     def between(self, start: int, end: int) -> list[Symbol]:
-        """Return the symbols between two offsets."""
         first = bisect_left(self._starts, start)
         return self.symbols[first : bisect_left(self._starts, end, first)]
 

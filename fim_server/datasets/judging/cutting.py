@@ -44,7 +44,6 @@ class Looks:
 
     @classmethod
     def of(cls, definition: Definition) -> Looks:
-        """Return the look of a definition."""
         spec = definition.spec
         fixed = (lexeme.get("literal") for lexeme in lower(definition)["lexemes"])
         return cls(
@@ -204,7 +203,6 @@ def _lines(rng: random.Random, text: str, count: int) -> tuple[int, int] | None:
 
 
 def _pairs(looks: Looks, text: str) -> list[tuple[int, int]]:
-    """Return the places between brackets."""
     partner = {close: opened for opened, close in looks.brackets}
     opening = set(partner.values())
     stack: list[tuple[str, int]] = []
@@ -240,7 +238,6 @@ class Files:
             self.projects.append((folder.name, paths))
 
     def all(self) -> Iterator[tuple[str, Path]]:
-        """Yield every file with its project."""
         for project, paths in self.projects:
             for path in paths:
                 yield project, path

@@ -80,7 +80,6 @@ class Result:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def fail(self, case: Part, check: str, text: str, **facts: Any) -> None:
-        """Add a failure."""
         middle = text[: len(text) - len(facts.get("added", ""))]
         self.failures.append({"check": check, "left": case.left, "middle": middle, "right": case.right, **facts})
 

@@ -141,7 +141,6 @@ class Judge:
         threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()
 
     def close(self) -> None:
-        """End the process, and the appeal's."""
         if self._higher is not None:
             self._higher.close()
         self._end()

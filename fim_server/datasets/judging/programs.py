@@ -50,7 +50,6 @@ def unavailable(language: str) -> str | None:
 
 
 def name(language: str) -> str:
-    """Return the name of a language's judge."""
     return str(table()[language]["is"])
 
 

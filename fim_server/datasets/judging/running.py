@@ -127,7 +127,6 @@ class Worker:
         return counts, failures
 
     def close(self) -> None:
-        """End the judge."""
         if self.judge is not None:
             self.judge.close()
 
@@ -158,7 +157,6 @@ class Totals:
     failures: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Count a case."""
         self.cases += 1
         self.counts.update(record["counts"])
         for table, name in ((self.kinds, record["kind"]), (self.projects, record["path"].split("/")[0])):
@@ -272,7 +270,6 @@ def tables(totals: Summed, apart: Sequence[str], rows: Mapping[str, Mapping[str,
 
 
 def report(totals: Totals, command: str, versions: str) -> str:
-    """Return a run's result in Markdown."""
     apart = ("the judge gave up", "over the search's limit")
     lines = [f"    {command}", "", versions, ""]
     lines += tables(totals, apart, {"cut": totals.kinds, "project": totals.projects})

@@ -230,6 +230,5 @@ def _communicate(
 
 
 def _last_line(text: str) -> str:
-    """Return the last line of a complaint."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else ""

@@ -374,7 +374,6 @@ def serve(request: dict[str, Any], asked: BinaryIO, answer: int) -> NoReturn:
 
 
 def describe(error: BaseException) -> str:
-    """The error in one line."""
     try:
         text = " ".join(str(error).split())
     except BaseException:  # noqa: BLE001  # a program's own exception may do anything
@@ -400,7 +399,6 @@ class Program:
         """Last exception of the program's function, and its description."""
 
     def starts(self) -> bool:
-        """Return whether its process has begun."""
         return self._answers.readline(LONGEST_ANSWER) == b'{"ready": null}\n'
 
     def begin(self) -> None:
@@ -416,7 +414,6 @@ class Program:
         return self.answer()
 
     def answer(self) -> Any:
-        """Return the next answer."""
         if self.outcome is not None:
             raise Ended
         line = self._answers.readline(LONGEST_ANSWER)

@@ -115,7 +115,6 @@ class PythonText(LinedText):
 
     @cached_property
     def symbol_starts(self) -> list[int]:
-        """Offsets of the symbols."""
         return [symbol.start for symbol in self.symbols]
 
     def first_symbol_from(self, offset: int) -> int:

@@ -110,7 +110,6 @@ class MavenSources(Source):
 
 
 def _copy(folder: Path, items: Sequence[str]) -> None:
-    """Have Maven copy files into a folder."""
     (folder / "project.xml").write_text(_PROJECT.format(folder=folder, items="".join(items)), encoding="utf-8")
     fetched(["mvn", "-B", "-q", "-f", str(folder / "project.xml"), "dependency:copy"], "sources of Java", folder)
 

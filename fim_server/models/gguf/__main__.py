@@ -19,7 +19,6 @@ LEAST_ROOM = 512
 
 
 def main(argument: str) -> None:
-    """Try the model that the argument describes."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fim_server.errors import ModelError, StoppedError
-from fim_server.models.backend import LEAST_WINDOW, LLAMA_CPP
+from fim_server.models.backend import LEAST_WINDOW, LLAMA_CPP, require_crop, require_tokens
 from fim_server.models.gguf.context import ABORTED, MOST_ROWS, Context, Network
 from fim_server.models.gguf.library import load_library, said
 from fim_server.models.gguf.rows import Sequences
@@ -168,8 +168,7 @@ class GgufCache:
             StoppedError: The caller's stop was set; nothing was read.
         """
         count, context = len(token_ids), self.context
-        if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
-            raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
+        require_tokens(token_ids, self._size)
         if not 0 < rows <= min(count, MOST_ROWS):
             raise RuntimeError(f"{rows} rows of {count} tokens; at most {MOST_ROWS}")
         if self._length + count > context.room:
@@ -193,8 +192,7 @@ class GgufCache:
             ValueError: ``length`` is not negative, or there are fewer tokens.
             RuntimeError: The network cannot (a recurrent one keeps no tokens).
         """
-        if length >= 0 or self._length + length < 0:
-            raise ValueError(f"cannot take back {-length} of {self._length} tokens")
+        require_crop(length, self._length)
         if not self.context.keep(self._length + length):
             raise RuntimeError("the network cannot take tokens back")
         self._length += length

@@ -71,7 +71,6 @@ class Context:
             self._batch.sequences[number][0] = 0
 
     def clear(self) -> None:
-        """Forget everything read."""
         self._library.llama_memory_clear(self._memory, False)
 
     def keep(self, length: int, sequence: int = 0) -> bool:
@@ -124,6 +123,5 @@ class Context:
 
 
 def strlen() -> ctypes.c_void_p:
-    """Return the address of C's function."""
     library = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
     return ctypes.cast(library.strlen, ctypes.c_void_p)

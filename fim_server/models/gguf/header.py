@@ -57,7 +57,6 @@ class Reader:
 
     @property
     def at(self) -> int:
-        """Number of bytes read so far."""
         return self._file.tell()
 
     def take(self, count: int) -> bytes:
@@ -73,11 +72,9 @@ class Reader:
         self._file.seek(count, 1)
 
     def number(self, form: str) -> int:
-        """Return an integer."""
         return int(struct.unpack(form, self.take(struct.calcsize(form)))[0])
 
     def name(self) -> str:
-        """Return a field's or a tensor's name."""
         length = self.number("<Q")
         if not 0 < length <= LONGEST_NAME:
             raise ValueError(f"a name of {length} bytes")

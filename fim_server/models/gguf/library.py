@@ -177,12 +177,10 @@ class Said:
         """Callback of the library; the reference keeps it alive."""
 
     def begin(self) -> None:
-        """Forget earlier errors."""
         self.first = ""
 
     @property
     def reason(self) -> str:
-        """Reason of a failure."""
         return self.first or "no reason given"
 
     def _hear(self, level: int, text: bytes | None, data: object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from fim_server.errors import StoppedError
+from fim_server.models.backend import require_tokens
 from fim_server.models.gguf.context import ABORTED
 from fim_server.models.gguf.library import said
 
@@ -32,9 +33,7 @@ class Sequences:
 
     def read(self, prompt: Sequence[int]) -> NDArray[np.float32]:
         """Append a row; its logits are in memory of their own. Raises RuntimeError and StoppedError."""
-        count = len(prompt)
-        if not count or min(prompt) < 0 or max(prompt) >= self._size:
-            raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
+        require_tokens(prompt, self._size)
         row = self._new(prompt)
         try:
             self._read(row)

@@ -33,7 +33,6 @@ class GgufTokenizer:
 
     @cached_property
     def names(self) -> list[str]:
-        """Name of each token in the file."""
         text = self._library.llama_vocab_get_text
         return [(text(self._vocabulary, number) or b"").decode(errors="replace") for number in range(self.size)]
 
@@ -55,7 +54,6 @@ class GgufTokenizer:
         return (int(library.llama_vocab_bos(vocabulary)),) if library.llama_vocab_get_add_bos(vocabulary) else ()
 
     def get_vocab(self) -> dict[str, int]:
-        """Return the ids by name."""
         return dict(self._ids)
 
     def convert_tokens_to_ids(self, token: str) -> int | None:

@@ -73,7 +73,6 @@ class Tried:
 
     @property
     def files(self) -> list[Path]:
-        """Return the files that the library reads."""
         return [*parts_of(Path(self.path)), *([] if self.adapter is None else [Path(self.adapter)])]
 
 
@@ -114,7 +113,6 @@ def remembered(key: str) -> str | None:
 
 
 def remember(key: str, problem: str | None) -> None:
-    """Keep a verdict for later processes."""
     known[key] = problem
     place = place_of(key)
     if place is not None:
@@ -178,7 +176,6 @@ def is_crash(status: int) -> bool:
 
 
 def beginning_of(file: IO[bytes]) -> str:
-    """Return the beginning of a process's output."""
     file.seek(0)
     return file.read(1 << 16).decode(errors="replace")
 

@@ -23,7 +23,7 @@ import numpy as np
 from fim_server.errors import ModelError, StoppedError
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.language.stop import on_stop
-from fim_server.models.backend import LEAST_WINDOW
+from fim_server.models.backend import LEAST_WINDOW, require_crop, require_tokens
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
 
@@ -270,8 +270,7 @@ class OnnxCache:
         differ by 1. From two rows on, each row is the same to the last bit (docs/results/drafts.md).
         """
         count = len(token_ids)
-        if not count or min(token_ids) < 0 or max(token_ids) >= self._size:
-            raise RuntimeError(f"not tokens of {self._size}: {'ids beyond them' if count else 'none'}")
+        require_tokens(token_ids, self._size)
         if self._length + count > self._room:
             raise RuntimeError(f"{self._length + count} tokens are above the cache's max length, {self._room}")
         padded = [*token_ids, 0] if count == 1 and self._gives_rows else token_ids
@@ -317,6 +316,5 @@ class OnnxCache:
         Raises:
             ValueError: ``length`` is not negative, or there are fewer tokens.
         """
-        if length >= 0 or self._length + length < 0:
-            raise ValueError(f"cannot take back {-length} of {self._length} tokens")
+        require_crop(length, self._length)
         self._length += length

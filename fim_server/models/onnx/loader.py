@@ -50,7 +50,6 @@ class OnnxLoader:
         return usable_export(request) is not None and is_installed()
 
     def load(self, request: LoadRequest) -> FimModel:
-        """Load the tokenizer, and then the export."""
         name, folder = request.name, request.path
         export = folder / EXPORT_FOLDER
         require_room(name, bytes_of(export))

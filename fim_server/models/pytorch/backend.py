@@ -294,12 +294,10 @@ class TorchBackend:
         return DynamicCache(config=self.network.config)
 
     def forward(self, token_ids: Sequence[int], cache: Any) -> torch.Tensor:
-        """Return the logits, on the device."""
         return self.forward_rows(token_ids, cache, 1)[-1]
 
     @torch.inference_mode()
     def forward_rows(self, token_ids: Sequence[int], cache: Any, rows: int) -> list[torch.Tensor]:
-        """Return rows of logits, on the device."""
         if isinstance(cache, RowCache):
             logits = cache.read(token_ids, rows)
         else:

@@ -28,7 +28,6 @@ class TorchLoader:
         return True
 
     def load(self, request: LoadRequest) -> FimModel:
-        """Load the tokenizer, and then the weights."""
         from fim_server.models.pytorch import backend as torch_backend
 
         name, source = request.name, str(request.path)

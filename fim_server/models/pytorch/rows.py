@@ -289,7 +289,6 @@ class StaticRows:
             layer.grow(self.positions)
 
     def copy(self, row: int) -> None:
-        """Append a copy of a row."""
         target = self.new()
         for layer in self._layers:
             layer.move(row, target, self.lengths[row])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fim_server.errors import StoppedError
-from fim_server.models.backend import LostError
+from fim_server.models.backend import LostError, require_crop, require_tokens
 from fim_server.models.masking import word_count
 from fim_server.models.remote.client import TRIES, SilentError
 from fim_server.models.remote.dialects import HeldBack, LlamaCpp
@@ -64,7 +64,6 @@ class RemoteBackend:
 
     @property
     def device(self) -> str:
-        """Address and kind of the endpoint."""
         return f"{self.client.base} ({self.dialect.name})"
 
     @property
@@ -113,8 +112,7 @@ class RemoteCache:
     def forward(self, token_ids: Sequence[int]) -> RemoteRow:
         """Read on. Raises RuntimeError for invalid tokens, and where there is no room in the window."""
         size = self._backend.size
-        if not token_ids or min(token_ids) < 0 or max(token_ids) >= size:
-            raise RuntimeError(f"not tokens of {size}: {'ids beyond them' if token_ids else 'none'}")
+        require_tokens(token_ids, size)
         if len(self._tokens) + len(token_ids) > self._backend.window:
             raise RuntimeError(f"{len(self._tokens) + len(token_ids)} tokens are above the window")
         self._tokens.extend(token_ids)
@@ -123,8 +121,7 @@ class RemoteCache:
 
     def crop(self, length: int) -> None:
         """Take back the last ``-length`` tokens. Raises ValueError where there are fewer."""
-        if length >= 0 or len(self._tokens) + length < 0:
-            raise ValueError(f"cannot take back {-length} of {len(self._tokens)} tokens")
+        require_crop(length, len(self._tokens))
         del self._tokens[length:]
 
     def read_now(self) -> bool:

@@ -279,7 +279,6 @@ class Client:
         return shortened(self.hidden(str(error)), MOST_TOLD)
 
     def hidden(self, text: str) -> str:
-        """Replace the key in a text."""
         key = self._address.key
         return text if key is None else text.replace(key, "...")
 
@@ -305,7 +304,6 @@ def timeout(seconds: float) -> Timeout:
 
 
 def loop() -> asyncio.AbstractEventLoop:
-    """Return the process's event loop for requests."""
     with LOOP_LOCK:
         if not LOOPS:
             found = asyncio.new_event_loop()
@@ -380,7 +378,6 @@ class Stream:
 
 
 def wait(seconds: float, patience: Patience) -> None:
-    """Wait, unless the caller gives up."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         heed()
@@ -416,7 +413,6 @@ async def limited(response: Response, most: int = MOST_BYTES) -> bytes:
 
 
 def is_plain(response: Response) -> bool:
-    """Return whether an answer is not compressed."""
     return response.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
 
 
@@ -433,7 +429,6 @@ def parsed(text: bytes) -> Any:
 
 
 async def said_of(response: Response) -> str:
-    """Return a refusal's message, in one line."""
     text = ""
     with suppress(Exception):
         text = (await limited(response)).decode(errors="replace")
@@ -444,7 +439,6 @@ async def said_of(response: Response) -> str:
 
 
 def shortened(text: str, most: int = SAID) -> str:
-    """Return the first characters of a text."""
     return text[:most] + ("..." if len(text) > most else "")
 
 

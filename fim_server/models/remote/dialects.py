@@ -352,7 +352,6 @@ def shares_of(entry: Any) -> dict[bytes, float]:
 
 
 def bytes_of(entry: Any) -> bytes:
-    """Return a told token's bytes."""
     return octets(entry.get("bytes")) or str(entry["token"]).encode()
 
 

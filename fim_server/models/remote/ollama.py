@@ -89,7 +89,6 @@ def fields(value: Any) -> dict[str, Any]:
 
 
 def models_of(answer: Any) -> list[dict[str, Any]]:
-    """Return the models in an answer."""
     listed = fields(answer).get("models")
     return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
 

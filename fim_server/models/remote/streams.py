@@ -175,7 +175,6 @@ class TextSource:
             self._text += step.text
 
     def _first(self, text: bytes) -> int:
-        """Return the first token of a text."""
         found = self._pieces.first(text)
         if found is None:
             raise LostError("the endpoint writes what no token of the vocabulary begins")

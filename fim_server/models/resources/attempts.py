@@ -59,7 +59,6 @@ def attempt(name: str, place: Path) -> Iterator[None]:
 
 
 def forget(mark: Path) -> None:
-    """Remove a mark."""
     marks.discard(mark)
     with suppress(OSError):
         mark.unlink(missing_ok=True)

@@ -139,7 +139,6 @@ def round_trip(number: float) -> float:
 
 
 def gguf_name(name: str) -> str:
-    """Return GGUF's name of a weight."""
     if name == EMBEDDING:
         return "token_embd.weight"
     if name == FINAL_NORM:

@@ -106,7 +106,6 @@ def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
 
 
 def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path, precisions: Precisions) -> None:
-    """Write all files of a model folder."""
     say(f"reading {source.name}")
     base = read_base(source)
     if adapter_file == ADAPTER and adapter_file.is_file() and digest_of(adapter_file) != ADAPTER_DIGEST:

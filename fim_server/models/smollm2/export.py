@@ -70,13 +70,11 @@ def sample(tokenizer: Tokenizer) -> list[int]:
 
 
 def described(precisions: Precisions) -> str:
-    """Describe precisions in a few words."""
     parts = {"layers": precisions.layers, "embedding": precisions.table}
     return ", ".join(f"{name} {in_words(part)}" for name, part in parts.items())
 
 
 def in_words(precision: Precision | None) -> str:
-    """Describe a precision in a few words."""
     if precision is None:
         return "int8 by channels"
     return f"int{precision.bits} in blocks of {precision.block}{' with zero points' if precision.zero_points else ''}"

@@ -261,7 +261,6 @@ class LlamaGraph:
         return product
 
     def quantized_constants(self, name: str, matrix: Quantized) -> None:
-        """Add the constants of a matrix."""
         self.constant(f"{name}.levels", matrix.packed)
         self.constant(f"{name}.scales", matrix.scales)
         if matrix.zero_points is not None:

@@ -123,7 +123,6 @@ def node(kind: str, inputs: Sequence[str], outputs: Sequence[str], domain: str, 
 
 
 def attribute(name: str, value: float | Sequence[int]) -> Any:
-    """Make a setting of an operator."""
     if isinstance(value, int):
         return make("Attribute", name=name, i=value, type=AN_INT)
     if isinstance(value, float):

@@ -88,7 +88,6 @@ class LlamaShape:
 
 
 def weight_name(layer: int, part: str) -> str:
-    """Return the name of a layer's weight."""
     return f"model.layers.{layer}.{part}.weight"
 
 

@@ -48,7 +48,6 @@ class Package:
 
     @property
     def requirement(self) -> str:
-        """Requirement for package installers."""
         return f"{self.name}=={self.version}"
 
 
@@ -72,13 +71,11 @@ class Entry:
 
     @property
     def how(self) -> str:
-        """Command that installs it."""
         return f"fim-server models get {self.name}"
 
 
 @cache
 def catalogue() -> Mapping[str, Entry]:
-    """Return all entries by name."""
     return {name: _entry(name, row) for name, row in tomllib.loads(CATALOGUE.read_text(encoding="utf-8")).items()}
 
 

@@ -72,7 +72,6 @@ def cached_damage(name: str, thorough: bool = False) -> str | None:
 
 
 def damaged(entry: Entry, problem: str) -> DamagedError:
-    """Return the error for a damaged model."""
     return DamagedError(f"{entry.name} is damaged ({problem}): run `{entry.how}`")
 
 

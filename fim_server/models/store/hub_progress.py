@@ -58,7 +58,6 @@ def progress_bar(tell: Amount, total: int = 0) -> type:
                 self._tell()
 
         def update(self, count: float | None = 1) -> object:
-            """Count and report."""
             if not watching():
                 watch_also(stops)
             heed()

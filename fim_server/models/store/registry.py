@@ -85,7 +85,6 @@ def fetch_package(package: Package, target: Path, say: Callable[[str], None], te
 
 
 def installers() -> list[Installer]:
-    """Return the installers on this machine."""
     known = []
     if find_spec("pip") is not None:
         known.append(Installer("pip", locate_by_pip, fetch_by_pip))
@@ -120,7 +119,6 @@ def locate_by_pip(package: Package) -> str:
 
 
 def fetch_by_pip(package: Package, folder: Path) -> Path:
-    """Have pip download the wheel."""
     with tempfile.TemporaryDirectory(prefix=".pip-", dir=folder) as place:
         requirements = write_requirements(package, Path(place))
         options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-cache-dir", "--dest", place]

@@ -6,12 +6,12 @@ import sys
 
 
 def refuse(name: str) -> None:
-    """NaN and Infinity, which are no JSON."""
+    """Refuse NaN and Infinity, which are no JSON."""
     raise ValueError(name)
 
 
 def verdict(text: str) -> str:
-    """`ok`, or what is wrong."""
+    """Return `ok`, or `no` or `?` with a reason."""
     try:
         json.loads(text, parse_constant=refuse)
     except RecursionError as error:
@@ -22,7 +22,7 @@ def verdict(text: str) -> str:
 
 
 def main() -> None:
-    """Answers until there are no more texts."""
+    """Answer frames until the input ends."""
     texts, answers = sys.stdin.buffer, sys.stdout
     while len(head := texts.read(4)) == 4:
         text = texts.read(struct.unpack(">I", head)[0]).decode()

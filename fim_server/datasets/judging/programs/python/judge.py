@@ -7,7 +7,7 @@ import warnings
 
 
 def verdict(text: str) -> str:
-    """`ok`, or what is wrong."""
+    """Return `ok`, or `no` or `?` with a reason."""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError) as error:
@@ -18,7 +18,7 @@ def verdict(text: str) -> str:
 
 
 def main() -> None:
-    """Answers until there are no more texts."""
+    """Answer frames until the input ends."""
     warnings.simplefilter("ignore")
     texts, answers = sys.stdin.buffer, sys.stdout
     while len(head := texts.read(4)) == 4:
