@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fim_server.datasets.manifest import beside, finished, interpreter, write_manifest
 from fim_server.datasets.python.text import LANGUAGE, parse_or_none
-from fim_server.datasets.samples import Sample, encode_sample
+from fim_server.datasets.samples import Sample, encode_sample, read_json_lines
 from fim_server.errors import DatasetError
 
 
@@ -35,6 +35,27 @@ def benchmark_files(source: Path, names: Mapping[str, str], kinds: Sequence[str]
     if not found:
         raise DatasetError(f"{source}: no files such as {next(iter(names.values()))}.jsonl.gz")
     return found
+
+
+def read_published(
+    files: Sequence[Path],
+    benchmark: str,
+    sample_of: Callable[[Path, dict[str, Any]], Sample],
+    is_wanted: Callable[[Sample], bool],
+) -> Iterator[Sample]:
+    """Yield the wanted samples of a benchmark's files.
+
+    Raises:
+        DatasetError: A file cannot be read, or ``sample_of`` refuses a record.
+    """
+    for file in files:
+        for number, record in read_json_lines(file):
+            try:
+                sample = sample_of(file, record)
+            except (KeyError, AttributeError, TypeError, ValueError) as error:
+                raise DatasetError(f"{file}:{number}: not a task of {benchmark} ({error})") from None
+            if is_wanted(sample):
+                yield sample
 
 
 def write_published(

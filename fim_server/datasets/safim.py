@@ -8,13 +8,13 @@ the task's description, and no comment in place of the hole. The benchmark's inp
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets.published import benchmark_files, write_published
-from fim_server.datasets.samples import Origin, Sample, read_json_lines
-from fim_server.errors import DatasetError
+from fim_server.datasets.published import benchmark_files, read_published, write_published
+from fim_server.datasets.samples import Origin, Sample
 from fim_server.language import Language
 from fim_server.text.document import LINE_BREAK
 
@@ -42,36 +42,25 @@ def build_safim(
     languages = Language.names() if language is None else (language,)
     arguments = {"set": SET, "source": str(source), "kinds": sorted(kinds), "limit": limit, "languages": [*languages]}
     files = benchmark_files(source, KINDS, kinds)
-    return write_published(out, _samples(files, languages, limit), files, arguments, {"name": SET, "version": VERSION})
+    wanted = read_published(files, "SAFIM", _sample, lambda sample: sample.language in languages)
+    return write_published(out, islice(wanted, limit), files, arguments, {"name": SET, "version": VERSION})
 
 
-def _samples(files: Sequence[Path], languages: Sequence[str], limit: int | None) -> Iterator[Sample]:
-    kind_of = {name: kind for kind, name in KINDS.items()}
-    given = 0
-    for file in files:
-        kind = kind_of.get(file.name.split(".")[0])
-        for number, record in read_json_lines(file):
-            try:
-                if kind is None:
-                    raise KeyError(f"the file's name is none of {', '.join(KINDS.values())}")
-                language, task = record["lang"], record["task_id"]
-                left, right = LINE_BREAK.sub("\n", record["eval_prompt"]).split(HOLE)
-                middle = LINE_BREAK.sub("\n", record["ground_truth"])
-                sha256 = hashlib.sha256((left + middle + right).encode()).hexdigest()
-            except (KeyError, AttributeError, TypeError, ValueError) as error:
-                raise DatasetError(f"{file}:{number}: not a task of SAFIM ({error})") from None
-            if language not in languages:
-                continue
-            if limit is not None and given == limit:
-                return
-            given += 1
-            yield Sample(
-                id=f"{SET}.{VERSION}/{kind}/{task}",
-                set=SET,
-                kind=kind,
-                left=left,
-                middle=middle,
-                right=right,
-                language=language,
-                origin=Origin(SET, SET, None, file.name, LICENCE, sha256),
-            )
+def _sample(file: Path, record: dict[str, Any]) -> Sample:
+    kind = {name: kind for kind, name in KINDS.items()}.get(file.name.split(".")[0])
+    if kind is None:
+        raise KeyError(f"the file's name is none of {', '.join(KINDS.values())}")
+    language, task = record["lang"], record["task_id"]
+    left, right = LINE_BREAK.sub("\n", record["eval_prompt"]).split(HOLE)
+    middle = LINE_BREAK.sub("\n", record["ground_truth"])
+    sha256 = hashlib.sha256((left + middle + right).encode()).hexdigest()
+    return Sample(
+        id=f"{SET}.{VERSION}/{kind}/{task}",
+        set=SET,
+        kind=kind,
+        left=left,
+        middle=middle,
+        right=right,
+        language=language,
+        origin=Origin(SET, SET, None, file.name, LICENCE, sha256),
+    )

@@ -7,14 +7,14 @@ gzipped JSON Lines files; nothing is drawn and nothing left out.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fim_server.datasets.published import benchmark_files, write_published
+from fim_server.datasets.published import benchmark_files, read_published, write_published
 from fim_server.datasets.python.text import LANGUAGE
-from fim_server.datasets.samples import Origin, Sample, UnitTest, read_json_lines
-from fim_server.errors import DatasetError
+from fim_server.datasets.samples import Origin, Sample, UnitTest
 
 SET = "human-eval-infilling"
 VERSION = 1
@@ -39,34 +39,22 @@ def build_human_eval(source: Path, out: Path, kinds: Sequence[str] = (), limit: 
     """
     arguments = {"set": SET, "source": str(source), "kinds": sorted(kinds), "limit": limit}
     files = benchmark_files(source, {kind: f"HumanEval-{name}" for kind, name in KINDS.items()}, kinds)
-    return write_published(out, _samples(files, kinds, limit), files, arguments, {"name": SET, "version": VERSION})
+    wanted = read_published(files, "HumanEval-Infilling", _sample, lambda sample: not kinds or sample.kind in kinds)
+    return write_published(out, islice(wanted, limit), files, arguments, {"name": SET, "version": VERSION})
 
 
-def _samples(files: Sequence[Path], kinds: Sequence[str], limit: int | None) -> Iterator[Sample]:
-    kind_of = {name: kind for kind, name in KINDS.items()}
-    given = 0
-    for file in files:
-        for number, record in read_json_lines(file):
-            try:
-                left, middle, right = record["prompt"], record["canonical_solution"], record["suffix"]
-                task, test, entry_point = record["task_id"], record["test"], record["entry_point"]
-                kind = kind_of[task.split("/")[0]]
-                sha256 = hashlib.sha256((left + middle + right).encode()).hexdigest()
-            except (KeyError, AttributeError, TypeError, ValueError) as error:
-                raise DatasetError(f"{file}:{number}: not a task of HumanEval-Infilling ({error})") from None
-            if kinds and kind not in kinds:
-                continue
-            if limit is not None and given == limit:
-                return
-            given += 1
-            yield Sample(
-                id=f"{SET}.{VERSION}/{task}",
-                set=SET,
-                kind=kind,
-                left=left,
-                middle=middle,
-                right=right,
-                language=LANGUAGE,
-                origin=Origin(SET, SET, None, file.name, LICENCE, sha256),
-                test=UnitTest(task_id=task, prompt=left, test=test, entry_point=entry_point),
-            )
+def _sample(file: Path, record: dict[str, Any]) -> Sample:
+    left, middle, right = record["prompt"], record["canonical_solution"], record["suffix"]
+    task, test, entry_point = record["task_id"], record["test"], record["entry_point"]
+    sha256 = hashlib.sha256((left + middle + right).encode()).hexdigest()
+    return Sample(
+        id=f"{SET}.{VERSION}/{task}",
+        set=SET,
+        kind={name: kind for kind, name in KINDS.items()}[task.split("/")[0]],
+        left=left,
+        middle=middle,
+        right=right,
+        language=LANGUAGE,
+        origin=Origin(SET, SET, None, file.name, LICENCE, sha256),
+        test=UnitTest(task_id=task, prompt=left, test=test, entry_point=entry_point),
+    )
