@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
+from fim_server.server.constants import SERVER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,12 +21,6 @@ RECENT = 200
 
 MOST_SENT = 512
 """Latest suggestions whose acceptance is counted."""
-
-LONGEST_DEBOUNCE_MS = 150.0
-
-DEBOUNCE_SHARE = 0.25
-"""Debounce of automatic requests, as a share of the model's time: a request cancelled by the next key then has wasted
-little, and one that stays is little late."""
 
 
 @dataclass(slots=True)
@@ -89,7 +85,7 @@ class Usage:
         typical = percentile(self._models, 50)
         if since_change_ms > typical:
             return 0.0
-        return min(LONGEST_DEBOUNCE_MS, DEBOUNCE_SHARE * typical)
+        return min(SERVER.longest_debounce_ms, SERVER.debounce_share * typical)
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer of `fim-server.statistics`."""

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from fim_server.constants import read_constants
 from fim_server.system.process import machine_bytes
 
 MEGABYTE = 1 << 20
 
-SHARE, LEAST_MB = 4, 1024
-"""Default budget: this part of the machine's memory, and at least so much."""
 
-SESSIONS_SHARE = 4
-"""Part of the budget that the sessions of all documents may hold."""
+@dataclass(frozen=True, slots=True)
+class BudgetConstants:
+    """Sizes and shares of the budget."""
 
-ROOM_MB = 512
-"""Least budget besides the memory of the process when its model was loaded."""
+    memory_share: int
+    least_memory_mb: int
+    sessions_share: int
+    room_mb: int
+
+
+BUDGET = read_constants(BudgetConstants, Path(__file__).parent / "constants.toml")
 
 
 def bytes_for_sessions(allowed: int | None) -> int:
     """Return the bytes that the sessions of all documents may hold, by the server's budget."""
-    return (LEAST_MB * MEGABYTE if allowed is None else allowed) // SESSIONS_SHARE
+    return (BUDGET.least_memory_mb * MEGABYTE if allowed is None else allowed) // BUDGET.sessions_share
 
 
 class Step(StrEnum):
@@ -52,10 +59,10 @@ class MemoryBudget:
             machine = machine_bytes()
             if machine is None:
                 return None
-            setting = max(LEAST_MB * MEGABYTE, machine // SHARE)
+            setting = max(BUDGET.least_memory_mb * MEGABYTE, machine // BUDGET.memory_share)
         else:
             setting = setting_mb * MEGABYTE
-        return max(setting, self._floor + ROOM_MB * MEGABYTE)
+        return max(setting, self._floor + BUDGET.room_mb * MEGABYTE)
 
     def note_loaded(self, resident: int | None, model: object = None) -> None:
         """Note the memory of the process when a model was loaded: it will not have less.

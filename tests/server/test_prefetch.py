@@ -17,6 +17,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
+from fim_server.server.constants import SERVER
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.spellings import Spellings
 from fim_server.server.requests import prompt_prefetch
@@ -156,7 +157,7 @@ def test_several_edits_and_huge_documents_are_not_prefetched() -> None:
     asked = Asked(TEXT)
     asked.change(AT, AT, "x", times=2)
     assert asked.prompts == []
-    huge = Asked("x = 1\n" * (prompt_prefetch.MOST_CHARACTERS // 6 + 1))
+    huge = Asked("x = 1\n" * (SERVER.prefetch_characters // 6 + 1))
     huge.change(0, 0, "y")
     assert huge.prompts == []
 

@@ -13,10 +13,11 @@ from lsprotocol import types
 
 from fim_server.language import Language
 from fim_server.models.pace import Pace
+from fim_server.server.constants import SERVER
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.items import FallbackKinds, escaped_snippet, inline_items, list_items, word_before
 from fim_server.server.status import last_json, log_line
-from fim_server.server.usage import LONGEST_DEBOUNCE_MS, MOST_SENT, Usage, percentile
+from fim_server.server.usage import MOST_SENT, Usage, percentile
 from fim_server.suggest.context.brackets import before_unopened, unmatched
 from fim_server.suggest.context.cursor import Place, contains_in_order, wants_single_line
 from fim_server.suggest.context.prompts import options_of
@@ -157,7 +158,7 @@ def test_cached_answers_do_not_count_for_the_models_speed() -> None:
         usage.count_answer(Costs(total_ms=600, prefill_ms=100, decode_ms=500), from_model=True)
     for _ in range(21):
         usage.count_answer(Costs(total_ms=1), from_model=True)
-    assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
+    assert usage.debounce_ms(100) == SERVER.longest_debounce_ms
 
 
 @pytest.mark.parametrize("values", [None, 3, [], {"pylsp": {"plugins": {}}}, {"enabledd": True}])
@@ -280,7 +281,7 @@ def test_the_pause_before_automatic_requests_follows_the_model() -> None:
     assert usage.debounce_ms(500) == 0  # the user types slower than the model writes
     for _ in range(200):
         usage.count_answer(Costs(total_ms=9000, decode_ms=9000), from_model=True)
-    assert usage.debounce_ms(100) == LONGEST_DEBOUNCE_MS
+    assert usage.debounce_ms(100) == SERVER.longest_debounce_ms
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from fim_server.language import Stop
+from fim_server.server.constants import SERVER
 from fim_server.server.requests import type_through
 from fim_server.server.requests.type_through import typed_since
 from fim_server.server.usage import Usage
@@ -191,7 +192,7 @@ async def test_a_different_answer_leads_to_a_new_request(client: Connected, mode
 
 @pytest.mark.asyncio
 async def test_unclaimed_work_ends_soon(client: Connected, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type_through, "KEPT_SECONDS", 0.05)
+    monkeypatch.setattr(type_through, "SERVER", replace(SERVER, unclaimed_seconds=0.05))
     await first_asked(client, model, "call")
     client.cancel("first")
     await client.until(lambda: URI in client.server.requests.unclaimed)

@@ -39,7 +39,7 @@ from fim_server.system.watched_threads import SILENT_LOOKS
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.workers import budget as budgets
 from fim_server.workers import supervisor
-from fim_server.workers.budget import LEAST_MB, MEGABYTE, ROOM_MB, SESSIONS_SHARE, MemoryBudget, Step
+from fim_server.workers.budget import BUDGET, MEGABYTE, MemoryBudget, Step
 from fim_server.workers.shared_models import SharedModels
 from fim_server.workers.worker import CompletionWorker
 from support.editors.watched import PATIENCE, SETTINGS, Blocked, Gated, give_model, loaded, model_on, request, until
@@ -474,12 +474,12 @@ def test_the_budget_is_the_machines_and_leaves_room_for_the_model(monkeypatch: p
     monkeypatch.setattr(budgets, "machine_bytes", lambda: 64 * 1024 * MEGABYTE)
     assert budget.bytes_for(None) == 16 * 1024 * MEGABYTE
     monkeypatch.setattr(budgets, "machine_bytes", lambda: 1024 * MEGABYTE)
-    assert budget.bytes_for(None) == LEAST_MB * MEGABYTE
+    assert budget.bytes_for(None) == BUDGET.least_memory_mb * MEGABYTE
     monkeypatch.setattr(budgets, "machine_bytes", lambda: None)
     assert budget.bytes_for(None) is None
     assert budget.bytes_for(700) == 700 * MEGABYTE
     budget.note_loaded(8000 * MEGABYTE)
-    assert budget.bytes_for(700) == (8000 + ROOM_MB) * MEGABYTE
+    assert budget.bytes_for(700) == (8000 + BUDGET.room_mb) * MEGABYTE
 
 
 def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
@@ -488,7 +488,7 @@ def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
     budget = MemoryBudget(loaded)
     budget.note_loaded(600 * MEGABYTE, "small")
     allowed = budget.bytes_for(700)
-    assert allowed == (600 + ROOM_MB) * MEGABYTE
+    assert allowed == (600 + BUDGET.room_mb) * MEGABYTE
     for resident in (5000 * MEGABYTE, None):
         budget.note_loaded(resident, "small")
         assert budget.bytes_for(700) == allowed
@@ -496,9 +496,9 @@ def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
     other.note_loaded(5000 * MEGABYTE, "small")
     assert other.bytes_for(700) == allowed
     budget.note_loaded(8000 * MEGABYTE, "large")
-    assert budget.bytes_for(700) == (8000 + ROOM_MB) * MEGABYTE
+    assert budget.bytes_for(700) == (8000 + BUDGET.room_mb) * MEGABYTE
     budget.note_loaded(550 * MEGABYTE, "small")
-    assert budget.bytes_for(700) == (550 + ROOM_MB) * MEGABYTE
+    assert budget.bytes_for(700) == (550 + BUDGET.room_mb) * MEGABYTE
 
 
 @pytest.mark.asyncio
@@ -507,12 +507,12 @@ async def test_sessions_may_hold_a_part_of_the_budget(
 ) -> None:
     monkeypatch.setattr(budgets, "machine_bytes", lambda: None)
     worker = CompletionWorker(SETTINGS)
-    assert worker.session_memory.most == LEAST_MB * MEGABYTE // SESSIONS_SHARE
+    assert worker.session_memory.most == BUDGET.least_memory_mb * MEGABYTE // BUDGET.sessions_share
     worker = server.worker
     monkeypatch.setattr(supervisor, "resident_bytes", lambda: 1)
     server.settings = server.settings.having("memory_mb", 2000)
     server.supervisor.look()
-    assert worker.session_memory.most == 2000 * MEGABYTE // SESSIONS_SHARE
+    assert worker.session_memory.most == 2000 * MEGABYTE // BUDGET.sessions_share
     # Each document has a thread; what they keep is counted together, and what is not in use is the others' to take.
     contexts = worker.make_contexts(), worker.make_contexts()
     for number, one in enumerate(contexts):

@@ -9,13 +9,11 @@ from dataclasses import replace
 
 from lsprotocol import types
 
+from fim_server.server.constants import SERVER
 from fim_server.server.items import FallbackKinds, list_items
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.answer import answer
 from fim_server.server.requests.request import IncomingRequest, receive
-
-TYPED_MS = 500.0
-"""Time after a change within which a request is taken for one made by typing."""
 
 
 async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -> types.CompletionList:
@@ -26,7 +24,7 @@ async def on_completion(ls: FimLanguageServer, params: types.CompletionParams) -
         return types.CompletionList(is_incomplete=True, items=[])
     # Clients send `Invoked` for typed letters too.
     since = ls.protocol.since_change_ms(params.text_document.uri)
-    typed = since is not None and since < TYPED_MS
+    typed = since is not None and since < SERVER.typed_ms
     kind = params.context.trigger_kind if params.context is not None else types.CompletionTriggerKind.Invoked
     invoked = kind is types.CompletionTriggerKind.Invoked and not typed
     incoming = receive(ls, params, invoked, None, takes_lines=kinds.takes_lines)

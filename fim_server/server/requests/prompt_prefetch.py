@@ -14,6 +14,7 @@ from lsprotocol import types
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
 from fim_server.server.arguments import member, position_of, text_member
+from fim_server.server.constants import SERVER
 from fim_server.server.documents.cut import cut_of
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
@@ -22,9 +23,6 @@ from fim_server.server.requests.request import is_single_line, language_of, size
 from fim_server.suggest.ranking.display import silent
 from fim_server.suggest.request import Request
 from fim_server.text.document import LINE_BREAK
-
-MOST_CHARACTERS = 200_000
-"""Largest document for prefetches: the engine takes a while to open a larger one."""
 
 
 def read_after_change(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
@@ -83,7 +81,7 @@ def read_at(
         return
     if not settings.prefetch or not (settings.ask_model or rests):
         return
-    if size_of(document) > min(MOST_CHARACTERS, settings.max_file_characters):
+    if size_of(document) > min(SERVER.prefetch_characters, settings.max_file_characters):
         return
     try:
         name, language = language_of(document)

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from fim_server.language.texts import is_word
+from fim_server.server.constants import SERVER
 from fim_server.server.requests.known_answers import remember
 from fim_server.server.state import UnderWay
 from fim_server.suggest.context.cursor import MOST_CLOSERS
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from fim_server.server.language_server import FimLanguageServer
     from fim_server.suggest.job import Work
     from fim_server.suggest.request import Request
-
-KEPT_SECONDS = 0.5
-"""Time that unclaimed work goes on: the next request comes a moment after the key that ended the last."""
 
 LOOK_SECONDS = 0.01
 """Time between two comparisons of the written text with the typed one."""
@@ -90,7 +88,7 @@ def leave(ls: FimLanguageServer, under_way: UnderWay) -> None:
 async def keep(ls: FimLanguageServer, under_way: UnderWay) -> None:
     """Cache the result of unclaimed work, or stop the work, unless a request follows it before."""
     unclaimed, uri = ls.requests.unclaimed, under_way.request.uri
-    future, ends = under_way.job.future, time.monotonic() + KEPT_SECONDS
+    future, ends = under_way.job.future, time.monotonic() + SERVER.unclaimed_seconds
     while unclaimed.get(uri) is under_way:
         if future.done():
             del unclaimed[uri]
