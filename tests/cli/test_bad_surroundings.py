@@ -228,7 +228,7 @@ def test_code_in_a_models_folder_is_not_run(
 @posix
 def test_invalid_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "token").write_bytes(bytes(1000))
-    assert "characters that can be typed" in refused(capsys, "serve", "--tcp", "1", "--token-file", tmp_path / "token")
+    assert "printable characters" in refused(capsys, "serve", "--tcp", "1", "--token-file", tmp_path / "token")
 
 
 @posix
