@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from fim_server.language_support.python.around import WORD
-from fim_server.language_support.python.model import Model, Scope
+from fim_server.language_support.python.model import Model, Scope, model_of
 
 MOST_CHARACTERS = 100_000
 """Characters that are read before the cursor's line, and after it."""
@@ -41,13 +41,13 @@ def unknown_member(left: str, right: str, text: str) -> tuple[int, int] | None:
     """
     start, end = left.rfind("\n") + 1, right.find("\n")
     first = text.partition("\n")[0]
-    line, rest = left[start:] + first, right[: max(0, end)]
+    line, rest = left[start:] + first, right if end < 0 else right[:end]
     if len(line) + len(rest) > MOST_LINE or "self" not in line:
         return None
     before = left[max(0, start - MOST_CHARACTERS) : start]
-    after = right[end + 1 : end + 1 + MOST_CHARACTERS] if end >= 0 else ""
+    after = right[len(rest) : len(rest) + MOST_CHARACTERS]
     cursor = len(before) + len(left) - start
-    model = Model(f"{before}{line}{rest}\n{after}")
+    model = model_of(before + line + rest + after)
     number = model.number_at(cursor)
     offset = model.starts[number] - cursor
     loads = [

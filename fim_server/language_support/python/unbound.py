@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 
-from fim_server.language_support.python.model import Model
+from fim_server.language_support.python.model import model_of
 
 BEGUN_TARGET, BEGUN_ARGUMENT = re.compile(r"[ \t]*(?:[\w.*]+[ \t]*,[ \t]*)*\Z"), re.compile(r"[(,][ \t\n]*\Z")
 """Text before the name at a suggestion's end that may still be bound: as a target, or as an argument's name."""
@@ -30,7 +30,7 @@ def unbound_load(left: str, right: str, text: str) -> int | None:
     """
     if len(left) + len(text) + len(right) > MOST_CHARACTERS:
         return None
-    model = Model(left + text + right)
+    model = model_of(left + text + right)
     if model.is_broken:
         return None
     start = left.rfind("\n") + 1
