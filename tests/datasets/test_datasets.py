@@ -187,7 +187,7 @@ def test_randspan_keeps_its_bounds() -> None:
             assert 1 <= hole.end - hole.start <= min(100, 0.2 * len(text), len(text) - hole.start)
 
 
-def test_randspan_draws_every_span_and_nothing_else() -> None:
+def test_randspan_draws_exactly_the_allowed_spans() -> None:
     text = "a = 12345\n"
     expected = {(start, start + length) for start in range(10) for length in (1, 2) if start + length <= 10}
     drawn = {(hole.start, hole.end) for seed in range(40) for hole in holes("stack-randspan", text, seed, count=99)}
@@ -358,14 +358,14 @@ def test_f_string_holes_are_the_ends_of_fields() -> None:
         "f'{[}'",
     ],
 )
-def test_fields_of_what_is_no_f_string_are_none(text: str) -> None:
+def test_other_strings_have_no_fields(text: str) -> None:
     assert replacement_fields(text, 0, len(text)) == []
 
 
 # --- the text ------------------------------------------------------------------------------------------------------
 
 
-def test_symbols_are_where_they_say() -> None:
+def test_symbols_have_their_text_at_their_offsets() -> None:
     for text in all_texts():
         symbols = PythonText(text).symbols
         assert all(one.end <= other.start for one, other in pairwise(symbols))
@@ -386,7 +386,7 @@ def span_start(text: str, node: ast.Name) -> int:
 
 
 @pytest.mark.parametrize("text", ["x = (", "x = 1\x00", "print 'x'", "  x", "(" * 5000, "x" * (LONGEST_FILE + 1)])
-def test_what_does_not_parse_is_refused(text: str) -> None:
+def test_invalid_files_are_refused(text: str) -> None:
     with pytest.raises(Refused):
         PythonText(text)
 

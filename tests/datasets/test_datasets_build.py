@@ -171,7 +171,7 @@ def test_a_share_takes_the_same_files_for_every_set(library: Path, tmp_path: Pat
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
-def test_going_on_after_kills(library: Path, tmp_path: Path) -> None:
+def test_a_killed_build_is_resumed(library: Path, tmp_path: Path) -> None:
     """Killed whenever the file of samples has grown by some more, and once right after the start."""
     whole, out = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     build(Request("stack-boundary", str(library)), whole)
@@ -213,7 +213,7 @@ def interrupt(request: Request, out: Path, files: int) -> None:
         build(request, out, stop)
 
 
-def test_going_on_from_any_state_of_the_files(library: Path, tmp_path: Path) -> None:
+def test_a_build_is_resumed_from_any_state_of_its_files(library: Path, tmp_path: Path) -> None:
     """A kill leaves the journal and the samples at any byte; a crash of the machine may lose the ends of both."""
     request = Request("stack-randspan", str(library), limit=150)
     whole = tmp_path / "whole.jsonl"
@@ -239,7 +239,9 @@ def test_going_on_from_any_state_of_the_files(library: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("moment", ["before the manifest", "before the move", "before the journal goes"])
-def test_going_on_at_the_end(library: Path, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_build_is_completed(
+    library: Path, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request, out = Request("line", str(library), limit=50), tmp_path / "out.jsonl"
     replaced: list[Path] = []
 
@@ -266,7 +268,7 @@ def test_going_on_at_the_end(library: Path, tmp_path: Path, moment: str, monkeyp
     assert not list(tmp_path.glob("*.journal"))
 
 
-def test_a_changed_source_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_a_build_does_not_go_on_with_a_changed_source(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "source", {f"{name}.py": f"{name} = 1\n" for name in "abcdef"})
     for change in ({"b.py": "b = 2\n"}, {"aa.py": "aa = 1\n"}):
         request, out = Request("stack-randspan", str(folder)), tmp_path / "out.jsonl"
@@ -279,7 +281,7 @@ def test_a_changed_source_is_not_gone_on_with(tmp_path: Path) -> None:
         out.unlink()
 
 
-def test_other_arguments_are_not_gone_on_with(tmp_path: Path) -> None:
+def test_a_build_does_not_go_on_with_other_arguments(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "source", {"a.py": GOOD, "b.py": GOOD + "x\n"})
     out = tmp_path / "out.jsonl"
     interrupt(Request("line", str(folder)), out, 1)

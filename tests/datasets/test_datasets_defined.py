@@ -137,7 +137,7 @@ def test_lines_have_a_symbol_and_are_whole() -> None:
         assert text[: hole.start].rpartition("\n")[2].strip()
 
 
-def test_blocks_are_what_stands_between_brackets_on_lines_of_their_own() -> None:
+def test_blocks_lie_between_brackets_on_their_own_lines() -> None:
     text = DOCUMENTS["object"]
     assert {(hole.kind, text[hole.start : hole.end]) for hole in holes("block", text, count=99)} == {
         ("{}", text.strip()[4:-2]),
@@ -228,7 +228,7 @@ def test_the_language_is_that_of_the_file(tmp_path: Path, capsys: pytest.Capture
         (("human-eval-infilling", "--source", ".", "--language", "json"), "human-eval-infilling is of python"),
     ],
 )
-def test_what_cannot_be_cut_is_said_in_one_line(
+def test_files_without_holes_are_reported_in_one_line(
     arguments: tuple[str, ...], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, _, errors = run_command(capsys, "dataset", "build", *arguments, "--out", str(tmp_path / "out.jsonl"))
@@ -282,7 +282,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("language", PROGRAMS)
-def test_what_is_cut_out_can_be_written(language: str, tmp_path: Path) -> None:
+def test_middles_can_be_written_back(language: str, tmp_path: Path) -> None:
     if language not in Language.names() or programs.unavailable(language) is not None:
         pytest.skip(f"no definition or no parser of {language}")
     program, wrong = PROGRAMS[language]

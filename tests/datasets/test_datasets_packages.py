@@ -357,13 +357,13 @@ def test_without_its_tool_a_package_is_not_fetched(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     "text", ["", "go = []\n", "go = [1]\n", 'go = ["a"]\nmaven = ["b"]\n', 'gems = ["a"]\n', "go ="]
 )
-def test_what_lists_no_packages_is_said(text: str, tmp_path: Path) -> None:
+def test_a_file_without_packages_is_reported(text: str, tmp_path: Path) -> None:
     path = write_tree(tmp_path, {"list.toml": text}) / "list.toml"
     with pytest.raises(DatasetError, match=r"list\.toml: does not list packages"):
         open_source(str(path))
 
 
-def test_what_figures_are_told_of_is_not_trained_on() -> None:
+def test_measured_packages_are_not_training_data() -> None:
     by_name = {path.stem: read_list(path) for path in LISTS}
     listed = ("go", "java", "json", "rust")
     assert set(by_name) == {f"{name}-{use}" for name in listed for use in ("reported", "training")}

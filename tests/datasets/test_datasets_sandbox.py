@@ -88,7 +88,7 @@ def test_wrong_programs_are_wrong(body: str) -> None:
         ("import threading, os\nthreading.Thread(target=os._exit, args=(0,)).start()\nwhile True: pass", "", "ended"),
     ],
 )
-def test_programs_that_end_otherwise_have_not_passed(body: str, before: str, detail: str) -> None:
+def test_other_ends_of_a_program_are_errors(body: str, before: str, detail: str) -> None:
     outcome = run(body, before)
     assert outcome.verdict is Verdict.ERROR
     assert outcome.detail.startswith(detail)
@@ -148,7 +148,7 @@ def test_folders_are_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sets_are_gone_through_in_one_order() -> None:
+def test_sets_have_a_fixed_order() -> None:
     assert len({said("list({'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'})") for _ in range(3)}) == 1
 
 
@@ -258,7 +258,7 @@ def test_a_sandbox_that_does_not_start_is_no_verdict(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_runs_on_when_the_one_who_runs_it_is_killed(tmp_path: Path, sandboxed: bool) -> None:
+def test_no_process_outlives_a_killed_runner(tmp_path: Path, sandboxed: bool) -> None:
     code = (
         "from fim_server.datasets.python import sandbox\nfrom fim_server.datasets import UnitTest\n"
         f"sandbox.unavailable = lambda: {None if sandboxed else 'x'!r}\n"
@@ -302,7 +302,7 @@ def test_samples_bring_their_test() -> None:
         run_sample(Sample.from_json({**sample.to_json(), "test": None}), "")
 
 
-def test_outcomes_say_what_isolated_them(sandboxed: bool) -> None:
+def test_outcomes_name_their_isolation(sandboxed: bool) -> None:
     isolation = run("return x * x").isolation
     assert isolation == (("bubblewrap", "cgroup")[: 1 + bool(bubblewrap.scope())] if sandboxed else ())
 

@@ -216,7 +216,7 @@ def hoarded(line: str, most: int = 100_000, limits: Limits = LIMITS) -> int:
     return int(said(HOARD.format(line=line, most=most), limits))
 
 
-def test_memory_that_no_process_maps_is_not_to_be_had() -> None:
+def test_unmapped_memory_is_limited() -> None:
     assert hoarded("kept.append(os.memfd_create('a'))") == 0
     assert hoarded("kept.append(open('/dev/shm/a', 'wb'))") == 0
     for call in ("shmget(0, 1 << 20, 0o1600)", "semget(0, 32000, 0o1600)", "msgget(0, 0o1600)"):
@@ -243,7 +243,7 @@ def test_the_folder_holds_a_number_of_files(line: str) -> None:
     assert hoarded(f"{line.format(name='str(len(kept))')}; kept.append(0)") <= sandbox_child.FILES
 
 
-def test_what_the_kernel_keeps_for_descriptors_is_bounded() -> None:
+def test_kernel_memory_of_descriptors_is_bounded() -> None:
     assert hoarded("kept += os.pipe()") <= sandbox_child.DESCRIPTORS
     assert hoarded("kept.append(open('/dev/null'))") <= sandbox_child.DESCRIPTORS
     pair = "kept.append(socket.socketpair()); kept[-1][0].setblocking(False); kept[-1][0].send(b'x' * 10**5)"
@@ -266,7 +266,7 @@ SHARED = (
         "return bytearray(1 << 28)",
     ],
 )
-def test_what_a_process_maps_is_bounded(body: str) -> None:
+def test_mapped_memory_is_bounded(body: str) -> None:
     assert run(body).verdict is Verdict.MEMORY
 
 

@@ -65,7 +65,7 @@ def test_a_judge_that_dies_or_hangs_is_started_again(odd_judge: list[str], monke
         assert judge.restarts == 2
 
 
-def test_what_is_no_judge_is_said(tmp_path: Path) -> None:
+def test_a_program_that_is_no_judge_is_reported(tmp_path: Path) -> None:
     with pytest.raises(JudgeError, match="cannot be started"):
         Judge([str(tmp_path / "nothing")])
     with pytest.raises(JudgeError, match="does not answer as a judge does"):
@@ -108,7 +108,7 @@ def test_parts_are_shrunk_while_they_fail() -> None:
     assert shrunk(parts, lambda parts: "x" in parts[1] and "two" in parts[0]) == ("two", "x", "")
 
 
-def test_lexemes_that_match_one_text_alike_are_told(tmp_path: Path) -> None:
+def test_ambiguous_lexemes_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.lark").write_text(
         'start: (WORD | HEX | "if")+\nWORD: /[a-z]+/\nHEX: /[0-9a-f]+/\nGAP: / +/\n%ignore GAP\n'
     )
@@ -130,9 +130,7 @@ def test_sentences_are_of_their_language_and_use_every_rule() -> None:
         Sentences(lower(read_builtin("python")), Language.load("python"), random.Random(1))
 
 
-def test_what_has_no_sentences_is_said_before_its_files_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_languages_without_sentences_are_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     out = tmp_path / "cuts.jsonl"
     arguments = ["--source", str(tmp_path), "--cuts", "5", "--sentences", "5", "--out", str(out)]
@@ -159,7 +157,7 @@ def test_documented_differences_have_names(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_a_language_is_begun_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_language_is_created_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["language", "new", "lists", "--folder", str(tmp_path), "--suffix", ".ls"]) == 0
     written = [Path(line) for line in capsys.readouterr().out.split()]
     assert [path.name for path in written] == ["lists.lark", "lists.toml", "cases.toml", "test_cases.py"]
@@ -189,7 +187,7 @@ def test_a_language_is_begun_and_checked(tmp_path: Path, capsys: pytest.CaptureF
         (["check", "json", "--source", "{here}", "--judge", "/nowhere"], "cannot be started"),
     ],
 )
-def test_what_cannot_be_checked_is_said_in_a_line(
+def test_uncheckable_languages_are_one_line(
     arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -198,7 +196,7 @@ def test_what_cannot_be_checked_is_said_in_a_line(
     assert said in line
 
 
-def test_a_folder_that_has_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_files_stays_untouched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.lark").write_text("mine")
     assert main(["language", "new", "mine", "--folder", str(tmp_path)]) == 2
@@ -242,7 +240,7 @@ def test_a_wrong_grammar_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (right["sentences"]["sentences"], right["sentences"]["failures"]) == (200, 0)
 
 
-def test_an_appeal_has_the_last_word_where_the_judge_says_otherwise(odd_judge: list[str], tmp_path: Path) -> None:
+def test_an_appeal_decides_where_the_judge_contradicts(odd_judge: list[str], tmp_path: Path) -> None:
     path = tmp_path / "appeal.py"
     path.write_text(ODD_JUDGE.replace('"wrong": "no since it is wrong"', '"fine": "no since it is not"'))
     with Judge(odd_judge, [sys.executable, str(path)]) as judge:

@@ -30,7 +30,7 @@ def adapter() -> Adapter:
     return Adapter(RANK, 6.0, 1000, matrices, rows, np.array([8, 0]), "a base", "a recipe")
 
 
-def test_what_is_written_is_read_again(adapter: Adapter, tmp_path: Path) -> None:
+def test_an_adapter_survives_writing_and_reading(adapter: Adapter, tmp_path: Path) -> None:
     path = tmp_path / "adapter.safetensors"
     write_adapter(path, adapter)
     found = read_adapter(path)
@@ -44,7 +44,7 @@ def test_what_is_written_is_read_again(adapter: Adapter, tmp_path: Path) -> None
     assert [each.name for each in tmp_path.iterdir()] == ["adapter.safetensors"]
 
 
-def test_in_8_bits_a_file_is_smaller_and_says_nearly_the_same(adapter: Adapter, tmp_path: Path) -> None:
+def test_8_bits_halve_the_file_and_nearly_keep_the_weights(adapter: Adapter, tmp_path: Path) -> None:
     whole, small = tmp_path / "whole.safetensors", tmp_path / "small.safetensors"
     down, up = adapter.matrices["layers.0.qkv"]
     sizes = np.array([1e-3, 1, 40])[:RANK]  # each of the rank's products is rounded by its own
@@ -76,7 +76,7 @@ def test_in_8_bits_a_file_is_smaller_and_says_nearly_the_same(adapter: Adapter, 
     assert "alpha nan" in refusal(small)
 
 
-def test_a_change_is_the_scaled_product(adapter: Adapter) -> None:
+def test_the_change_is_the_scaled_product(adapter: Adapter) -> None:
     down, up = adapter.matrices["layers.1.qkv"]
     wanted = [
         [sum(2.0 * float(up[row, r]) * float(down[r, column]) for r in range(RANK)) for column in range(WIDTH)]
@@ -95,7 +95,7 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
-def test_what_is_no_adapter_is_refused_in_one_line(adapter: Adapter, tmp_path: Path) -> None:
+def test_an_invalid_adapter_is_refused_in_one_line(adapter: Adapter, tmp_path: Path) -> None:
     path = tmp_path / "adapter.safetensors"
     assert "no adapter that can be read" in refusal(path)
     path.write_bytes(b"abacus")

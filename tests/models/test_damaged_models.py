@@ -116,7 +116,7 @@ DAMAGES = (cut, empty, flip, lose, be_a_folder, be_a_pipe, lead_nowhere)
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_any_damage_to_any_file_is_seen(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_damage_to_any_file_is_detected(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
     assert state_of(entry_of("smollm2")) is State.READY
     damage(folder / name)
     for _ in range(2):
@@ -176,9 +176,7 @@ def test_the_folder_itself_may_be_damaged(folder: Path) -> None:
     assert state_of(entry_of("smollm2")) is State.MISSING
 
 
-def test_getting_it_repairs_it_and_then_it_is_here_already(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_get_repairs_a_damaged_model(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut(folder / "onnx" / "model.onnx")
     assert cli.main(["models", "list"]) == 0
     listed = capsys.readouterr().out
@@ -199,7 +197,7 @@ def test_getting_it_repairs_it_and_then_it_is_here_already(
     assert name_of(None) == "smollm2"
 
 
-def test_getting_it_hashes_what_looks_as_it_was(folder: Path) -> None:
+def test_get_hashes_files_with_unchanged_stamps(folder: Path) -> None:
     state_of(entry_of("smollm2"))
     flip(folder / "onnx" / "model.onnx.data")
     manifest.keep_stamps(  # as if the disk had changed it
@@ -239,13 +237,13 @@ def test_files_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(hashed) == 2 * count + 1
 
 
-def test_the_server_serves_the_embedded_model_meanwhile(folder: Path) -> None:
+def test_the_embedded_model_serves_until_the_repair(folder: Path) -> None:
     cut(folder / "onnx" / "model.onnx")
     for named in (None, "smollm2"):
         assert SharedModels().get(ServerSettings(model=named)).name == "embedded"
 
 
-def test_a_full_disk_leaves_what_was_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut(folder / "onnx" / "model.onnx")
 
     def full(made: Path) -> None:
@@ -283,7 +281,7 @@ def test_two_processes_repair_it_once(folder: Path, base: Path) -> None:
     assert damage_of(folder, thorough=True) is None
 
 
-def test_an_adapter_that_is_damaged_builds_nothing(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_adapter_stops_the_build(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert digest_of(ADAPTER) == ADAPTER_DIGEST
     copy = tmp_path / "adapter.safetensors"
     shutil.copy(ADAPTER, copy)
@@ -294,7 +292,7 @@ def test_an_adapter_that_is_damaged_builds_nothing(base: Path, tmp_path: Path, m
     assert not (tmp_path / "made").exists()
 
 
-def test_a_file_of_the_hubs_cache_is_compared_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_files_are_checked_against_their_blob_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import hashlib
 
     monkeypatch.setenv("FIM_SERVER_CACHE", str(tmp_path / "cache"))

@@ -91,7 +91,7 @@ def test_a_quantised_file_is_near_and_another_prompt_is_not(model: FimModel, pro
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_what_is_taken_back_is_as_if_it_had_not_been_read(model: FimModel, prompt: list[int]) -> None:
+def test_cropped_tokens_leave_no_trace(model: FimModel, prompt: list[int]) -> None:
     plain, used = model.new_cache(512), model.new_cache(512)
     model.forward(prompt[:100], plain)
     model.forward(prompt[:100], used)
@@ -103,7 +103,7 @@ def test_what_is_taken_back_is_as_if_it_had_not_been_read(model: FimModel, promp
             used.crop(wrong)
 
 
-def test_caches_know_nothing_of_each_other_and_of_who_had_their_memory(model: FimModel, prompt: list[int]) -> None:
+def test_caches_are_independent_even_in_reused_memory(model: FimModel, prompt: list[int]) -> None:
     fresh = model.new_cache(512)
     alone = [model.forward(prompt[:50], fresh), model.forward(prompt[50:51], fresh)]
     del fresh
@@ -115,7 +115,7 @@ def test_caches_know_nothing_of_each_other_and_of_who_had_their_memory(model: Fi
     assert np.array_equal(second, alone[1])
 
 
-def test_contexts_are_used_again_and_few_are_kept(file: Path) -> None:
+def test_contexts_are_reused_and_few_are_kept(file: Path) -> None:
     backend = GgufBackend(file, 1)
     caches = [backend.new_cache(256) for _ in range(MOST_SPARE + 3)]
     contexts = {id(cache.context) for cache in caches}
@@ -128,7 +128,7 @@ def test_contexts_are_used_again_and_few_are_kept(file: Path) -> None:
     big.forward([5, 6])  # a cache outlives the backend that made it
 
 
-def test_wrong_tokens_and_too_many_are_refused_and_nothing_is_read(model: FimModel, prompt: list[int]) -> None:
+def test_invalid_or_too_many_tokens_are_refused_unread(model: FimModel, prompt: list[int]) -> None:
     cache = model.new_cache(256)
     wanted = model.forward(prompt[:20], cache)
     for wrong in ([], [-1], [model.size], prompt * 4):
@@ -139,9 +139,7 @@ def test_wrong_tokens_and_too_many_are_refused_and_nothing_is_read(model: FimMod
 
 
 @pytest.mark.parametrize("precision", ["f32", "q8_0"])
-def test_rows_of_a_pass_are_those_of_one_token_after_another(
-    file: Path, prompt: list[int], precision: str, tmp_path: Path
-) -> None:
+def test_rows_of_a_pass_equal_single_steps(file: Path, prompt: list[int], precision: str, tmp_path: Path) -> None:
     if precision != "f32":
         path = tmp_path / "quantised.gguf"
         write_gguf(EMBEDDED, path, precision, next(iter(SPLITTERS)))
@@ -173,7 +171,7 @@ def test_rows_are_of_the_last_tokens_of_a_long_text(model: FimModel, prompt: lis
     assert max(np.abs(row - expected).max() for row, expected in zip(found, wanted, strict=True)) < ROUNDING
 
 
-def test_texts_with_drafts_are_those_without(model: FimModel) -> None:
+def test_drafts_do_not_change_texts(model: FimModel) -> None:
     split = Split("def total(values):\n    result = 0\n    for value in values:\n        res", "\n    return result\n")
     options = DecodeOptions(max_new_tokens=24, single_line=True)
     plain = complete(model, python(), split, options)
@@ -185,7 +183,7 @@ def test_texts_with_drafts_are_those_without(model: FimModel) -> None:
     assert drafted.statistics.passes < plain.statistics.passes
 
 
-def test_a_pass_is_left_when_it_is_wanted_no_more(model: FimModel, prompt: list[int]) -> None:
+def test_a_stop_ends_a_pass(model: FimModel, prompt: list[int]) -> None:
     cache, stop = model.new_cache(1024), Stop()
     wanted = model.forward(prompt[:20], cache)
     asked = threading.Event()
@@ -227,7 +225,7 @@ def test_encoding_keeps_each_byte_and_reads_no_control_tokens(model: FimModel, t
     assert b"".join(model.vocabulary.token_bytes(token) for token in model.vocabulary.encode(half)) == half
 
 
-def test_a_text_s_unsettled_end_is_that_of_the_same_splitting_elsewhere(model: FimModel, tmp_path: Path) -> None:
+def test_the_unsettled_end_of_a_text_equals_a_tokenizer_s_with_that_splitter(model: FimModel, tmp_path: Path) -> None:
     described = json.loads((EMBEDDED / "tokenizer.json").read_text(encoding="utf-8"))
     described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": next(iter(SPLITTERS.values()))}
     path = tmp_path / "tokenizer.json"
@@ -284,7 +282,7 @@ def rename(source: Path, path: Path, names: dict[str, str]) -> None:
     path.write_bytes(content)
 
 
-def test_an_adapter_is_as_if_it_were_in_the_weights(file: Path, tmp_path: Path, prompt: list[int]) -> None:
+def test_an_adapter_equals_merged_weights(file: Path, tmp_path: Path, prompt: list[int]) -> None:
     draw = np.random.default_rng(0)
     rank, scale = 4, 2.0
     down = draw.normal(size=(rank, 256)).astype(np.float32) / 16
@@ -328,7 +326,7 @@ def one_line(error: pytest.ExceptionInfo[ModelError]) -> str:
     return message
 
 
-def test_what_is_no_gguf_file_is_refused(file: Path, tmp_path: Path) -> None:
+def test_other_files_than_gguf_are_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError) as error:
         load_model(str(tmp_path / "missing.gguf"))
     assert "no such file" in one_line(error)
@@ -346,7 +344,7 @@ def test_what_is_no_gguf_file_is_refused(file: Path, tmp_path: Path) -> None:
         load_model(str(tmp_path / "folder.gguf"))
 
 
-def test_what_goes_with_no_gguf_file_is_refused(file: Path, tmp_path: Path) -> None:
+def test_options_of_other_models_are_refused_for_gguf(file: Path, tmp_path: Path) -> None:
     for options in (LoadOptions(gpu_layers=2), LoadOptions(adapter="x.gguf")):
         with pytest.raises(ModelError, match="for GGUF files, and embedded is none"):
             load_model("embedded", options=options)
@@ -366,13 +364,13 @@ def test_what_goes_with_no_gguf_file_is_refused(file: Path, tmp_path: Path) -> N
 @pytest.mark.skipif(
     library.is_installed() and bool(library.load_library().llama_supports_gpu_offload()), reason="there is a GPU"
 )
-def test_layers_on_a_gpu_that_is_not_there(file: Path) -> None:
+def test_gpu_layers_without_a_gpu_are_refused(file: Path) -> None:
     with pytest.raises(ModelError, match="computes on the CPU alone"):
         load_model(str(file), options=LoadOptions(gpu_layers=-1))
     assert load_model(str(file), "cpu").device == load_model(str(file)).device == "cpu"
 
 
-def test_another_release_is_refused_before_anything_is_done_with_it() -> None:
+def test_another_release_of_the_library_is_refused_first() -> None:
     loaded = library.load_library()
     library.check(loaded.llama_context_default_params(), library.CONTEXT_DEFAULTS)
     moved = loaded.llama_context_default_params()

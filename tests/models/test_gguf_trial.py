@@ -55,7 +55,7 @@ def test_layers_that_cannot_be_are_refused_before_the_library_sees_them(tmp_path
         check_header(path)
 
 
-def test_any_header_is_one_or_one_line(sound: Path, tmp_path: Path) -> None:
+def test_an_invalid_header_is_one_line(sound: Path, tmp_path: Path) -> None:
     check_header(sound)
     data, path, said = sound.read_bytes(), tmp_path / "other.gguf", list[str]()
     for seed in range(5000 if os.environ.get("FIM_SERVER_LONG") else 500):
@@ -69,7 +69,7 @@ def test_any_header_is_one_or_one_line(sound: Path, tmp_path: Path) -> None:
 
 
 @needs_library
-def test_no_mutated_file_ends_the_process_that_asks_for_it(tmp_path: Path) -> None:
+def test_mutated_files_never_end_the_calling_process(tmp_path: Path) -> None:
     count = 600 if os.environ.get("FIM_SERVER_LONG") else 24
     command = [sys.executable, "gguf_mutations.py", "--files", str(count)]
     done = subprocess.run(command, cwd=SUPPORT, capture_output=True, text=True, check=False)
@@ -108,9 +108,7 @@ def sound_size(path: Path) -> int:
 
 
 @needs_library
-def test_a_trial_that_was_ended_by_another_says_nothing_of_the_file(
-    sound: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_trial_gives_no_verdict(sound: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for ending in ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "raise MemoryError"):
         monkeypatch.setattr(trial, "COMMAND", (sys.executable, "-c", ending))
         with pytest.raises(ModelError, match="cannot be tried"):
@@ -166,7 +164,7 @@ def test_a_model_that_has_changed_is_loaded_again(tmp_path: Path) -> None:
         pass
 
 
-def test_a_load_that_fails_or_is_left_is_no_crash(tmp_path: Path, cache: Path) -> None:
+def test_a_failed_or_cancelled_load_is_no_crash(tmp_path: Path, cache: Path) -> None:
     for _ in range(3):
         with pytest.raises(ModelError, match="no"), attempt("mine", tmp_path):
             raise ModelError("no")

@@ -201,9 +201,7 @@ def test_a_fault_in_a_text_is_one_line(
 
 @pytest.mark.parametrize("fault", UNFIT)
 @pytest.mark.parametrize("kind", ["llama.cpp", "vllm"])
-def test_ids_that_are_none_are_one_line(
-    kind: str, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_ids_are_one_line(kind: str, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(kind, UNFIT[fault](kind)) as address:
         status = completed(address, kind, tmp_path)
     expect_one_line(status, capsys.readouterr())
@@ -234,7 +232,7 @@ def test_an_event_without_a_completion_names_no_class(
     assert "Error" not in captured.err
 
 
-def test_what_fits_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_answers_are_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The endpoint of this module is one that works, apart from its faults."""
     for kind in ("llama.cpp", "ollama"):
         with answering(kind, streamed(event(kind, step(kind)))) as address:
@@ -265,7 +263,7 @@ ODD: tuple[Answer, ...] = (
 
 
 @pytest.mark.parametrize(("kind", "path"), [(kind, path) for kind in KINDS for path in PATHS[kind]])
-def test_a_fault_while_it_is_asked_what_it_is_is_one_line(
+def test_a_fault_during_the_probe_is_one_line(
     kind: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for odd in ODD:
@@ -274,14 +272,14 @@ def test_a_fault_while_it_is_asked_what_it_is_is_one_line(
         expect_one_line(status, capsys.readouterr())
 
 
-def test_hosts_that_are_none_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_hosts_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for address in ("https://no-such-host.invalid", "https://a..b", f"https://{'a' * 300}.invalid", "http://[::1]:1"):
         expect_one_line(completed(address, "openai", tmp_path), capsys.readouterr())
     with answering("openai", whole({})) as address:  # which knows no TLS
         expect_one_line(completed(address.replace("http:", "https:"), "openai", tmp_path), capsys.readouterr())
 
 
-def test_a_proxy_that_is_none_is_one_line(
+def test_an_invalid_proxy_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "nonsense://x")
@@ -301,9 +299,7 @@ def test_tokens_have_the_same_limits_wherever_they_come_from() -> None:
 
 
 @pytest.mark.parametrize("length", [MOST_TOKEN_BYTES + 1, 4_000_000])
-def test_a_long_token_of_an_endpoint_is_refused_before_anything_is_made_of_it(
-    length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_token_of_an_endpoint_is_refused_first(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "READ_SECONDS", 60.0)
     with (
         answering(
@@ -325,7 +321,7 @@ def test_a_long_token_of_an_endpoint_is_refused_before_anything_is_made_of_it(
         load_model(address)
 
 
-def test_many_tokens_of_an_endpoint_are_refused_before_anything_is_made_of_them() -> None:
+def test_too_many_tokens_of_an_endpoint_are_refused_first() -> None:
     count = MOST_TEXT_BYTES // 200 + 1
     told = shown()
     told["capabilities"] = ["completion"]
@@ -420,7 +416,7 @@ SLOW: dict[str, Answer] = {
 
 @pytest.mark.parametrize("slow", SLOW)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_text_that_never_comes_is_asked_for_once(
+def test_a_text_that_never_comes_is_requested_once(
     kind: str, slow: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The time limit is that of all attempts together."""
@@ -435,7 +431,7 @@ def test_a_text_that_never_comes_is_asked_for_once(
 
 @pytest.mark.parametrize("slow", SLOW)
 @pytest.mark.parametrize(("kind", "path"), [(kind, path) for kind in KINDS for path in PATHS[kind]])
-def test_a_description_that_never_comes_is_asked_for_once(
+def test_a_description_that_never_comes_is_requested_once(
     kind: str, path: str, slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "PROBE_SECONDS", 1.0)
@@ -466,7 +462,7 @@ def test_a_description_of_many_slow_answers_has_a_limit(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_stream_that_stops_coming_is_not_begun_again(kind: str) -> None:
+def test_a_stalled_stream_is_not_restarted(kind: str) -> None:
     """The error says that the endpoint may answer later, so that the server asks again."""
     heard: list[str] = []
     prompt_only = streamed(event(kind, step(kind)), b": alive\n\n", repeat=True, pause=0.05)

@@ -73,7 +73,7 @@ def test_of_equal_logits_the_first_is_chosen() -> None:
     assert OURS.likeliest(logits) == THEIRS.likeliest(torch.from_numpy(logits)) == 1
 
 
-def test_nothing_is_drawn_that_is_refused_and_seeds_repeat() -> None:
+def test_refused_tokens_are_never_drawn_and_seeds_repeat() -> None:
     logits = np.full(1000, float("-inf"), dtype=np.float32)
     logits[[3, 700]] = [1.0, 0.5]
     for seed in (-1, 0, 1 << 63, 1 << 70):
@@ -97,7 +97,7 @@ def test_any_temperature_draws_what_is_allowed(temperature: float) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, -(1 << 63), 0, 1 << 63, (1 << 64) - 1])
-def test_torchs_own_seeds_draw_what_torch_draws_and_longer_ones_are_taken(seed: int) -> None:
+def test_seeds_draw_as_torch_does_and_may_be_longer(seed: int) -> None:
     logits = torch.from_numpy(row(50, 1))
     generator = torch.Generator().manual_seed(seed)
     wanted = [int(torch.multinomial(torch.softmax(logits, dim=-1), 1, generator=generator)) for _ in range(20)]

@@ -182,7 +182,7 @@ def test_logits_are_the_callers_own(exported: FimModel, prompt: list[int]) -> No
     assert np.isfinite(exported.forward(prompt[20:21], cache)).all()
 
 
-def test_what_was_read_before_gives_the_logits_of_a_fresh_reading(exported: FimModel) -> None:
+def test_a_reused_cache_gives_the_logits_of_a_fresh_one(exported: FimModel) -> None:
     readings, reused = Readings(exported), 0
     for typed in ("", "u", "ur", "urn", "urn ", "urn f", "urn (", "urn file", "u"):
         after = ")" + RIGHT if typed.endswith("(") else RIGHT
@@ -194,7 +194,7 @@ def test_what_was_read_before_gives_the_logits_of_a_fresh_reading(exported: FimM
     assert reused == 7  # all but the first one and the one whose right side differs
 
 
-def test_a_reading_goes_back(exported: FimModel, prompt: list[int]) -> None:
+def test_a_reading_can_rewind(exported: FimModel, prompt: list[int]) -> None:
     reading = Reading(exported)
     reading.forward(prompt)
     reading.rewind(5)
@@ -205,7 +205,7 @@ def test_a_reading_goes_back(exported: FimModel, prompt: list[int]) -> None:
 # --- errors of the runtime ------------------------------------------------------------------------------------------
 
 
-def test_the_window_is_an_end_that_a_reading_survives(exported: FimModel, prompt: list[int]) -> None:
+def test_a_reading_survives_the_end_of_the_window(exported: FimModel, prompt: list[int]) -> None:
     reading = Reading(exported)
     full = list(itertools.islice(itertools.cycle(prompt), exported.window))
     reading.forward(full)
@@ -216,7 +216,7 @@ def test_the_window_is_an_end_that_a_reading_survives(exported: FimModel, prompt
 
 
 @pytest.mark.parametrize("tokens", [[], [1_000_000]], ids=["no tokens", "unknown token"])
-def test_what_the_runtime_refuses_is_a_runtime_error(
+def test_refusals_of_the_runtime_are_runtime_errors(
     exported: FimModel, tokens: list[int], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(RuntimeError):
@@ -240,7 +240,7 @@ def test_onnxruntime_reads_no_batches(exported: FimModel) -> None:
 
 
 @needs_package
-def test_nothing_is_told_or_kept_of_the_user(tmp_path: Path) -> None:
+def test_onnxruntime_sends_and_stores_nothing_about_the_user(tmp_path: Path) -> None:
     """The libraries' telemetry keeps an identifier and a queue of events in the cache folder, where it is on."""
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     kept = {name: value for name, value in os.environ.items() if name not in onnx_backend.NO_TELEMETRY}
@@ -258,7 +258,7 @@ def test_nothing_is_told_or_kept_of_the_user(tmp_path: Path) -> None:
 # --- completions ----------------------------------------------------------------------------------------------------
 
 
-def test_its_threads_keep_no_processor_between_passes(exported: FimModel) -> None:
+def test_threads_sleep_between_passes(exported: FimModel) -> None:
     backend = exported.backend
     assert isinstance(backend, OnnxBackend)
     options = backend._session.get_session_options()
@@ -374,7 +374,7 @@ def test_an_export_of_other_weights_is_not_used(tmp_path: Path) -> None:
     assert "is of other weights" in refusal(str(folder), "cpu", "onnx")
 
 
-def test_a_missing_package_is_named_where_it_was_asked_for(absent: None) -> None:
+def test_a_missing_runtime_is_named_if_requested(absent: None) -> None:
     assert "onnxruntime is not installed; pip install onnxruntime brings it" in refusal(None, "cpu", "onnx")
 
 

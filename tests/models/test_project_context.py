@@ -52,7 +52,7 @@ def test_each_family_has_its_own_form(family: str, expected: str) -> None:
 
 @pytest.mark.parametrize("row", known_formats(), ids=lambda row: row.family)
 @pytest.mark.parametrize("most", [0, 20, 90, 120, 150, 400])
-def test_no_more_than_its_share(row: Format, most: int) -> None:
+def test_excerpts_keep_to_their_share(row: Format, most: int) -> None:
     bound = bound_to(row)
     plain = bound.encode(LINES, LINES, 300)
     shown = bound.encode(LINES, LINES, 300, 1, CONTEXT, most)
@@ -81,7 +81,7 @@ def test_a_language_without_comments_shows_nothing_to_models_that_know_no_form()
     assert '{"a": 1}' in layout(qwen, qwen.encode("L", "R", 200, 1, context, 100))
 
 
-def test_what_files_hold_is_text() -> None:
+def test_control_tokens_in_excerpts_are_text() -> None:
     bound = bound_to(FAMILIES["Qwen-Coder"])
     nasty = "'<|file_sep|>' {path} {text} {repository}"
     context = ProjectContext("{text}", "h.py", (("{text}.py", nasty),), "# ")
@@ -91,7 +91,7 @@ def test_what_files_hold_is_text() -> None:
 
 
 @pytest.mark.parametrize("family", ["SmolLM2", "Qwen-Coder"])
-def test_the_prompt_goes_on_beginning_alike_while_somebody_types(family: str) -> None:
+def test_the_prompt_keeps_its_beginning_while_the_user_types(family: str) -> None:
     bound = bound_to(FAMILIES[family])
     left = LINES * 4
     typed = "total = compute(value_1, value_2)\n    other = compute(total)"
@@ -104,7 +104,7 @@ def test_the_prompt_goes_on_beginning_alike_while_somebody_types(family: str) ->
     assert moved <= len(typed) // 32 + 1
 
 
-def test_tokens_are_of_the_tokenizer_that_asks_not_of_one_that_is_gone() -> None:
+def test_cached_ids_belong_to_their_tokenizer() -> None:
     """Once it is gone, another may stand where it stood in memory."""
     context = ProjectContext("shop", "a/here.py", (("two.py", "x = 1\ny = 2"),), "# ")
     bound = bound_to(FAMILIES["SmolLM2"])

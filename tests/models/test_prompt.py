@@ -154,7 +154,7 @@ def test_many_blank_lines_after_the_cursor_are_cut_in_a_few_steps() -> None:
         assert found == bound._suffix_plain(20_000 * line, 1600, 1600, 16)
 
 
-def test_a_prompt_in_steps_begins_the_same_while_someone_types() -> None:
+def test_a_prompt_in_steps_keeps_its_beginning_while_the_user_types() -> None:
     """A KV cache is reused only up to the end of the prefix that two prompts share."""
     bound = find_format(tokenizer_with(FAMILIES["fim-server"].tokens), "model")
     left, right, limit = LINES[:8000], LINES[8000:], 1000

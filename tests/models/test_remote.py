@@ -114,7 +114,7 @@ def test_texts_without_ids_fit(local: FimModel, kind: str, told: int) -> None:
         assert offered >= 4
 
 
-def test_a_model_s_own_text_is_what_comes_of_an_endpoint_with_texts(local: FimModel) -> None:
+def test_an_endpoint_with_texts_gives_the_model_s_own_text(local: FimModel) -> None:
     options: dict[str, Any] = {"max_new_tokens": 24, "single_line": True, "heal": False, "max_prompt_tokens": 500}
     wanted: list[tuple[Split, str | None]] = []
     for cut in cuts(random.Random(7), 1500, 2):
@@ -133,7 +133,7 @@ def test_a_model_s_own_text_is_what_comes_of_an_endpoint_with_texts(local: FimMo
 
 
 @pytest.mark.parametrize("refused", [("suffix",), ("logprobs",), ("suffix", "logprobs")])
-def test_what_an_endpoint_refuses_it_is_not_asked_for(local: FimModel, refused: tuple[str, ...]) -> None:
+def test_requests_avoid_what_an_endpoint_refuses(local: FimModel, refused: tuple[str, ...]) -> None:
     with serving(Endpoint(local, "openai", refuses=refused)) as address:
         remote = load_model(address)
         completion, _ = written(
@@ -164,7 +164,7 @@ def test_the_whole_vocabulary_is_asked_for_where_no_file_has_it(local: FimModel)
     assert remote.format.family == local.format.family
 
 
-def test_a_character_in_several_tokens_is_asked_for_by_itself(local: FimModel) -> None:
+def test_a_character_in_several_tokens_takes_its_own_request(local: FimModel) -> None:
     """llama.cpp's stream holds a token back that ends inside a character."""
     left, right = 'snowman = "\N{SNOWMAN}"\ncopied = "', '"\n'
     options: dict[str, Any] = {"max_new_tokens": 8, "heal": False}
@@ -231,7 +231,7 @@ def test_the_likeliest_allowed_token_is_told_or_asked_for() -> None:
     assert arithmetic.is_spent(masked)
 
 
-def test_what_was_refused_is_not_asked_for_again() -> None:
+def test_refused_tokens_are_not_requested_again() -> None:
     arithmetic, asked = RemoteArithmetic(), list[list[int]]()
     row = row_of({3: -0.5}, {3: -0.5, 9: -4.0}, asked)
     changed = arithmetic.copy(row)
@@ -278,7 +278,7 @@ def test_a_passing_fault_costs_no_text(local: FimModel, hasty: None, kind: str, 
 
 
 @pytest.mark.parametrize("kind", EXACT)
-def test_a_server_that_dies_in_the_middle_is_asked_again(local: FimModel, hasty: None, kind: str) -> None:
+def test_a_request_survives_the_server_s_death(local: FimModel, hasty: None, kind: str) -> None:
     endpoint = Endpoint(local, kind)
     with serving(endpoint) as address:
         remote = load_model(address, options=options_of(kind))
@@ -301,7 +301,7 @@ def test_a_server_that_dies_in_the_middle_is_asked_again(local: FimModel, hasty:
         ("401", "a key goes by --api-key-env"),
     ],
 )
-def test_a_server_that_lies_is_told_of_in_one_line(local: FimModel, hasty: None, fault: str, said: str) -> None:
+def test_an_inconsistent_server_is_one_line(local: FimModel, hasty: None, fault: str, said: str) -> None:
     endpoint = Endpoint(local, "llama.cpp")
     with serving(endpoint) as address:
         remote = load_model(address, options=options_of("llama.cpp"))
@@ -314,7 +314,7 @@ def test_a_server_that_lies_is_told_of_in_one_line(local: FimModel, hasty: None,
         assert written(remote, Split(LEFT, RIGHT), max_new_tokens=16)[0].text is not None
 
 
-def test_what_was_complete_before_is_offered(local: FimModel, hasty: None) -> None:
+def test_a_text_that_was_complete_before_a_fault_is_shown(local: FimModel, hasty: None) -> None:
     endpoint = Endpoint(local, "llama.cpp")
     split = Split("x = 1\n# Returns", "\ny = 2\n")
     options: dict[str, Any] = {"max_new_tokens": 8, "single_line": True, "heal": False}
@@ -344,7 +344,7 @@ def test_a_server_that_says_nothing_is_waited_for_until_the_deadline(local: FimM
             written(remote, Split(LEFT, RIGHT), max_new_tokens=16)
 
 
-def test_nobody_there_is_told_of(hasty: None) -> None:
+def test_an_absent_server_is_reported(hasty: None) -> None:
     with pytest.raises(ModelError) as error:
         load_model("http://127.0.0.1:9")
     assert "http://127.0.0.1:9: ConnectError" in str(error.value)
@@ -371,7 +371,7 @@ def test_addresses_that_are_refused(name: str, said: str) -> None:
     assert "secret" not in str(error.value)
 
 
-def test_plain_http_is_for_this_machine_or_for_who_allows_it() -> None:
+def test_plain_http_needs_loopback_or_permission() -> None:
     for name in ("http://localhost:1", "http://127.0.0.1:1", "http://[::1]:1", "https://example.com"):
         assert address_of(name, None, False).base == name
     assert address_of("http://example.com/v1/", None, True).base == "http://example.com"
@@ -399,7 +399,7 @@ def test_a_key_is_sent_and_never_told(
         load_model("http://127.0.0.1:9", options=LoadOptions(api_key_env="NO_SUCH_KEY"))
 
 
-def test_what_goes_with_no_endpoint_is_refused() -> None:
+def test_options_of_other_models_are_refused_for_endpoints() -> None:
     with pytest.raises(ModelError, match="are for endpoints, and embedded is none"):
         load_model("embedded", options=LoadOptions(api_key_env="KEY"))
     with pytest.raises(ModelError, match="--device and --runtime are for models here"):

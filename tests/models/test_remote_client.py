@@ -71,7 +71,7 @@ def impatient(heard: Heard) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("said", [b"", HEAD[:20], HEAD], ids=["nothing", "half a header", "a header"])
-def test_who_is_left_before_the_first_event_hears_it(said: bytes) -> None:
+def test_cancelling_before_the_first_event_closes_the_connection(said: bytes) -> None:
     with listening(said) as (address, heard):
         client = Client(address_of(address, None, False))
         with pytest.raises(StoppedError):
@@ -84,7 +84,7 @@ def test_who_is_left_before_the_first_event_hears_it(said: bytes) -> None:
         assert heard.left.wait(10)
 
 
-def test_who_is_left_between_events_hears_it() -> None:
+def test_cancelling_between_events_closes_the_connection() -> None:
     with listening(HEAD + CHUNK) as (address, heard):
         stream = Client(address_of(address, None, False)).stream("/api/generate", {}, lambda: None)
         assert stream.next(lambda: None) == {"response": "a"}
@@ -92,7 +92,7 @@ def test_who_is_left_between_events_hears_it() -> None:
         assert heard.left.wait(10)
 
 
-def test_a_stream_that_nobody_looks_at_any_more_is_left() -> None:
+def test_an_abandoned_stream_closes_the_connection() -> None:
     with listening(HEAD + CHUNK) as (address, heard):
         stream = Client(address_of(address, None, False)).stream("/api/generate", {}, lambda: None)
         stream.next(lambda: None)
@@ -171,9 +171,7 @@ def encrypting(certificate: Path) -> Iterator[str]:
             thread.join(20)
 
 
-def test_an_authority_of_ones_own_is_believed_on_this_machine_too(
-    certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_own_authority_is_trusted_on_this_machine_too(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with encrypting(certificate) as base:
         address = address_of(base, None, False)
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
@@ -183,7 +181,7 @@ def test_an_authority_of_ones_own_is_believed_on_this_machine_too(
         assert Client(address).get("/v1/models") == {}
 
 
-def test_authorities_that_cannot_be_read_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_authorities_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     junk = tmp_path / "junk.pem"
     junk.write_text("no certificate\n")
     for file in (junk, tmp_path / "nowhere.pem"):

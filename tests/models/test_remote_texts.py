@@ -72,7 +72,7 @@ def test_texts_are_those_of_the_model_in_this_process(local: FimModel, kind: str
     assert all(body.get("raw") is (True if kind == "ollama" else None) for body in prompts)
 
 
-def test_what_may_come_where_the_model_ends_is_asked_for(local: FimModel) -> None:
+def test_tokens_at_the_model_s_end_are_requested(local: FimModel) -> None:
     """The likeliest is to end, which the grammar refuses: endpoints with texts tell nothing of such a place."""
     for kind, options in KNOWN.items():
         with serving(Endpoint(local, kind, shows=True)) as address:
@@ -87,7 +87,7 @@ def test_what_may_come_where_the_model_ends_is_asked_for(local: FimModel) -> Non
             assert dialect_of(remote).likeliest(prefix, others[30:], lambda: None) is None
 
 
-def test_the_window_is_what_the_endpoint_says(local: FimModel) -> None:
+def test_the_window_is_the_endpoint_s(local: FimModel) -> None:
     with serving(Endpoint(local, "ollama", shows=True)) as address:
         assert load_model(address).backend.window == 1024
 
@@ -139,7 +139,7 @@ def test_a_control_token_s_name_is_no_text(local: FimModel) -> None:
     assert other.token(b"qzx qzx") is not None
 
 
-def test_what_was_lost_on_the_way_is_not_taken(local: FimModel) -> None:
+def test_lost_characters_are_ignored(local: FimModel) -> None:
     pieces = Pieces(local.vocabulary, local.format, own=False)
     assert pieces.tokens({"\ufffd".encode(): -0.1}) == {}
     (token,) = pieces.tokens({"\ufffd".encode(): -0.1, b"(": -3.0})
@@ -208,13 +208,13 @@ def test_tokens_of_sentencepiece_s_kind_are_read() -> None:
         ({"tokenizer.ggml.tokens": [1, 2, 3], "tokenizer.ggml.scores": None}, "its tokens make no tokenizer"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(others: dict[str, Any], problem: str) -> None:
+def test_unreadable_tokens_are_one_line(others: dict[str, Any], problem: str) -> None:
     with pytest.raises(ModelError, match=problem) as failure:
         told_tokens(sentence_piece(**others))
     assert "\n" not in str(failure.value)
 
 
-def test_a_model_without_marks_is_shown_what_is_left_of_the_cursor(local: FimModel) -> None:
+def test_a_model_without_fim_tokens_reads_the_prefix(local: FimModel) -> None:
     """Behind a template for filling in, Ollama puts the prompt together; without one, the grammar connects."""
     endpoint = Endpoint(local, "ollama", shows=True, unmarked=True)
     with serving(endpoint) as address:
@@ -241,7 +241,7 @@ def test_answers_of_other_kinds_are_no_models(local: FimModel, odd: Any, monkeyp
 
 
 @pytest.mark.parametrize("odd", [[], "x", {"model_info": 3}, {"model_info": {"llama.context_length": "long"}}])
-def test_what_ollama_shows_may_be_anything(local: FimModel, odd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ollama_s_description_may_be_anything(local: FimModel, odd: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(endpoints.POSTS["ollama"], "/api/show", lambda endpoint, body: odd)
     with serving(Endpoint(local, "ollama")) as address:
         assert isinstance(dialect_of(load_model(address)).prompts, Sides)
@@ -259,7 +259,7 @@ def test_what_ollama_shows_may_be_anything(local: FimModel, odd: Any, monkeypatc
         {"token": "a", "logprob": "x"},
     ],
 )
-def test_told_texts_that_are_none_are_not_used(local: FimModel, entry: dict[str, Any]) -> None:
+def test_invalid_told_texts_are_ignored(local: FimModel, entry: dict[str, Any]) -> None:
     endpoint = Endpoint(local, "ollama", shows=True, entry=entry)
     with serving(endpoint) as address:
         remote = load_model(address)
@@ -291,7 +291,7 @@ def test_tokens_that_cannot_spell_source_code_are_none() -> None:
         assert len(bound.pieces) == 1
 
 
-def test_nothing_is_downloaded_because_an_endpoint_names_it(local: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_s_names_cause_no_download(local: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
     def fetched(*values: Any, **options: Any) -> str:
         raise AssertionError("something is fetched")
 

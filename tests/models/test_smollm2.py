@@ -93,7 +93,7 @@ TOKENS = np.random.default_rng(2).integers(0, SHAPE.vocabulary, 90).tolist()
 # --- weights and network ---------------------------------------------------------------------------------------------
 
 
-def test_the_base_is_read_as_transformers_has_it(source: Path, weights: dict[str, Matrix]) -> None:
+def test_the_base_equals_transformers_reading(source: Path, weights: dict[str, Matrix]) -> None:
     base = read_base(source)
     assert base.shape == SHAPE
     for name, wanted in weights.items():
@@ -387,7 +387,7 @@ def test_a_folder_is_built_from_a_transformers_folder_too(folder: Path, adapter_
     assert first.tokenizer.to_str() == second.tokenizer.to_str()
 
 
-def test_no_second_adapter_is_put_upon_the_first(folder: Path, adapter_file: Path, tmp_path: Path) -> None:
+def test_a_second_adapter_is_refused(folder: Path, adapter_file: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="has an adapter in its weights already"):
         build(folder, tmp_path / "twice", silent, adapter_file)
     assert not list(tmp_path.iterdir())
@@ -415,7 +415,7 @@ def test_a_folder_is_replaced_when_the_new_one_is_whole(
     assert not (target / "old").exists()
 
 
-def test_what_a_killed_build_has_left_is_taken_away(source: Path, adapter_file: Path, tmp_path: Path) -> None:
+def test_remains_of_a_killed_build_are_removed(source: Path, adapter_file: Path, tmp_path: Path) -> None:
     for name, age in ((".model.building-x", 2 * building.FORGOTTEN_AFTER), (".model.building-y", 0.0)):
         (tmp_path / name / "new").mkdir(parents=True)
         at = (tmp_path / name).stat().st_mtime - age
@@ -432,7 +432,7 @@ def refusal(act: Callable[[], object]) -> str:
     return message
 
 
-def test_what_is_no_base_is_refused_in_one_line(
+def test_an_invalid_base_is_refused_in_one_line(
     source: Path, folder: Path, adapter_file: Path, weights: dict[str, Matrix], tmp_path: Path
 ) -> None:
     target = tmp_path / "models" / "made"

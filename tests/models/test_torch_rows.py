@@ -47,7 +47,7 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("span_step", [1, 16])
-def test_rows_read_what_they_would_read_alone(network: Any, span_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_equal_single_readings(network: Any, span_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_rows, "PREFILL_CHUNK", 7)
     draw = random.Random(span_step)
     known: list[list[int]] = []
@@ -108,7 +108,7 @@ ASKS = {
 }
 
 
-def test_a_step_asks_the_device_for_nothing(network: Any) -> None:
+def test_a_step_does_not_synchronise_the_device(network: Any) -> None:
     rows = StaticRows(network, CPU, 3, 64, span_step=16)
     packed, words = mask_buffer(SIZE, 3)
     words[:] = 0xFFFF
@@ -162,7 +162,7 @@ def test_sizes_are_captured_when_they_are_met_again(network: Any, monkeypatch: p
 
 
 @pytest.mark.parametrize("room", [4, 64])
-def test_a_row_by_itself_is_a_cache(network: Any, room: int) -> None:
+def test_a_single_row_is_a_cache(network: Any, room: int) -> None:
     growing, static = (TorchBackend(network, CPU, static_cache=static) for static in (False, True))
     caches = growing.new_cache(room), static.new_cache(room)
     assert isinstance(static.new_cache(), DynamicCache)
@@ -187,7 +187,7 @@ def test_a_row_by_itself_is_a_cache(network: Any, room: int) -> None:
         caches[1].crop(-length - 1)
 
 
-def test_the_logits_of_a_row_by_itself_are_its_own(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_row_s_logits_are_in_their_own_memory(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Overwriting(Pretended):
         """Stand-in for a graph: each result overwrites the last one."""
 
@@ -210,7 +210,7 @@ def test_the_logits_of_a_row_by_itself_are_its_own(network: Any, monkeypatch: py
     assert all(mine.equal(copied) for mine, copied in zip(found, copies, strict=True))
 
 
-def test_what_forgets_positions_has_no_static_cache() -> None:
+def test_sliding_windows_have_no_static_cache() -> None:
     config = Qwen2Config(
         vocab_size=SIZE,
         hidden_size=32,
@@ -257,7 +257,7 @@ def test_without_cuda_nothing_is_captured(network: Any) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_graphs_give_what_plain_steps_give(network: Any) -> None:
+def test_graphs_equal_plain_steps(network: Any) -> None:
     place = torch.device("cuda")
     network = network.to(place)
     try:

@@ -25,7 +25,7 @@ def quiet(done: int, total: int) -> None:
     assert 0 <= done <= total == len(CONTENT)
 
 
-def test_a_file_comes_whole(tmp_path: Path) -> None:
+def test_a_file_is_downloaded_completely(tmp_path: Path) -> None:
     amounts: list[int] = []
     with serving(Habits(CONTENT)) as url:
         download(url, tmp_path / "file.whl", WANTED, lambda done, total: amounts.append(done))
@@ -35,7 +35,7 @@ def test_a_file_comes_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file.whl"]
 
 
-def test_a_download_that_is_cut_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_cut_download_is_resumed(tmp_path: Path) -> None:
     habits = Habits(CONTENT, cuts=[400_000, 0, 300_000])
     with serving(habits) as url:
         download(url, tmp_path / "file.whl", WANTED, quiet)
@@ -43,7 +43,7 @@ def test_a_download_that_is_cut_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert (tmp_path / "file.whl").read_bytes() == CONTENT
 
 
-def test_a_download_that_was_killed_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_a_killed_download_is_resumed(tmp_path: Path) -> None:
     def die(done: int, total: int) -> None:
         if done > 300_000:
             raise KeyboardInterrupt
@@ -69,7 +69,7 @@ def test_a_server_without_ranges_begins_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_server_that_always_cuts_is_given_up(tmp_path: Path, ranges: bool) -> None:
+def test_a_server_that_always_cuts_is_abandoned(tmp_path: Path, ranges: bool) -> None:
     habits = Habits(CONTENT, cuts=[100_000, *[0] * 20], ranges=ranges)
     with serving(habits) as url, pytest.raises(TransferError, match=r"file.whl cannot be fetched: "):
         download(url, tmp_path / "file.whl", WANTED, quiet)
@@ -92,7 +92,7 @@ def test_a_server_that_refuses_is_not_asked_again(tmp_path: Path, status: int) -
     assert habits.asked == [0]
 
 
-def test_nobody_there_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_absent_server_is_one_line(tmp_path: Path) -> None:
     with serving(Habits(CONTENT)) as url:
         pass
     with pytest.raises(TransferError) as caught:
@@ -143,7 +143,7 @@ def test_a_file_of_this_machine_is_copied(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_server_that_sends_a_byte_at_a_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_sends_single_bytes_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "LEAST_SECONDS", 0.5)
     habits = Habits(CONTENT, pause=0.01, chunk=10)
     with serving(habits) as url, pytest.raises(TransferError, match=r"file.whl: the server sends it too slowly"):

@@ -46,7 +46,7 @@ def in_thread(work: Any) -> tuple[threading.Thread, list[object]]:
 # --- what watches a thread -----------------------------------------------------------------------------------------
 
 
-def test_a_thread_knows_what_watches_it_and_another_can_be_watched_by_the_same() -> None:
+def test_threads_can_share_a_stop() -> None:
     outer, inner = Stop(), Stop()
     with outer, inner, outer:
         assert list(watching()) == [outer, inner, outer]
@@ -65,7 +65,7 @@ def test_a_thread_knows_what_watches_it_and_another_can_be_watched_by_the_same()
         heed()
 
 
-def test_looks_are_counted_where_it_watches_alone() -> None:
+def test_a_stop_counts_the_checks_of_its_thread() -> None:
     stop = Stop()
     assert (stop.is_set(), stop.looks) == (False, 0)
     with stop:
@@ -73,7 +73,7 @@ def test_looks_are_counted_where_it_watches_alone() -> None:
         assert (stop.is_set(), stop.looks) == (False, 2)
 
 
-def test_who_wants_to_be_told_is_told_once_it_is_set() -> None:
+def test_a_callback_runs_once_when_a_stop_is_set() -> None:
     told: list[str] = []
     stop = Stop()
     with stop:
@@ -90,7 +90,7 @@ def test_who_wants_to_be_told_is_told_once_it_is_set() -> None:
 # --- turns ----------------------------------------------------------------------------------------------------------
 
 
-def test_who_waits_for_a_turn_can_be_stopped_and_the_pass_goes_on() -> None:
+def test_a_waiting_thread_can_be_stopped_without_ending_the_pass() -> None:
     backend, stop = Gated(), Stop()
     model = model_on(backend)
     first, answered = in_thread(lambda: model.forward([1], None))
@@ -110,7 +110,7 @@ def test_who_waits_for_a_turn_can_be_stopped_and_the_pass_goes_on() -> None:
     assert model.forward([3], None) == "logits"
 
 
-def test_each_pass_looks_at_what_watches_its_thread() -> None:
+def test_each_pass_checks_its_thread_s_stops() -> None:
     """Whatever the runtime does: who reads a long prompt on a slow one is not stuck."""
     backend, stop = Gated(), Stop()
     backend.gate.set()
@@ -128,7 +128,7 @@ def test_each_pass_looks_at_what_watches_its_thread() -> None:
     assert not backend.begun.is_set()
 
 
-def test_nobody_waits_for_a_model_that_was_given_up() -> None:
+def test_an_abandoned_model_keeps_no_thread_waiting() -> None:
     backend, stop = Gated(), Stop()
     model = model_on(backend)
 
@@ -158,7 +158,7 @@ def are_waiting(turn: Turn, count: int) -> None:
         time.sleep(0.001)
 
 
-def test_turns_are_had_in_the_order_in_which_they_were_asked_for() -> None:
+def test_turns_are_first_come_first_served() -> None:
     """A thread that reads a long prompt does not have all its passes before another has one."""
     turn, had = Turn(), list[int]()
     others = 4
@@ -181,7 +181,7 @@ def test_turns_are_had_in_the_order_in_which_they_were_asked_for() -> None:
     assert turn._waiting == deque()
 
 
-def test_who_waits_no_more_keeps_the_turn_from_nobody() -> None:
+def test_a_thread_that_stops_waiting_passes_the_turn_on() -> None:
     """Also where the turn comes at the moment at which it is wanted no more."""
     turn = Turn()
     for _ in range(20):
@@ -205,7 +205,7 @@ def test_who_waits_no_more_keeps_the_turn_from_nobody() -> None:
     assert not turn._is_taken
 
 
-def test_the_turn_says_nothing_of_a_model_and_its_copies_share_it() -> None:
+def test_copies_of_a_model_share_its_turn() -> None:
     model = model_on(Gated())
     copy = replace(model, name="other")
     assert copy.turn is model.turn
@@ -217,7 +217,7 @@ def test_the_turn_says_nothing_of_a_model_and_its_copies_share_it() -> None:
 # --- leaving a pass -------------------------------------------------------------------------------------------------
 
 
-def test_a_pass_that_nobody_waits_for_is_left_and_what_was_read_stays(exported: FimModel) -> None:
+def test_a_cancelled_pass_keeps_the_tokens_read_before(exported: FimModel) -> None:
     prompt, rest = [*range(100, 164)], [*range(300, 500)]
     whole = Reading(exported, 512)
     whole.forward(prompt)
