@@ -154,7 +154,7 @@ class Middle:
         left = self._budget - len(self.tokens)
         if left < 0:  # drafted tokens may go beyond the budget, where they are not kept
             return None
-        if self._leaving:  # what is left of the known end is known, too: to look for another would only take time
+        if self._leaving:  # the rest of the known end is known: another search only takes time
             return left
         try:
             plan = self._matcher.plan(max(0, left - self._slack - 1))

@@ -23,7 +23,7 @@ def expect_count(name: str, value: Any) -> None:
     """Raise TypeError for an argument that is no whole number; other libraries' numbers are taken as well."""
     try:
         operator.index(value)
-    except TypeError:  # arrays and types have what numbers have, so that having it says nothing
+    except TypeError:  # not hasattr: arrays and types have `__index__` too
         raise TypeError(f"{name}: a whole number expected, not {type(value).__name__}") from None
 
 

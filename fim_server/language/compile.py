@@ -323,7 +323,7 @@ def _cache_path(definition: Definition) -> Path | None:
     folder = str(definition.folder) if "%import" in definition.grammar else None
     content = [_CACHE_FORMAT, _engine_version(), _version_of("lark"), folder, definition.grammar, definition.spec]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
-    # The name is there for people who look into the folder; it is the definition's, and may be anything.
+    # The name helps readers of the folder; it is the definition's, and may be any text.
     return base / f"{re.sub('[^a-z0-9]+', '_', definition.name.lower())[:32]}-{digest}.json"
 
 

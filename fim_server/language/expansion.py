@@ -143,7 +143,7 @@ def _repeated(inner: tuple[int, int], operator: list[str]) -> tuple[tuple[int, i
 def _rolled(inner: tuple[int, int], times: int) -> int:
     """Return a lower bound of the symbols of the rules for ``times`` repetitions of an item, by its factors."""
     alternatives, symbols = inner
-    item, total = alternatives, 0  # what is repeated: first the item itself, then the rule made before
+    item, total = alternatives, 0  # the repeated unit: the item itself, then the rule made last
     for factor, rest in small_factors(times, SMALL_FACTOR_THRESHOLD):
         # The rule for exactly so many, and the one for fewer: of each length one alternative.
         most = min(item, _MANY) ** factor * min(alternatives, _MANY) ** rest

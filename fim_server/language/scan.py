@@ -13,7 +13,7 @@ from fim_server.language import limits
 _LIBRARY = 500
 """Upper bound of the tokens of any terminal in Lark's own grammar files."""
 
-# The tokens of Lark's grammar for grammars, as far as they are told apart here.
+# The tokens of Lark's grammar for grammars, as far as this scan distinguishes them.
 _TOKENS = re.compile(
     r"""(?P<skipped>\s+|\\[ ]*\n|//[^\n]*|\#[^\n]*)
     | (?P<literal>"(?:\\"|\\\\|[^"\n])*?"i?|/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*)

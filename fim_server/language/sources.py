@@ -99,7 +99,7 @@ class Sources:
         """
         if not isinstance(base, str):
             raise FileNotFoundError(name)
-        # Lark knows no folder of the grammar itself, only those of what it was given here.
+        # Lark knows only the folders of the files that this method returned, not the grammar's own.
         for folder in (Path(base), self._folder):
             path = str(folder and folder / name)
             if path in self._texts:

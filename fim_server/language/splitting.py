@@ -149,7 +149,7 @@ class _Splitter:
             if symbol in self._by_name:
                 choices = [(_name((before, symbol, after)),)]
             elif before:
-                choices = [()]  # a part of what was read already
+                choices = [()]  # a part of a lexeme that was read already
             elif after:
                 choices = [(lexeme,) for lexeme in self._ways[symbol, after]]
             else:

@@ -194,7 +194,7 @@ def _repaired_below(above: Lines, document: Document, right: str, session: Sessi
     broken = session.broken_at
     reach = right.count("\n", 0, broken[1]) if broken is not None and broken[0] == "right" else 0
     bridges = Bridges(above, document.tail)
-    # Where nothing else helps, what is right of the cursor on its line goes; the line's end stays.
+    # If nothing else helps, the text right of the cursor on its line goes; the line's end stays.
     for head in (document.head, "\n") if document.head.strip() else (document.head,):
         before = bridges.before(head, document.below, reach)
         if before is None:
