@@ -9,7 +9,7 @@ from fim_server.tokens.vocabulary import MOST_UNSETTLED
 
 if TYPE_CHECKING:
     from fim_server.decoding.loop.constraint import Constraint
-    from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.options import BudgetOptions
     from fim_server.models.model import FimModel
 
 
@@ -22,7 +22,7 @@ class Budget:
         landing: Keeps the run within the budget; None where the matcher cannot plan an end.
     """
 
-    def __init__(self, model: FimModel, options: DecodeOptions, healing: str) -> None:
+    def __init__(self, model: FimModel, options: BudgetOptions, healing: str) -> None:
         self.healed = min(len(model.vocabulary.encode(healing)), MOST_UNSETTLED) if healing else 0
         self.tokens = budget_of(model, options) + self.healed
         self.landing: Landing | None = None
@@ -53,6 +53,6 @@ class Budget:
         return 0 if self.landing is None else self.landing.steps
 
 
-def budget_of(model: FimModel, options: DecodeOptions) -> int:
+def budget_of(model: FimModel, options: BudgetOptions) -> int:
     """Return the tokens that a middle may have: at most half of the model's window."""
     return min(options.max_new_tokens, model.window // 2)

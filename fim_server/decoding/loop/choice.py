@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.loop.constraint import Constraint
     from fim_server.decoding.loop.middle import Middle
     from fim_server.decoding.loop.rules import Rules
-    from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.options import SamplingOptions
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
 
@@ -73,7 +73,7 @@ class Chooser:
         ends: Ends,
         rules: Rules,
         budget: Budget,
-        options: DecodeOptions,
+        options: SamplingOptions,
     ) -> None:
         self._vocabulary = model.vocabulary
         self._arithmetic = model.backend.arithmetic

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fim_server.decoding.ending.ends import Ends
     from fim_server.decoding.loop.constraint import Constraint
     from fim_server.decoding.loop.middle import Middle
-    from fim_server.decoding.options import DecodeOptions
+    from fim_server.decoding.options import ConstraintOptions
     from fim_server.models.model import FimModel
 
 
@@ -30,7 +30,7 @@ class Rules:
         constraint: Constraint,
         middle: Middle,
         ends: Ends,
-        options: DecodeOptions,
+        options: ConstraintOptions,
         healing: str,
     ) -> None:
         self._vocabulary = model.vocabulary
