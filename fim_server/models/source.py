@@ -71,7 +71,7 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
         if damage is not None:
             raise damaged(catalogue()[name], damage)
         if cached is None:
-            raise ModelError(f"{name}: not here yet; run `{catalogue()[name].how}`")
+            raise ModelError(f"{name}: not installed; run `{catalogue()[name].how}`")
         return str(cached)
     try:
         return elsewhere(name, tell, files)

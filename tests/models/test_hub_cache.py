@@ -80,7 +80,7 @@ def test_all_revisions_of_a_model_are_removed_and_nothing_else_is(cache: Path) -
     ]
     assert not is_removable("owner/coder")
     for name in ("owner/coder", "coder", "other", "../hub", "owner/", ""):
-        with pytest.raises(ModelError, match="not a model that was got"):
+        with pytest.raises(ModelError, match="not an installed model"):
             remove(name)
     assert [one.name for one in hub_models()] == ["owner/other"]
 

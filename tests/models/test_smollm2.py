@@ -460,7 +460,7 @@ def test_an_invalid_base_is_refused_in_one_line(
     assert "model.embed_tokens.weight: not finite in float16" in message(broken)
     assert "no model that can be read" in message(tmp_path)
     assert "not <issue_start>: another tokenizer" in message(Path(locate("embedded")))
-    assert "no adapter that can be read" in message(source, broken)
+    assert "not a readable adapter" in message(source, broken)
 
 
 def test_an_adapter_of_another_network_is_refused(source: Path, adapter: Adapter, tmp_path: Path) -> None:

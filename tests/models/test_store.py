@@ -313,7 +313,7 @@ def test_two_commands_at_once_fetch_and_build_once(shop: Shop) -> None:
     first = threading.Thread(target=lambda: news.append(get("smollm2", None, Told()).new))
     first.start()
     assert begun.wait(30)
-    with pytest.raises(ModelError, match="another command is getting it just now"):
+    with pytest.raises(ModelError, match="another command is installing it"):
         remove("smollm2")
     other = threading.Thread(target=lambda: news.append(get("smollm2", None, second).new))
     other.start()
@@ -342,7 +342,7 @@ def test_a_model_is_removed_with_all_that_was_fetched(shop: Shop) -> None:
     partial.write_bytes(b"x")
     assert remove("smollm2") > len(WEIGHTS)
     assert shop.names() == set()
-    with pytest.raises(ModelError, match="smollm2: not here"):
+    with pytest.raises(ModelError, match="smollm2: not installed"):
         remove("smollm2")
 
 
@@ -402,7 +402,7 @@ def test_the_default_is_what_is_in_the_cache_else_the_embedded_model(shop: Shop)
     assert name_of(None) == "embedded"
     assert Path(locate(None)).name == "embedded"
     assert to_be_got(None) == (shop.entry, State.MISSING)
-    with pytest.raises(ModelError, match=r"^smollm2: not here yet; run `fim-server models get smollm2`$"):
+    with pytest.raises(ModelError, match=r"^smollm2: not installed; run `fim-server models get smollm2`$"):
         locate("smollm2")
     get("smollm2", None, Told())
     assert (name_of(None), name_of("embedded"), name_of("a/b")) == ("smollm2", "embedded", "a/b")
@@ -455,7 +455,7 @@ def test_the_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["smollm2"]["folder"] == str(shop.folder)
     status, output, _ = run_command(capsys, "models", "remove", "smollm2")
     assert (status, output) == (0, "smollm2 is removed, 0 MB are free again\n")
-    assert run_command(capsys, "models", "remove", "smollm2")[::2] == (2, "fim-server: smollm2: not here\n")
+    assert run_command(capsys, "models", "remove", "smollm2")[::2] == (2, "fim-server: smollm2: not installed\n")
 
 
 def test_progress_in_json_is_a_line_each(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -471,6 +471,6 @@ def test_progress_in_json_is_a_line_each(shop: Shop, capsys: pytest.CaptureFixtu
 def test_an_unknown_name_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(capsys, "models", "get", "llama")[::2] == (
         2,
-        "fim-server: llama: no model that can be got; there is smollm2\n",
+        "fim-server: llama: not in the catalogue, which has smollm2\n",
     )
     assert run_command(capsys, "complete", "-", "1:1", "--language", "python", "--model", "smollm2")[0] == 2

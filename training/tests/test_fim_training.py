@@ -471,7 +471,7 @@ def run_fim(tmp_path: Path, *given: str) -> int:
         ("--base BASE --resume --run-name broken", "nothing to resume"),
         ("--base BASE --resume --run-name other --rank 3", "nothing to resume from (of another base or rank)"),
         ("--base BASE --start-from nothing", "nothing"),
-        ("--base BASE --start-from broken/state.pt", "no adapter that can be read"),
+        ("--base BASE --start-from broken/state.pt", "not a readable adapter"),
         ("--base BASE --start-from other/adapter.safetensors --rank 3", "the adapter's rank is 4"),
         ("--base BASE --rank 100000", "the rank is 100000"),
     ],

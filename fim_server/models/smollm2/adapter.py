@@ -83,11 +83,11 @@ def read_adapter(path: Path) -> Adapter:
         names = sorted({name.removesuffix(".scale").rpartition(".")[0] for name in tensors})
         matrices = {name: (_taken(tensors, f"{name}.A"), _taken(tensors, f"{name}.B")) for name in names}
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise ModelError(f"{path}: no adapter that can be read ({str(error).splitlines()[0]})") from error
+        raise ModelError(f"{path}: not a readable adapter ({str(error).splitlines()[0]})") from error
     adapter = Adapter(rank, alpha, tokens, matrices, rows, row_ids, told.get("base", ""), told.get("recipe", ""))
     problem = misfit(adapter, tensors)
     if problem is not None:
-        raise ModelError(f"{path}: no adapter that can be used ({problem})")
+        raise ModelError(f"{path}: not a usable adapter ({problem})")
     return adapter
 
 

@@ -82,7 +82,7 @@ def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = Fa
             if folder is not None and source is None and state_of(entry, thorough=True) is State.READY:
                 return Got(entry, folder, new=False)
             return Got(entry, _get_locked(entry, models, source, teller, keep_source), new=True)
-    except BrokenPipeError:  # who is told has gone away
+    except BrokenPipeError:  # the reader of the progress is gone
         raise
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -210,24 +210,24 @@ def remove(name: str) -> int:
 
 def _remove_got(models: Path, name: str) -> int:
     if not models.is_dir():
-        raise ModelError(f"{name}: not here")
+        raise ModelError(f"{name}: not installed")
 
     def refuse() -> None:
-        raise ModelError(f"{name}: another command is getting it just now")
+        raise ModelError(f"{name}: another command is installing it")
 
     with hold(lock_file(models, name), refuse):
         paths = [models / name, downloads_folder(models, name), *leftovers(models, name)]
         there = [path for path in paths if os.path.lexists(path)]
         freed = sum(map(delete, there))
     if not there:
-        raise ModelError(f"{name}: not here")
+        raise ModelError(f"{name}: not installed")
     return freed
 
 
 def _remove_file(models: Path, name: str) -> int:
     file = file_in(models, name)
     if file is None:
-        raise ModelError(f"{name}: not a model that was got, and no GGUF file in {models}")
+        raise ModelError(f"{name}: not an installed model, and no GGUF file in {models}")
     freed = 0
     for part in parts_of(file):
         freed += part.lstat().st_size

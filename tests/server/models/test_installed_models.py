@@ -81,7 +81,7 @@ async def test_a_model_is_removed_and_completions_go_on(machine: Path) -> None:
         assert "smollm2 is removed" in client.logged
         assert (await rows_of(client))["smollm2"]["state"] == "missing"
         again = await client.run("removeModel", {"name": "smollm2"})
-        assert again == {"name": "smollm2", "done": False, "freedBytes": 0, "problem": "smollm2: not here"}
+        assert again == {"name": "smollm2", "done": False, "freedBytes": 0, "problem": "smollm2: not installed"}
         assert await Editor(client, "a.py", TEXT).ask(HERE)
 
 
@@ -96,7 +96,7 @@ async def test_the_model_in_use_and_what_is_not_installed_stay(machine: Path) ->
             assert problem == f"{name} is in use: choose another model first"
         for name in ("embedded", "owner/name", str(other), str(machine), "../../models/other.gguf"):
             answer = await client.run("removeModel", {"name": name})
-            assert answer["problem"] == f"{name}: not a model that was got, and no GGUF file in {folder.parent}"
+            assert answer["problem"] == f"{name}: not an installed model, and no GGUF file in {folder.parent}"
         assert client.messages == []  # who asked has the answer
         assert folder.is_dir()
         assert other.is_file()

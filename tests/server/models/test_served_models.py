@@ -67,7 +67,7 @@ async def test_a_failure_is_answered_and_logged_and_the_server_goes_on(cache: Pa
         assert (begin.title, begin.cancellable) == ("fim-server: getting SmolLM2-135M", True)
         assert reports[1].message == "downloading it: 50 of 100 MB"
         assert [report.percentage for report in reports] == [0, 35, 70]
-        with pytest.raises(Exception, match="no model that can be got"):
+        with pytest.raises(Exception, match="not in the catalogue"):
             await client.run("getModel", {"name": "llama"})
 
 
@@ -138,4 +138,4 @@ async def test_a_missing_named_model_says_how_to_get_it(tmp_path: Path) -> None:
     async with server(tmp_path, "fails", "--model", "smollm2") as client:
         await client.until(lambda: client.statuses and client.statuses[-1]["state"] == "error")
         await client.until(lambda: "offer" in client.statuses[-1])
-        assert client.statuses[-1]["message"] == f"smollm2: not here yet; run `{HOW}`"
+        assert client.statuses[-1]["message"] == f"smollm2: not installed; run `{HOW}`"
