@@ -1,4 +1,4 @@
-"""What Python code around a cursor lacks, and what comes of it: names that the line is likely to bind."""
+"""Missing names of Python code around a cursor: names that are loaded and bound nowhere, and lines that bind them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fim_server.text.document import Split
 
 
 def lacked(text: str) -> list[str]:
-    """What is lacking where a bar stands in a text."""
+    """Return the missing names at the bar in a text."""
     return lacking_of(names_around(*text.split("|"))).names.sorted
 
 
 def bound(text: str) -> Sequence[str]:
-    """What the line is likely to bind that a bar ends."""
+    """Return the names that the line ending at the bar is likely to bind."""
     left, right = text.split("|")
     return bound_at(left[left.rfind("\n") + 1 :], names_around(left, right))
 

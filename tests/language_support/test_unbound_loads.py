@@ -123,7 +123,7 @@ def lines_of(text: str) -> list[int]:
 
 @pytest.mark.parametrize("module", [cmd, ftplib, fractions, textwrap], ids=lambda module: module.__name__)
 def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
-    """Of lines as they stand, which load nothing unbound, and with a name of the file in another one's place."""
+    """Lines as they stand load nothing unbound; with one name of the file in another's place, the tree decides."""
     text, chance = Path(str(module.__file__)).read_text(encoding="utf-8"), random.Random(module.__name__)
     lines, words = text.split("\n"), sorted(set(WORD.findall(text)))
     said = meant = 0
