@@ -244,13 +244,13 @@ def test_an_appeal_decides_where_the_judge_contradicts(odd_judge: list[str], tmp
     path = tmp_path / "appeal.py"
     path.write_text(ODD_JUDGE.replace('"wrong": "no since it is wrong"', '"fine": "no since it is not"'))
     with Judge(odd_judge, [sys.executable, str(path)]) as judge:
-        # They agree with what is claimed: nobody else is asked.
+        # They agree with the claim, so the appeal is not asked.
         assert judge.decided("fine", True) == (True, "")
         assert judge.decided("wrong", False) == (False, "since it is wrong")
         assert judge.appeals == 0
         assert judge.decided("fine", False) == (False, "since it is not")
         assert judge.decided("wrong", True) == (True, "")
-        # Nor can it tell, or it says what nobody does.
+        # The appeal cannot tell either, or gives no verdict.
         assert judge.decided("odd", True) == (None, "who knows")
         assert judge.appeals == 3
     with Judge(odd_judge) as judge:

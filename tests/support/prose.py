@@ -139,9 +139,7 @@ def sources(arguments: list[str]) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """Print all findings, and return the exit status."""
-    found = [
-        line for path in sources(arguments) if path.is_file() for each in comments(path) for line in findings(each)
-    ]
+    found = [line for path in sources(arguments) if path.is_file() for line in findings_in(path)]
     print("\n".join(found) if found else "no findings")
     return 1 if found else 0
 
