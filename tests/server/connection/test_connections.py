@@ -369,8 +369,10 @@ async def test_no_work_begins_for_clients_that_have_hung_up(monkeypatch: pytest.
 
     async with listening_here(TOKEN, create) as port:
         await let_in(port, TOKEN)
-        for _ in range(40):
-            (await asyncio.to_thread(all_at_once, port)).close()
+        while len(made) < 41:
+            before = len(made)
+            all_at_once(port).close()  # on the server's own thread, so that the client has hung up before it is read
+            await Connected.until(lambda: len(made) > before)  # noqa: B023  # asked before the next round
         assert "result" in (await let_in(port, TOKEN))[1]
         await Connected.until(lambda: len(made) == 42 and all(not server.tasks for server in made))
         assert loads == []
