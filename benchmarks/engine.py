@@ -199,7 +199,7 @@ HEADER = ("what", "position", "n", "p50", "p99", "max", "", "goal", "budget")
 
 
 def row(what: str, unit: str, values: Sequence[float], *, position: str = "", goal: str = "", budget: str = "") -> Row:
-    """Sums measurements up."""
+    """Return the row of a table that sums measurements up."""
     p50, p99, most = percentiles(values, 0.5, 0.99, 1.0)
     return Row(what, position, unit, len(values), p50, p99, most, goal, budget)
 

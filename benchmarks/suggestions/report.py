@@ -317,7 +317,7 @@ def saved(efforts: Iterable[Effort]) -> Share:
 
 
 def grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
-    """Requests by something."""
+    """Return the requests grouped by a key."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         groups[key(record)].append(record)
@@ -325,7 +325,7 @@ def grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str
 
 
 def cells(records: Sequence[Record], *names: str) -> list[str]:
-    """Some shares of some requests, without intervals."""
+    """Return the named shares of requests, without intervals."""
     found = {figure.name: figure for figure in shares_of(records)}
     values = (found[name].value for name in names)
     return ["-" if value is None else f"{100 * value:.0f} %" for value in values]

@@ -1,4 +1,4 @@
-"""Who offers: a language server of its own process, or the rule that copies what followed the longest earlier match."""
+"""Sources of suggestions: a server in its own process, or a rule that copies the text after the longest earlier match."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def told(message: Mapping[str, Any], last: Mapping[str, Any] | None) -> dict[str
 
 
 def written(project: Project, folder: str) -> Path:
-    """Write what of a project is on the disk into a folder of its name there."""
+    """Write a project's saved files into a subfolder of its name; return the subfolder."""
     root = Path(folder).resolve() / project.name
     root.mkdir()
     for path, content in project.workspace:

@@ -40,7 +40,7 @@ brackets = [["[", "]"]]
 strings = ["STRING"]
 quotes = ['"']
 comments = [{{ lexeme = "COMMENT", prefix = "#" }}]
-# The shortest name or value: what stands for one in texts that are put together.
+# The shortest name or value: a stand-in in the texts that the engine builds.
 placeholder = "x"
 
 [constructs]
