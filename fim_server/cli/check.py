@@ -70,7 +70,7 @@ def run_check(arguments: CheckArguments) -> int:
             }
         print_json(verdict)
     elif explanation is not None:
-        where = "the file ends too early" if accepted == len(encoded) else f"{text[offset]!r} cannot be here"
+        where = "the file ends too early" if accepted == len(encoded) else f"{text[offset]!r} cannot come here"
         where += f" ({language.title})" if language.version is not None else ""
         line_of_error = f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}"
         print(escaped(line_of_error))

@@ -263,7 +263,7 @@ def test_check_is_silent_on_a_file_that_parses(run: Run) -> None:
 def test_check_says_where_a_file_fails_and_what_was_allowed(run: Run, broken: Path) -> None:
     status, output, errors = run("check", str(broken))
     assert (status, errors) == (1, "")
-    assert output.startswith(f"{broken}:1:7: ':' cannot be here; expected \")\"; all that may come: ")
+    assert output.startswith(f"{broken}:1:7: ':' cannot come here; expected \")\"; all that may come: ")
 
 
 def test_check_says_when_a_file_ends_too_early(run: Run, tmp_path: Path) -> None:

@@ -730,7 +730,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "x.json"
     path.write_text('{\n  "tags": [1, ]\n}\n')
     assert cli.main(["check", str(path), "--python-version", "3.9"]) == 1
-    assert f"{path}:2:15: ']' cannot be here; expected: \"[\"" in capsys.readouterr().out
+    assert f"{path}:2:15: ']' cannot come here; expected: \"[\"" in capsys.readouterr().out
     assert cli.main(["explain", str(path), "2:15", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["language"], answer["guarantee"], answer["shortest_completion"]) == ("json", "exact", "0")

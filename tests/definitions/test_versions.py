@@ -346,7 +346,7 @@ def test_check_by_version(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     path.write_text(GROUP, encoding="utf-8")
     status, output, _ = run_command(capsys, "check", str(path))
     assert status == 1
-    assert output.startswith(f"{path}:2:7: '*' cannot be here (python 3.10); expected ")
+    assert output.startswith(f"{path}:2:7: '*' cannot come here (python 3.10); expected ")
     assert run_command(capsys, "check", str(path), "--python-version", "3.11") == (0, "", "")
     assert run_command(capsys, "check", str(path), "--python-version", "newest") == (0, "", "")
     assert run_command(capsys, "check", str(path), "--language-version", "3.11") == (0, "", "")

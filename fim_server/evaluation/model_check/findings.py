@@ -107,7 +107,9 @@ def of_suffix(trial: Trial) -> Finding:
     without = mean(one.without - one.loss for one in trial.tried)
     swapped = mean(one.swapped - one.loss for one in trial.tried)
     helped = sum(one.loss < min(one.without, one.swapped) for one in trial.tried)
-    gained = f"{without:+.2f} nats a token against none, {swapped:+.2f} against another hole's, likelier in {helped}"
+    gained = (
+        f"{without:+.2f} nats a token against none, {swapped:+.2f} against another file's suffix, likelier in {helped}"
+    )
     gained += f" of {len(trial.tried)}"
     good = min(without, swapped) >= LEAST_GAIN and helped >= LEAST_HELPED * len(trial.tried)
     words = "the text after the cursor helps" if good else "the text after the cursor does not help"

@@ -42,7 +42,7 @@ def silent(
 ) -> Suppression | None:
     """Return the reason for which a language gets no suggestions, or None.
 
-    ``invoked``: whether the request is explicit. ``learnt``: the languages that the model has learnt; None for all.
+    ``invoked``: whether the request is explicit. ``learnt``: the languages that the model was trained on; None for all.
     """
     match settings.trigger_of(language, learnt):
         case "off":
@@ -51,7 +51,7 @@ def silent(
         case "manual" if not invoked:
             message = "only when asked (setting trigger)"
             if settings.trigger_of(language) != "manual":
-                message = f"only when asked: the model has not learnt {language} (setting languages)"
+                message = f"only when asked: the model was not trained on {language} (setting languages)"
             return Suppression(Reason.ONLY_ON_REQUEST, message)
         case _:
             return None
