@@ -113,7 +113,7 @@ class TrainingError(FimServerError):
 
 
 class LimitError(FimServerError):
-    """Passed limit.
+    """Exceeded limit.
 
     Attributes:
         given: The amount, in the limit's unit; None if it was not counted.

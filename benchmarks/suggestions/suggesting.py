@@ -1,4 +1,4 @@
-"""Sources of suggestions: a server in its own process, or a rule that copies the text after the longest earlier match."""
+"""Sources of suggestions: a server in its own process, or a rule that copies text after the longest earlier match."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Constructions(dict[str, Callable[[File], Draw | None]], Generic[File]):
 
         Raises:
             KeyError: There is no such construction.
-            Refused: The construction needs the file's symbols, and it has none.
+            Refused: The construction needs the file's symbols, and `tokenize` refuses the file.
         """
         return drawn(self[construction](file), Draws(construction, seed, sha256), count)
 

@@ -53,13 +53,13 @@ class Statistics:
     tokens: int = 0
     """Tokens generated, those cut off at the end included."""
     refused_tokens: int = 0
-    """Steps at which the grammar refused the model's own choice; ``landing_steps`` counts the budget's."""
+    """Steps at which the grammar or a rule refused the model's own choice; ``landing_steps`` counts the budget's."""
     reused_tokens: int = 0
     """Tokens of the prompt found in the KV cache."""
     prefilled_tokens: int = 0
     """Tokens of the prompt read for this completion; fewer than the rest after an interruption."""
     forced_share: float = 0.0
-    """``refused_tokens / tokens``: the share of the text that the grammar chose among the model's alternatives."""
+    """Share of the tokens for which the grammar or a rule refused the model's own choice."""
     fast_forwarded_tokens: int = 0
     """Those of ``tokens`` that were appended without the model's choice (``fast_forward``)."""
     passes: int = 0

@@ -115,7 +115,10 @@ class Completer:
             return None if cancelled.is_set() else Work(request.answered((), limits.too_long(), lasting=False))
 
     def recall(self, request: Request, cancelled: Stop, submitted: float) -> Work | None:
-        """Return suggestions of which the project's memory is sure enough without the model; None if there are none."""
+        """Return suggestions of which the project's memory is sure enough without the model; None if there are none.
+
+        If no model is asked, return the most valuable ones.
+        """
         started = time.perf_counter()
         place, settings = Place.of(request.split), request.settings
         if self._project is None or quiet(place, None, request.invoked, settings) is not None:

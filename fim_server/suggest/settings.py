@@ -110,8 +110,8 @@ class ServerSettings:
     def trigger_of(self, language: str, learnt: Collection[str] | None = None) -> str:
         """Return the trigger of a language: `automatic`, `manual` or `off`.
 
-        ``learnt``: the languages that the model has learnt; None for all. Other languages are completed on request, or
-        as the setting ``languages`` tells.
+        ``learnt``: the languages that the model was trained on; None for all. Others are completed on request, or as
+        the setting ``languages`` says.
         """
         if not self.enabled:
             return "off"

@@ -95,7 +95,7 @@ class WatchedThread:
         return promised
 
     def look(self) -> int:
-        """Look at the thread; return the number of looks in a row in which its work has not looked at its stop."""
+        """Return for how many checks in a row the work has not polled its stop."""
         step = self._step
         seen = (step, 0 if step is None else step.stop.looks)
         self._silent = self._silent + 1 if step is not None and seen == self._seen else 0

@@ -59,7 +59,7 @@ class Format:
     guard: str = ""
     repository: Repository | None = None
     languages: frozenset[str] | None = None
-    """Languages that the family has learnt; None: all."""
+    """Languages that the family was trained on; None: all."""
 
     @property
     def tokens(self) -> list[str]:

@@ -50,7 +50,7 @@ class Reports:
         """Called when the loading of the model becomes overdue, and when it no longer is."""
 
     def changed(self) -> None:
-        """Called after a look that has replaced or dropped something."""
+        """Called after a look that has replaced or dropped something, unless the model was lost."""
 
     def ending(self, stuck: int) -> None:
         """Called before the process ends, with the number of stuck threads."""

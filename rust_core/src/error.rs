@@ -10,7 +10,7 @@ pub struct Error {
     passed: Option<Passed>,
 }
 
-/// Figures of a passed limit.
+/// Figures of an exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passed {
     /// Given amount, in the limit's unit.
@@ -49,7 +49,7 @@ impl Error {
         Self::new(ErrorKind::Language, message)
     }
 
-    /// A passed limit, with the given and the allowed amount.
+    /// An exceeded limit, with the given and the allowed amount.
     #[must_use]
     pub fn limit(what: &str, given: usize, limit: usize) -> Self {
         Self::over(ErrorKind::Limit, what, given, limit)
@@ -72,7 +72,7 @@ impl Error {
         self.kind
     }
 
-    /// The figures of a passed limit.
+    /// The figures of an exceeded limit.
     #[must_use]
     pub fn passed(&self) -> Option<Passed> {
         self.passed

@@ -55,7 +55,7 @@ class UndefinedNames:
         return None if rules is None else cls(rules, left, right, guarantee == "exact")
 
     def unbound(self, middle: str) -> tuple[str, ...]:
-        """Return names that a middle loads and nothing binds: none if the middle obeys."""
+        """Return the names that a middle loads and nothing binds; none if the middle loads only bound names."""
         found = self._judged.get(middle)
         if found is None:
             started = time.perf_counter()

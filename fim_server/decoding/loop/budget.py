@@ -19,7 +19,7 @@ class Budget:
     Attributes:
         healed: Tokens for writing the healed text again.
         tokens: All tokens: the middle's and ``healed``.
-        landing: Keeps the run within the budget; None where the matcher cannot plan an end.
+        landing: Keeps the run within the budget; None without a session, or if the option `landing` is off.
     """
 
     def __init__(self, model: FimModel, options: BudgetOptions, healing: str) -> None:

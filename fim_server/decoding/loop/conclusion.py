@@ -104,7 +104,7 @@ def final_length(run: Run, constrained: bool, stop_reason: StopReason) -> int | 
 
 
 def _longest(run: Run, constrained: bool, stop_reason: StopReason) -> int | None:
-    """Return the same, without the check of names at the end of an unconstrained text."""
+    """Return the length before the final check of names."""
     landed = run.budget.landing_steps > 0
     if stop_reason is StopReason.END_TOKEN and not landed:
         return len(run.tokens)

@@ -25,7 +25,7 @@ class Passes:
     Attributes:
         reading: The model's KV cache for this run.
         drafting: Tokens read ahead of their choice.
-        prefill: A prefill of the prompt that another thread began, until :meth:`read_concurrently` takes it.
+        prefill: A prefill of the prompt that another thread began, until :meth:`_read_concurrently` takes it.
         count: Forward passes after the prompt's.
         reused: Tokens of the prompt found in the KV cache.
         prefilled: Tokens of the prompt read for this run.

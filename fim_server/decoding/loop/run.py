@@ -101,7 +101,7 @@ class Run:
 
     @property
     def landing(self) -> Landing | None:
-        """Return what keeps the run within its budget; None where the matcher cannot plan an end."""
+        """Return what keeps the run within its budget; None without a session, or if the option `landing` is off."""
         return self.budget.landing
 
     def choose(self, logits: Logits) -> Choice:

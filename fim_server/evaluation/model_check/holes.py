@@ -16,7 +16,7 @@ class Hole:
 
     Attributes:
         middle: The piece.
-        other: What stands after another hole of the same language: a right context that says nothing of this one.
+        other: The right context of a hole in another file of the same language, unrelated to this one.
     """
 
     language: str
@@ -27,13 +27,13 @@ class Hole:
 
     @property
     def words(self) -> str:
-        """Which hole it is, for people: its middle in one line."""
+        """Name of the hole for users: its middle in one line."""
         return " ".join(self.middle.split())
 
 
 @cache
 def holes() -> tuple[Hole, ...]:
-    """All of them."""
+    """Return all holes."""
     rows = tomllib.loads(HOLES.read_text(encoding="utf-8"))["hole"]
     rights: dict[str, list[str]] = {}
     for row in rows:

@@ -50,7 +50,7 @@ class Tried:
     Attributes:
         loss: With the text after the cursor.
         without: Without text after the cursor.
-        swapped: With the text after another hole.
+        swapped: With the text after a hole of another file.
         plain: With the text before the cursor alone, as plain text without a prompt format.
         end_share: Probability of the end tokens after the true middle.
         ends: True if an end token is the likeliest there.
@@ -205,17 +205,17 @@ def other_losses(model: FimModel, clock: Clock, end: float) -> dict[str, float]:
 
 
 def prompt_of(model: FimModel, bound: BoundFormat, left: str, right: str) -> list[int]:
-    """A hole's prompt."""
+    """Return a hole's prompt."""
     return bound.encode(left, right, limit_of(model))
 
 
 def limit_of(model: FimModel) -> int:
-    """Tokens of a prompt at most."""
+    """Return the most tokens of a prompt."""
     return min(MOST_PROMPT, model.window // 2)
 
 
 def is_garbled(model: FimModel, hole: Hole) -> bool:
-    """Tell whether two texts have the same tokens."""
+    """Return whether a hole's text changes when encoded and decoded."""
     text = hole.left + hole.middle + hole.right
     tokens = model.format.text_ids(text)
     return b"".join(map(model.vocabulary.token_bytes, tokens)).decode(errors="replace") != text

@@ -99,7 +99,7 @@ class Measured:
 
     @property
     def only_python(self) -> bool:
-        """Tell whether all samples are of one language."""
+        """Return whether all samples are Python."""
         return set(self.languages) <= {PYTHON}
 
     @cached_property

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Arrival of a request, with its document at that time by ``time.perf_counter``."""
+    """Arrival of a request: time by ``time.perf_counter``, and the document then."""
 
     at: float
     document: OpenDocument | None

@@ -23,7 +23,7 @@ def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) ->
 
 
 def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams) -> None:
-    """Stop work for the old text, and prefetch the prompt at the change."""
+    """Stop work that the new text does not continue, and prefetch the prompt at the change."""
     stop_outdated(ls, params.text_document.uri)
     read_after_change(ls, params)
 

@@ -68,7 +68,7 @@ class OtherCells:
     def _broken_of(
         self, language: Language, units: tuple[Unit, ...], ends: float
     ) -> tuple[tuple[Unit, int], ...] | None:
-        """Return those of some programs that do not parse; None where there is no time to look at all."""
+        """Return the programs that do not parse; None without time to check all."""
         for known in self._lately:
             if known[0] is language and known[1] is units:
                 return known[2]

@@ -66,7 +66,8 @@ class Opened:
         left: The left context of the session.
         right: The right context of the session, with the stand-in.
         diagnostics: Messages for the user.
-        covered: Closers right of the cursor that the middle must contain, because the text does not parse with them.
+        covered: Length of the closers right of the cursor that the middle must contain. With them, the text does not
+            parse, or they would close brackets of the middle.
         ignored: Lines left out, if the guarantee is `partial`.
         cursor_line: The cursor's line in the document, from 0.
         covered_lines: The document's lines, from 0, that a `partial` guarantee covers as they stand.

@@ -72,7 +72,10 @@ class ContextStage:
         return known[0]
 
     def open(self, request: Request, language: Language) -> Opened:
-        """Return the session at a request's cursor. A request for one line may get one with a stand-in."""
+        """Return the session at a request's cursor.
+
+        Unless the user explicitly asks for several lines, it may have a stand-in.
+        """
         stands_in = request.single_line or not request.invoked
         patience, floor = PATIENCE if request.invoked else 1.0, request.settings.floor
         opened = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)

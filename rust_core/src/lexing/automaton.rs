@@ -26,7 +26,7 @@ pub(crate) enum Unbuilt {
     Wrong(Box<BuildError>),
     /// An automaton without a start state, with the reason.
     Start(String),
-    /// A passed limit: its subject, the given amount and the limit.
+    /// An exceeded limit: its subject, the given amount and the limit.
     Large(&'static str, usize, usize),
 }
 

@@ -59,7 +59,7 @@ def by_slice(data: Measured) -> Iterator[Table]:
 
 @dataclass(frozen=True)
 class Slice:
-    """One part of the samples, with what each mode made of the pairs in it: counts."""
+    """Part of the samples, with each mode's counts."""
 
     cut: str
     name: str
