@@ -61,7 +61,7 @@ class Asked:
     answer: asyncio.Future[dict[str, Any]]
     received: float = 0.0
     cancelled: float | None = None
-    """When its cancellation was sent."""
+    """Time at which its cancellation was sent."""
     last: dict[str, Any] | None = None
     """The server's status after the request."""
 

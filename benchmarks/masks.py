@@ -462,7 +462,7 @@ def verify(subject: Subject, report: Report) -> Iterator[float]:
 
 
 def difference(cursor: Cursor, right: bool, step: int, kind: str, tokens: NDArray[np.intp], subject: Subject) -> str:
-    """Where a mask differs, in one line."""
+    """Describe a difference between masks and its place, in one line."""
     shown = ", ".join(repr(subject.vocabulary.token_bytes(int(index))) for index in tokens[:4])
     where = f"{cursor.file}, cursor at character {cursor.offset}, {'with' if right else 'without'} R, step {step}"
     return f"difference: {subject.name}, {where}, {kind}: {len(tokens)} tokens, {shown}"

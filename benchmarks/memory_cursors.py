@@ -49,12 +49,12 @@ class Cursor:
 
     @property
     def left(self) -> str:
-        """All that is left of the cursor."""
+        """Text left of the cursor."""
         return self.before + self.line
 
     @property
     def right(self) -> str:
-        """All that is right of it."""
+        """Text right of the cursor."""
         return f"{self.closer}\n{self.after}"
 
 

@@ -14,7 +14,7 @@ LANGUAGE = "python"
 
 
 class Position(StrEnum):
-    """Where a cursor stands."""
+    """Place of a cursor."""
 
     IN_STRING = "IN_STRING"
     """Between two characters of a string."""
@@ -72,7 +72,7 @@ class _Finder:
         self.found: dict[Position, list[range]] = {position: [] for position in Position}
         self._text = text
         self._lines = [0, *(line_break.end() for line_break in re.finditer("\n", text))]
-        """Where they start."""
+        """Offsets at which the lines start."""
         self._calls: list[bool] = []
         """For each open bracket, True if it is a call's."""
         self._seen: list[tokenize.TokenInfo] = []

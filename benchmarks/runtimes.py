@@ -331,7 +331,7 @@ class Variant:
     precision: str
     threads: int
     folder: Path | None = None
-    """Where onnxruntime loads from, or the file that llama.cpp does; None for torch."""
+    """Folder from which onnxruntime loads, or the file that llama.cpp loads; None for torch."""
     runtime: Runtime | None = None
     load: float = 0.0
     prefill: list[float] = field(default_factory=list)

@@ -63,7 +63,7 @@ TEXTS = 3
 Series = dict[str, Sequence[tuple[float, float]]]
 
 BETWEEN, INSIDE = "between statements", "inside a statement"
-"""Where the cursor stands, in the middle of the text."""
+"""Places of the cursor, in the middle of the text."""
 
 MEMORY = (
     "peak: by how much opening made the process grow at most; kept: what of that it still holds with the session open"
@@ -162,7 +162,7 @@ def split(chosen: Sequence[str], cursor: str) -> tuple[str, str]:
 
 
 def token_starts(statement: str) -> list[int]:
-    """Where the tokens of a statement begin, but for the first."""
+    """Return the offsets of a statement's tokens, but for the first one if there are others."""
     starts = [0, *itertools.accumulate(map(len, statement.splitlines(keepends=True)))]
     found = [
         starts[token.start[0] - 1] + token.start[1]

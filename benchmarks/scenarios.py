@@ -84,13 +84,13 @@ class Request:
 
     @property
     def latency(self) -> dict[str, float]:
-        """Where the server says its time went."""
+        """Durations of the request's parts, as the server reports them."""
         found: dict[str, float] = self.last["latency"] if self.last is not None else {}
         return found
 
     @property
     def origin(self) -> str:
-        """Where the answer came from: `model`, `cache`, `prefetch`, `joined`, or `none` where no model was asked."""
+        """Origin of the answer: `model`, `cache`, `prefetch`, `joined`, or `none` where no model was asked."""
         if self.last is None:
             return "none"
         parts = self.latency

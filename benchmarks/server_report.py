@@ -149,7 +149,7 @@ class Report:
                     yield Row.of(name, what, values, goal)
 
     def shares(self) -> Iterator[Row]:
-        """Where the time of answers went, as the server says; all scenarios together."""
+        """Yield the shares of the answers' time, as the server reports them, over all scenarios."""
         known = [
             one
             for played in self.played

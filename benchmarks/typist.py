@@ -75,9 +75,9 @@ class Typist:
         self.right: str | None = None
         """The text right of the cursor at that time."""
         self.due = 0.0
-        """When the next key comes."""
+        """Time of the next key."""
         self.turned_down: int | None = None
-        """Where an offer was followed and taken out again."""
+        """Offset at which a suggestion was followed and taken out again."""
 
     async def type_in(self, name: str, text: str, gaps: Sequence[Hole], keystrokes: int) -> None:
         """Open a file, and take text out of it and type it again, until so many keystrokes are spent."""

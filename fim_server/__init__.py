@@ -31,7 +31,7 @@ _HOMES = {
     "Vocabulary": "fim_server.tokens.vocabulary",
     "VocabularyError": "fim_server.errors",
 }
-"""Where a name is defined that does not come from fim_server.language."""
+"""Modules of the public names that fim_server.language does not define."""
 
 
 def __getattr__(name: str) -> object:

@@ -21,7 +21,7 @@ HISTORY_FILE = "history.jsonl"
 
 @dataclass
 class Progress:
-    """Where a run stands; `tokens` counts positions trained on, padding included."""
+    """Progress of a run; `tokens` counts positions trained on, padding included."""
 
     step: int = 0
     tokens: int = 0

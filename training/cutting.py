@@ -1,4 +1,4 @@
-"""Where a middle is cut out of a text, and in which order its parts are shown.
+"""Cuts of a middle out of a text, and the order in which the parts are shown.
 
 Cuts are made in characters, before tokenization, as a cursor does (Bavarian et al. 2022,
 "Efficient Training of Language Models to Fill in the Middle", section 3); the share of

@@ -1,4 +1,4 @@
-"""Which files of a package are worth learning from."""
+"""Selection of a package's files that are worth learning from."""
 
 from __future__ import annotations
 

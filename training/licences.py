@@ -1,4 +1,4 @@
-"""Which licences a package may have for its code to be learned from."""
+"""Licences that permit learning from a package's code."""
 
 from __future__ import annotations
 

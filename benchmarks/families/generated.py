@@ -254,7 +254,7 @@ class _Generator:
         return min(found, key=lambda each: each[0], default=(0, None))[1]
 
     def _trouble(self, family: Generated) -> str | None:
-        """Why a family cannot be measured; None where it can."""
+        """Return the reason why a family cannot be measured, or None."""
         repetitions = [CHECKED_REPETITIONS]
         if family.deepest != math.inf:
             repetitions.append(2 * int(family.deepest))

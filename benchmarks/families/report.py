@@ -79,7 +79,7 @@ class Line:
 
     @property
     def failed(self) -> str | None:
-        """Why the largest text has no answer."""
+        """Reason why the largest text has no answer."""
         return self.runs[-1].failed if self.runs else None
 
     @property
@@ -113,7 +113,7 @@ class Line:
         return peak / known[-1].characters if peak >= LEAST_BYTES else 0.0
 
     def over(self) -> list[str]:
-        """Which goals it misses."""
+        """Return the names of the goals that it misses."""
         return [name for name, misses in GOALS.items() if misses(self)]
 
     def cells(self, sizes: int) -> tuple[str, ...]:

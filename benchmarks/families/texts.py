@@ -12,14 +12,14 @@ SIZE_TOLERANCE = 0.1
 
 
 class Placement(StrEnum):
-    """Where the cursor stands in a text."""
+    """Place of the cursor in a text."""
 
     LEFT = "left"
     """At its end."""
     RIGHT = "right"
     """At its beginning."""
     CUT_RIGHT = "cut right"
-    """Where the construct has just begun: all repetitions are at the right."""
+    """Right after the construct's beginning: all repetitions are at the right."""
     AROUND = "around"
     """In the middle: half of the repetitions at each side, or all openings at the left and all ends at the right."""
     CUT_LEFT = "cut left"

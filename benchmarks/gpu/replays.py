@@ -142,7 +142,7 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """Whose it is, and what it constrains to."""
+        """Name of the engine, then the name of its constraint."""
         return f"{self.engine} {self.what}"
 
     def replay(self, tokens: Tokens, batch: int, seed: int) -> Replay:

@@ -107,7 +107,7 @@ def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
 
 
 def lexeme_end(line: str, column: int) -> int | None:
-    """Where the lexeme ends that a cursor stands in or before; None at the line's end.
+    """Return the end of the lexeme in or before which a cursor stands, or None at the line's end.
 
     >>> lexeme_end("return x", 2), lexeme_end("return x", 6), lexeme_end("return x", 8)
     (6, 8, None)

@@ -122,7 +122,7 @@ def _project(name: str, source: Source) -> Project:
 
 
 def code_of_lines(source: PythonText) -> dict[int, tuple[int, int]]:
-    """Where the code of each line begins and ends, by the line's number (from 0).
+    """Return the start and the end of each line's code, by the line's number (from 0).
 
     Without blank lines and comments, lines of strings that others share (docstrings among them), and those that are
     nothing but a string.

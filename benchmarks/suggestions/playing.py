@@ -26,7 +26,7 @@ class Record:
     """One request: where, what was offered, and whether that was right."""
 
     by: str
-    """Who offered."""
+    """Name of the suggester."""
     sweep: str
     """``typing`` or ``accepting``."""
     project: str
@@ -55,7 +55,7 @@ class Record:
     """Lines by which the offer's height differs from what was shown before; None where no answer came in time."""
     milliseconds: float
     origin: str
-    """Where the answer came from, as the server says."""
+    """Origin of the answer, as the server reports it."""
     own: float | None
     """The server's own share, without pauses and the model, in milliseconds."""
     last: dict[str, Any] | None = field(repr=False)

@@ -50,7 +50,7 @@ class Answer:
 
 
 class Suggester(Protocol):
-    """Who offers something at a cursor."""
+    """Source of suggestions at a cursor."""
 
     name: str
 

@@ -130,7 +130,7 @@ class Value:
 
 
 class Values:
-    """Where they are made."""
+    """Stand-in for the class that makes values."""
 
     ortvalue_from_numpy = Value
 

@@ -114,7 +114,7 @@ class SamplingOptions:
     scored: bool = False
     """Note each token's probability: another pass over each row of logits."""
     least_likelihood: float = 0.0
-    """Where tokens are ``scored``: end when the probability of the whole middle falls below."""
+    """Least probability of the whole middle: decoding of ``scored`` tokens ends below it."""
     unlikely_if_nothing: bool = True
     """Let ``least_likelihood`` also end a middle that is complete nowhere yet, which leaves no text."""
 

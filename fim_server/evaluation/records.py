@@ -105,7 +105,7 @@ class Record:
     passed: bool | None = None
     """Result of the sample's own test; null where it has none."""
     failure: str | None = None
-    """Why the test did not pass: ``timeout``, ``memory``, ``error``, ``wrong``."""
+    """Reason why the test did not pass: ``timeout``, ``memory``, ``error``, ``wrong``."""
     healed: int | None = None
     """Characters left of the hole that token healing took from the prompt.
 
@@ -117,12 +117,12 @@ class Record:
     end_bits: float | None = None
     """Bits of ending there."""
     error: str | None = None
-    """Why the sample could not be measured, in one line; else null."""
+    """Reason why the sample could not be measured, in one line; else null."""
     path: str | None = None
     """The sample's file, with package and version before it where there is one; null in records from before it was
     said."""
     line: int | None = None
-    """Where the hole begins in it, from 1."""
+    """Line of the file in which the hole begins, from 1."""
     language: str = "python"
     """The sample's; in records from before it was said, the only one there was."""
 
@@ -258,11 +258,11 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of fim-server, Python, torch and transformers."""
     machine: Mapping[str, Any] = field(default_factory=dict)
-    """Where the run began: ``system``, ``processor``, ``cores``, ``threads``, ``device`` (its name)."""
+    """Machine on which the run began: ``system``, ``processor``, ``cores``, ``threads``, ``device`` (its name)."""
     limit: int | None = None
     """The first so many samples of the data, or null for all; a run may go on with more."""
     started: str = ""
-    """When, in UTC, ISO 8601."""
+    """Time of the run's start, in UTC, ISO 8601."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -310,7 +310,7 @@ def test_it_cannot_pass_by_other_means(body: str) -> None:
 
 
 def test_a_forged_beginning_is_no_verdict() -> None:
-    """Where the module itself does it, before there is a function."""
+    """The module itself forges it, before there is a function."""
     for program in (
         EVERYWHERE,
         EVERYWHERE + "os._exit(0)",

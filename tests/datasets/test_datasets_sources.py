@@ -1,4 +1,4 @@
-"""Where files come from: the standard library, packages, corpora, the hub, and their licences."""
+"""Sources of files: the standard library, packages, corpora, the hub, and their licences."""
 
 from __future__ import annotations
 

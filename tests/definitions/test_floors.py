@@ -63,9 +63,9 @@ class Tokens:
         for line in io.StringIO(text):
             starts.append(starts[-1] + len(line))
         self.brackets: list[tuple[int, int]] = []
-        """Where each ends, and what it adds to the depth."""
+        """End of each bracket, and its effect on the depth."""
         self.lines: list[tuple[int, int]] = []
-        """Where the first symbol of each logical line is, and its column."""
+        """Offset of the first symbol of each logical line, and its column."""
         self.blocks: list[tuple[int, list[int]]] = []
         """By line as well: the columns of the open blocks."""
         self.strings: list[tuple[int, int]] = []

@@ -126,7 +126,7 @@ def _in_string(stack: str, kind: str, within: str, character: str) -> Config | N
 
 
 def run(text: str) -> tuple[Config, int]:
-    """Where a text leads, and how many of its characters can be."""
+    """Return the configuration to which a text leads, and the number of its viable characters."""
     config = START
     for index, character in enumerate(text):
         following = step(config, character)
@@ -181,7 +181,7 @@ class Oracle:
         self._accepting: tuple[str, NDArray[np.bool_]] = ("", self.whole[: self.shallow])
 
     def table(self, character: str) -> NDArray[np.int64]:
-        """Where each configuration goes with a character. Shape: [1 + number of configurations]."""
+        """Numbers of the configurations' successors by a character. Shape: [1 + number of configurations]."""
         if character not in self._tables:
             following = (step(config, character) for config in self.configs)
             numbers = [DEAD, *(DEAD if config is None else self.number.get(config, DEAD) for config in following)]

@@ -188,7 +188,7 @@ def test_the_last_resort_is_the_languages_own_comment() -> None:
 
 
 def test_new_blocks_are_indented_by_the_languages_step() -> None:
-    """Where nothing on the right says how far; elsewhere by what the right side comes back to."""
+    """The language's step indents a block unless a block of the right side gives its column."""
     session = opened("heath", "when A then\n", "\nrest\n")
     plan = plan_of(session.matcher(vocabulary("heath")))
     assert plan is not None

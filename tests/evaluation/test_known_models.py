@@ -1,4 +1,4 @@
-"""Which models are on a machine, how fast they were there, and which is to be used."""
+"""Models on a machine, their measured speed, and the recommended one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which modules there are for a file of a workspace, and what is thought of tokens where one is imported."""
+"""Modules that a file of a workspace can import, and the kinds of tokens where one is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names there are at a cursor, what is thought of tokens by them, and what comes of that while a model writes."""
+"""Names at a cursor, the preference for tokens by them, and its effect while a model writes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def told(memory: Memory, key: str, text: str, language: str = "", private: bool 
 
 
 def everything(memory: Memory, key: str, left: str, language: str = "", words: tuple[str, ...] = ()) -> str:
-    """All that the memory says at a cursor, in whatever way."""
+    """Return the memory's answers to all kinds of queries at a cursor."""
     offers = [offer.text for offer in memory.recall(key, left, "", 8, 16, language)]
     predicted = [text for text, _ in memory.predict(key, left, 16, language=language)]
     named = memory.related(key, range(0), words, [], words, ["def", "class", "fn"], 16, language)

@@ -1,4 +1,4 @@
-"""Which backend runs a model, on which device and how many threads: decided without importing torch where it can be."""
+"""Choice of a model's backend, device and number of threads, without importing torch where that is possible."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def marked(client: Client, name: str, text: str, language_id: str = "python") ->
 
 
 async def reason(client: Client, name: str, text: str, kind: types.InlineCompletionTriggerKind) -> Any:
-    """Why nothing is offered; items have to fit."""
+    """Return the reason for showing no suggestion, and check that items fit if there are any."""
     editor, cursor = marked(client, name, text)
     found = await editor.ask(cursor, kind=kind)
     for item in found:

@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve()
 while not (ROOT / "pyproject.toml").is_file():
     ROOT = ROOT.parent
 
-BEGINNINGS = re.compile(r"(What|Of|That|How|Whether|From where|As|The same)\b")
+BEGINNINGS = re.compile(
+    r"(What|Where|Which|Why|Who|Whose|When|Of|That|How|Whether|From where|As|The same|Nothing but|All that)\b"
+)
 """Words with which no docstring begins: a docstring begins with an imperative or a noun phrase."""
 PERSONS = re.compile(r"\b(some|no|any)body\b", re.IGNORECASE)
 MOST_WORDS = 30

@@ -92,7 +92,7 @@ def test_a_token_that_may_merge_with_the_next_is_not_forced() -> None:
 
 
 def test_a_possible_merge_limits_the_forced_tokens() -> None:
-    """Where abc is split as ab, c and abcd as a, bcd, nothing of abc is certain."""
+    """Nothing of abc is certain if abc is split as ab, c and abcd as a, bcd."""
     vocabulary = Vocabulary([b"a", b"b", b"c", b"d", b"bcd"], [])
     assert forced(["abcd", "abcx"], vocabulary) == [b"a"]
     vocabulary = Vocabulary([b"a", b"b", b"c", b"d", b"ab", b"bcd", b"x"], [])

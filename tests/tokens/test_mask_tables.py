@@ -302,7 +302,7 @@ BROKEN = [
 
 
 def limit_places() -> list[tuple[str, str]]:
-    """Where brackets, blocks or columns are at their limit, or next to it."""
+    """Return contexts with brackets, blocks or columns at their limit, or next to it."""
     found = []
     for count in (197, 198, 199, 200):
         for opening, closing in (("(", ")"), ("[", "]"), ("(a, {", "})"), ("f(", ")")):

@@ -65,7 +65,7 @@ class Place:
 
 
 def offsets(source: Source) -> dict[str, list[int]]:
-    """Where a cursor may stand in a file, by kind."""
+    """Return the offsets at which a cursor may stand in a file, by kind."""
     found: dict[str, list[int]] = {kind: [] for kind in KINDS}
     text = source.text
     depth = 0

@@ -29,7 +29,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
 
 HOLE_EDGES = (1, 11, 21, 41, 81, 161, 321)
-"""Where a bucket of hole lengths begins, in characters; one more lies before the first."""
+"""Lengths at which buckets of hole lengths begin, in characters; one more lies before the first."""
 LINE_EDGES = (2, 3, 6, 11)
 CONTEXT_EDGES = (500, 2_000, 8_000, 32_000)
 

@@ -63,7 +63,7 @@ class Journal:
             raise RunError(f"{self.path}: {error.strerror or error}") from None
 
     def size(self) -> int:
-        """Where the next result begins, in bytes."""
+        """Return the offset of the next result, in bytes."""
         return self._file.seek(0, os.SEEK_END)
 
     def cut(self, size: int) -> None:

@@ -112,7 +112,7 @@ def test_the_judge_agrees_with_the_symbol_table() -> None:
 
 
 def refused_at(left: str, middle: str, right: str, rng: random.Random) -> int | None:
-    """Where a middle, told in pieces, is refused, in bytes; None where it is not."""
+    """Return the byte offset at which a middle, fed in pieces, is refused, or None if it is not."""
     tracker = required.track(left, right, "", True)
     data, at = as_bytes(middle), 0
     while at < len(data):

@@ -356,7 +356,7 @@ def test_the_text_is_that_of_a_session_before_it(model: FimModel, python: Langua
 
 
 def test_a_broken_file_is_healed_as_well(model: FimModel, python: Language) -> None:
-    """Where lines are left out, the session's left context need not end as the document's does."""
+    """The session's left context need not end as the document's does if lines are left out."""
     split = Split("def broken(:\n    pass\n\nvalues = 1\nx = f(val", ")\n")
     session = Recovery(python.open).open(split.left, split.right)
     assert session.guarantee == "partial"

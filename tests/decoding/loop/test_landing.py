@@ -237,7 +237,7 @@ def test_a_plan_spells_its_text_in_the_fewest_tokens(python: Language) -> None:
     ],
 )
 def test_a_plan_is_found(python: Language, vocabulary: Vocabulary, left: str, right: str) -> None:
-    """Where a search through all bytes looked at too many states, or there is but one kind of way."""
+    """A search through all bytes looks at too many states, or there is only one kind of way."""
     matcher = python.open(left, right).matcher(vocabulary)
     plan = matcher.plan()
     assert plan

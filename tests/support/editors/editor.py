@@ -497,7 +497,7 @@ async def patiently(connect: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def offsets_of(text: str, part: str) -> Iterator[int]:
-    """Where a part begins in a text, all of its places."""
+    """Yield all offsets at which a part begins in a text."""
     at = text.find(part)
     while at >= 0:
         yield at

@@ -230,7 +230,7 @@ def _line_break(text: str, position: int) -> int:
 
 
 def _indentation(text: str, position: int) -> tuple[int, int, int]:
-    """Where the line's first character that counts is, and its column with tabs of eight and of one."""
+    """Return the offset of the line's first character that counts, and its column with tabs of eight and of one."""
     column = other = joined = 0
     while position < len(text):
         character = text[position]

@@ -33,7 +33,7 @@ class _Died(Exception):
 
 
 def unavailable() -> str | None:
-    """Why there is no oracle; None where there is one."""
+    """Return the reason why there is no oracle, or None if there is one."""
     if shutil.which("node") is None:
         return "the oracle needs Node 20 or newer"
     if not PACKAGE.is_dir():

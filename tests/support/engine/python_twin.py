@@ -32,7 +32,7 @@ def running_language() -> Grammar:
 
 
 def disagreement(text: str) -> str | None:
-    """Why CPython's verdict differs from the grammar's: a cause that is known, or `unexplained`."""
+    """Return the known cause of CPython's and the grammar's difference, or `unexplained`; None if they agree."""
     grammar = running_language()
     try:
         symbols = grammar.lex(text)

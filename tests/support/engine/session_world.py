@@ -386,7 +386,7 @@ class World:
     # --- being stopped, and several threads
 
     def do_stop(self, milliseconds: float, left: str, middle: str) -> None:
-        """All that can take long is begun and left; what it was asked of answers afterwards as ever."""
+        """Stop work of each kind that can take long; the session and its language answer afterwards as ever."""
         works: list[Callable[[], object]] = [
             lambda: self.language.open(left, self.right).check(middle),
             lambda: self.session.moved(left),

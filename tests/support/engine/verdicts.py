@@ -58,7 +58,7 @@ class _Lines:
         self.starts = [0, *(found.end() for found in _BREAK.finditer(text))]
 
     def start(self, line: int) -> int:
-        """Where a line begins; counted from 1, and the one after the last is the end of the text."""
+        """Return the offset of a line, counted from 1; the line after the last begins at the end of the text."""
         return self.starts[line - 1] if line <= len(self.starts) else len(self._text)
 
     def offset(self, line: int, column: int) -> int:

@@ -283,7 +283,7 @@ _INDENTATION = re.compile(r"(?:^|(?<=[\r\n]))[ \t\f]+")
 def _cut(
     rng: random.Random, kind: str, text: str, tokens: dict[str, list[tuple[int, int]]], judge: Judge
 ) -> tuple[int, int] | None:
-    """Where a cut of a kind begins and ends; None where the text has no place for it."""
+    """Return the start and the end of a cut of a kind, or None if the text has no place for it."""
     size = len(text)
     match kind:
         case "token":

@@ -93,7 +93,7 @@ def success(data: Measured) -> Plot | None:
 
 
 def validity(data: Measured) -> Plot | None:
-    """Which share would have been valid with a smaller budget, from the complete points of the records."""
+    """Plot the share that would have been valid with a smaller budget, from the complete points of the records."""
     budgets = [info.budget for info in data.infos]
     longest = max([*budgets, *(r.tokens or 0 for columns in data.modes.values() for r in columns.chosen())], default=0)
     if not longest or not any(r.complete_at for columns in data.modes.values() for r in columns.chosen()):
@@ -241,7 +241,7 @@ def context_cost(data: Measured) -> Plot | None:
 
 
 def win_and_loss(data: Measured) -> Plot | None:
-    """Where constrained wins and loses against the other modes, by the length of the hole."""
+    """Plot wins and losses of constrained against the other modes, by the length of the hole."""
     pairs = [pair for pair in compared(data) if pair[0] == "constrained"]
     buckets = data.buckets(lambda record: record.hole_characters, HOLE_EDGES)
     if not pairs or not buckets:

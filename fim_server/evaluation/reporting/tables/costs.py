@@ -26,7 +26,7 @@ LATENCIES: tuple[tuple[str, Callable[[Record], float | None]], ...] = (
 
 
 def cost(data: Measured) -> Table:
-    """Where the time went, by mode."""
+    """Return the table of the time spent, by mode."""
     rows = []
     for mode, columns in data.modes.items():
         records = [record for record in columns.chosen() if record.total_ms is not None]

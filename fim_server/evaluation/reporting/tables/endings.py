@@ -76,7 +76,7 @@ def landing(data: Measured) -> Table | None:
 
 
 def stop_reasons(data: Measured) -> Table:
-    """Why texts ended."""
+    """Return the table of the reasons for the ends of texts."""
     header, rows = counted(data, "stop reason", lambda record: record.stop_reason or without_text(record))
     return Table("stop-reasons", "Why generation stopped", header, rows, 1)
 

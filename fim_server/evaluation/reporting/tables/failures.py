@@ -32,7 +32,7 @@ def failures(data: Measured) -> Table:
 
 
 def failure_reason(record: Record) -> str:
-    """Why a record is no success, in words that are the same for failures of one kind; empty for a success."""
+    """Return the reason for a record's failure, in words that failures of one kind share; empty for a success."""
     if record.error is not None:
         return "not measured: " + shortened(record.error)
     if record.text is None:

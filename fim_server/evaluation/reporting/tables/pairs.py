@@ -1,4 +1,4 @@
-"""Which modes are compared, and what is said of samples that lack one of them."""
+"""Pairs of modes that are compared, and the notice about samples that lack one of them."""
 
 from __future__ import annotations
 
