@@ -108,7 +108,7 @@ index_type!(
     /// An interned chunk of free items.
     pub(crate) ChunkId, u32);
 index_type!(
-    /// Where a free item began: a free state, or after all of those a list.
+    /// Start of a free item: a free state or, numbered after all of those, a list.
     pub(crate) SourceId, u32);
 index_type!(
     /// Interned dots with which lists begin.

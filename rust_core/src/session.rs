@@ -287,7 +287,7 @@ impl Session {
         if self.broken.is_some() { Guarantee::None } else { Guarantee::Exact }
     }
 
-    /// Where the contexts fail, if they do.
+    /// Return where the contexts fail, if they do.
     #[must_use]
     pub fn broken_at(&self) -> Option<Broken> {
         Some(match self.broken? {
@@ -308,7 +308,7 @@ impl Session {
         self.lock().parser.without_floor(|parser| inside_all(parser, branches))
     }
 
-    /// Why the guarantee is not exact, one line each.
+    /// Return the reasons why the guarantee is not exact, one line each.
     #[must_use]
     pub fn diagnostics(&self) -> &[String] {
         &self.diagnostics

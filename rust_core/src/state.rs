@@ -31,7 +31,7 @@ pub struct Verdict {
     pub rejected_at: Option<usize>,
 }
 
-/// Why a text goes no further.
+/// Diagnosis of a text: its allowed part, and the lexemes that may follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// Number of allowed bytes of the text.

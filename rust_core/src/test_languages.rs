@@ -131,7 +131,7 @@ pub(crate) fn blocks() -> LanguageSpec {
     spec
 }
 
-/// Name, and strings with names in fields: `"bb{a}b"`.
+/// Names, and strings with names in fields: `"bb{a}b"`.
 pub(crate) fn strings() -> LanguageSpec {
     let mut spec = define(
         &["NAME /[ab]+/", "START <", "TEXT /[ab]+/", "END >", "FIELD {", "CLOSE }", "_BLANK / +/"],

@@ -90,7 +90,7 @@ pub(crate) fn unseen(left: &str) -> usize {
     0
 }
 
-/// Where to begin reading before a cursor, and with which indentation: at a line break, where there is one.
+/// Return where to begin reading before a cursor, and the indentation there: at a line break, if there is one.
 fn beginning(left: &str, unit: Option<&str>) -> (usize, Indents) {
     let known = |text| unit.unwrap_or_else(|| unit_of(text));
     if left.len() <= TAIL {

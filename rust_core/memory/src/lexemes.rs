@@ -8,9 +8,9 @@ use crate::limits::WORD;
 /// Number of a lexeme: an index of `Strings`, a mark, or a line break.
 pub(crate) type Lexeme = u32;
 
-/// Where a document begins.
+/// Mark of a document's beginning.
 pub(crate) const START: Lexeme = 0;
-/// Where something is left out: equal to nothing.
+/// Mark of an omission: equal to nothing.
 pub(crate) const CUT: Lexeme = 1;
 /// Lexeme of a text that was never seen: equal to no other.
 pub(crate) const UNKNOWN: Lexeme = 2;

@@ -25,7 +25,7 @@ impl<'q> From<&'q str> for Asker<'q> {
     }
 }
 
-/// Where a continuation was found, seen from the cursor; nearer ones are less.
+/// Place of a continuation, seen from the cursor; nearer ones are less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// In the same document.

@@ -126,7 +126,7 @@ impl Segment {
         seen + breaks(&self.lexemes[part * COUNTED..position])
     }
 
-    /// Where a context, read backwards, has its place in the order.
+    /// Return the index in the order at which a context, read backwards, belongs.
     pub(crate) fn place(&self, context: &[Lexeme]) -> usize {
         self.order.partition_point(|&position| self.compare(position as usize, context) == Ordering::Less)
     }

@@ -574,7 +574,7 @@ impl LeftChart {
     }
 }
 
-/// Which marks can be read.
+/// Return the kinds of marks that can be read.
 fn expects(language: &Language, predictions: &Predictions, items: &[Item], prediction: PredictionId) -> Expects {
     let Some(marks) = &language.marks else { return Expects::default() };
     let grammar = &language.grammar;

@@ -27,7 +27,7 @@ pub(crate) struct Branch {
     pub state: StateId,
     /// Ended symbols that must not match again.
     pub guards: GuardId,
-    /// Where in the logical line.
+    /// Place in the logical line.
     pub line: InLine,
     /// Open brackets.
     pub depth: u32,

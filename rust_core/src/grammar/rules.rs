@@ -151,7 +151,7 @@ impl Rules {
         }
     }
 
-    /// Check and records where blocks open and close: the column of a block is a property of one rule.
+    /// Check and record where blocks open and close: the column of a block is a property of one rule.
     fn pair_blocks(&mut self, indent: SymbolId, dedent: SymbolId, spec: &LanguageSpec) -> Result<(), Error> {
         self.indent_dedent = Some((indent, dedent));
         for rule in &mut self.rules {

@@ -21,7 +21,7 @@ pub struct Language {
     pub(crate) free: Free,
     /// Free states that can follow where R puts no constraint.
     pub(crate) follow: Follow,
-    /// Which accept sets can be read or ignored, by role and by lexeme.
+    /// Accept sets that can be read or ignored, by role and by lexeme.
     pub(crate) accept_masks: Arc<AcceptMasks>,
     /// Lexemes that each dot allows next where R puts no constraint; empty if the language is not even.
     pub(crate) aheads: Arc<Aheads>,

@@ -19,7 +19,7 @@ pub(crate) struct Automaton {
     labels: Vec<u16>,
 }
 
-/// Why there is no automaton of some expressions.
+/// Reason why some expressions have no automaton.
 #[derive(Debug)]
 pub(crate) enum Unbuilt {
     /// An expression that is invalid, or uses a feature that automata lack.

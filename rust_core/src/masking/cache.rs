@@ -91,7 +91,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl MaskCache {
-    /// Nothing but a table.
+    /// Make an empty cache with a table.
     #[must_use]
     pub fn new(spanner: Spanner, vocabulary: &Vocabulary, cached: bool, seconds: f64) -> Self {
         Self {
@@ -286,7 +286,7 @@ impl MaskCache {
         mask
     }
 
-    /// The key of an unconstrained state.
+    /// Write the key of an unconstrained state to `own.key`.
     fn find_key(&self, engine: &mut Engine, own: &mut OwnMasks, branches: &[Branch]) {
         let OwnMasks { forms, key, .. } = own;
         forms.truncate(engine.take_kept());

@@ -8,7 +8,7 @@ use crate::masking::plain::Recognizer;
 pub(crate) struct TrieWalk<'a> {
     engine: &'a mut Engine,
     branches: Vec<Branch>,
-    /// Where each list begins; the last one ends with the list.
+    /// Start of each list in `branches`; the last one ends with it.
     begins: Vec<usize>,
     stepped: Vec<Branch>,
 }

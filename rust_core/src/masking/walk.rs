@@ -40,7 +40,7 @@ impl Allowed {
     }
 }
 
-/// Where the parser is at a node.
+/// Place of the parser at a node.
 #[derive(Clone, Copy)]
 struct Position {
     set: SetId,

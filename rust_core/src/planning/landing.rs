@@ -1,4 +1,4 @@
-//! Landing: ending a middle in a few tokens. SharedSearch plans are tried first, then searches, then whole lines.
+//! Landing: ending a middle in a few tokens. Known plans are tried first, then searches, then whole lines.
 
 use crate::bits::{contains, remove};
 use crate::engine::branch::Branch;

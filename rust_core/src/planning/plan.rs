@@ -126,7 +126,7 @@ pub(crate) fn completes(engine: &mut Engine, branches: &[Branch], text: &[u8]) -
     before.iter().any(|branch| engine.complete(branch))
 }
 
-/// SharedSearch ending of a state.
+/// Known ending of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A plan.

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 /// One way on from a branch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Which of the texts leads there.
+    /// Index of the text that leads there.
     pub text: usize,
     /// A branch after it.
     pub after: Branch,

@@ -139,7 +139,7 @@ impl<'a> ShortSteps<'a> {
         }
     }
 
-    /// Add the words that begin at a branch. TriedWords with a common beginning share its steps.
+    /// Add the words that begin at a branch. Words with a common beginning share its steps.
     fn each_word(&mut self, engine: &mut Engine, branch: &Branch, out: &mut Vec<Step>) {
         let language = engine.language.clone();
         let lexer = &language.lexer;
@@ -366,7 +366,7 @@ struct Brackets {
     closed: usize,
     /// Brackets opened since.
     opened: Vec<BracketKind>,
-    /// Where the last one was opened or closed, or a line began: the index of a counter.
+    /// Index of the counter for the place where the last one was opened or closed, or a line began.
     place: usize,
 }
 

@@ -364,7 +364,7 @@ fn other_steps_wait_for_one_as_good_as_its_bound() {
     assert!(4 * few < 3 * many, "{few} sets instead of {many}");
 }
 
-/// Where much has to follow, a short completion is searched for by bytes: by words, every step looks equally good.
+/// A completion with many missing parts is searched for by bytes: by words, every step looks equally good.
 #[test]
 fn a_short_completion_can_be_long() {
     let language = headers();

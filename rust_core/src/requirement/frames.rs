@@ -169,7 +169,7 @@ impl Group<'_> {
         let grammar = &context.language.grammar;
         let mut walks = FxHashMap::default();
         let mut queue = self.members.to_vec();
-        // Semi-naive evaluation: `take` hands out only the part found since a member was last visited. StepMemo distribute
+        // Semi-naive evaluation: `take` hands out only the part found since a member was last visited. Steps distribute
         // over unions, so the other parts need no second step.
         while let Some(at) = queue.pop() {
             poll();

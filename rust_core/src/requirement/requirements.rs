@@ -114,7 +114,7 @@ impl StepMemo {
     }
 }
 
-/// Which block a DEDENT pops.
+/// Block that a DEDENT pops.
 #[derive(Clone, Copy)]
 enum Popped {
     /// One whose column is known.
@@ -258,7 +258,7 @@ impl Requirements {
         self.table.len()
     }
 
-    /// The bit of a node in an reachability's bitset.
+    /// The bit of a node in a reachability's bitset.
     #[must_use]
     pub(crate) fn target(&self, node: NodeId) -> Option<usize> {
         self.target_of.get(&node).copied()

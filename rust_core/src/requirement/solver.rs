@@ -79,12 +79,12 @@ impl Solver {
         (self.requirements.len(), self.frames.len())
     }
 
-    /// Where the parse may be once the nonterminal begun at a set is finished.
+    /// Return the places where the parse may be once the nonterminal begun at a set is finished.
     pub(crate) fn requirement(&mut self, context: Context<'_>, set: SetId, nonterminal: SymbolId) -> RequirementId {
         self.frames.requirement(&mut self.requirements, context, set, nonterminal)
     }
 
-    /// Where the cursor may fall right after a set.
+    /// Return the places where the cursor may fall right after a set.
     pub(crate) fn reachability(&mut self, context: Context<'_>, set: SetId) -> Arc<Reachability> {
         if let Some(known) = self.reachabilities.get(&set) {
             return known.clone();

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// more than any indentation of R takes.
 pub(super) const UNREFUNDED: Cost = 2 * limits::RIGHT_COLUMN;
 
-/// Where free states reach nodes.
+/// Crossings from free states to nodes.
 #[derive(Debug, Default)]
 pub(super) struct Crossings {
     /// Crossings without a symbol, with a cost in bytes (of an indentation or a comment that the cursor cuts).

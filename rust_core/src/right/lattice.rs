@@ -127,7 +127,7 @@ impl Lattice {
         self.nodes.len()
     }
 
-    /// Where a node stands.
+    /// Return the place before which a node stands.
     #[inline]
     pub(super) fn place(&self, id: NodeId) -> Place {
         let node = self.node(id);

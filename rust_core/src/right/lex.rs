@@ -41,7 +41,7 @@ pub(super) struct Lexed {
 /// Lexing or bracketing fails before the end.
 const NO_DEPTH: u32 = u32::MAX;
 
-/// Where a scan of blank lines from a line's start ends.
+/// End of a scan of blank lines from a line's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineStart {
     /// The first symbol, or the end of R.
@@ -177,7 +177,7 @@ impl Lexed {
         }
     }
 
-    /// Where lexing as code goes on after the symbol at a position.
+    /// Return the offset at which lexing as code goes on after the symbol at a position.
     fn end(&self, at: usize, end: u32) -> Option<u32> {
         let at = u32::try_from(at).expect("R fits u32");
         self.passed.get(&at).map_or(Some(end), |passed| passed.map(|(end, _)| end))

@@ -1,11 +1,11 @@
-//! Where the items of R's chart began.
+//! Origins of the items of R's chart.
 
 use crate::ids::{FreeId, LinkId, NodeId, OriginId, SymbolId};
 use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use rustc_hash::FxHashMap;
 
-/// Where an item's rule began.
+/// Beginning of an item's rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Base {
     /// At a node.
@@ -14,7 +14,7 @@ pub(super) enum Base {
     Free(FreeId),
 }
 
-/// Where an item's rule began, with the columns of its block where it has read an INDENT: (below, block's own).
+/// Beginning of an item's rule, with the columns of its block where it has read an INDENT: (below, block's own).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origin {
     pub(super) base: Base,

@@ -31,7 +31,7 @@ pub(crate) struct CursorContext {
 /// The lattice and the chart over one R.
 #[derive(Debug)]
 pub(crate) struct Right {
-    /// Where symbols in progress end in R.
+    /// Ends of symbols in progress in R.
     pub lookahead: Lookahead,
     lexed: Lexed,
     charted: Charted,
@@ -122,7 +122,7 @@ impl Right {
         &self.crossings.by_symbol
     }
 
-    /// Where a node stands.
+    /// Return the place before which a node stands.
     #[inline]
     #[must_use]
     pub(crate) fn place(&self, id: NodeId) -> Place {

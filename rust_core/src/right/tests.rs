@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Where a node stands in R; the end of the file stands behind it.
+/// Offset of a node in R; the length of R for the end of the file.
 fn position(right: &Right, node: NodeId) -> usize {
     right.place(node).position().map_or(right.text().len(), |position| position as usize)
 }

@@ -7,7 +7,7 @@ use crate::lexing::layout::Column;
 /// Nothing has been read inside the token.
 pub(crate) const NOTHING: AcceptId = AcceptId(0);
 
-/// Where in a line: between two symbols of it, or in its indentation, after a run of blanks.
+/// Place in a line: between two symbols of it, or in its indentation, after a run of blanks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Line {
     /// The line has a symbol.
@@ -42,7 +42,7 @@ pub(crate) struct Configuration {
     pub guards: GuardId,
     /// The lexer's state before a symbol in the mode in force; that of no mode where it does not matter.
     pub start: StateId,
-    /// Where in the line.
+    /// Place in the line.
     pub line: Line,
     /// The last symbol read inside the token; none where it does not matter.
     pub after: AcceptId,
@@ -50,7 +50,7 @@ pub(crate) struct Configuration {
     pub inside: bool,
 }
 
-/// Where tokens end.
+/// Configuration at the end of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct End {
     /// The symbol in progress.
@@ -100,7 +100,7 @@ pub(crate) struct Run {
     pub before: u32,
     /// The byte more.
     pub byte: u8,
-    /// Where it leads from column 0.
+    /// Column to which it leads from column 0.
     pub column: Column,
 }
 

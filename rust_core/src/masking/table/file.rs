@@ -43,7 +43,7 @@ enum Section {
     /// Kind, accept set or line, mode, target (4 words).
     Edges,
     Odd,
-    /// Where a set begins in `Data`, and its length in tokens or [`DENSE`] (2 words).
+    /// Start of a set in `Data`, and its length in tokens or [`DENSE`] (2 words).
     Sets,
     Data,
     /// Guard sets: count, then length and states of each.
@@ -273,7 +273,7 @@ impl Spanner {
         nodes[at] as usize..nodes[at + 3] as usize
     }
 
-    /// Where a node's tokens end.
+    /// Iterate over the endings of a node's tokens.
     #[inline]
     pub fn endings(&self, node: SpanId) -> impl Iterator<Item = Ending> + '_ {
         let groups = self.section(Section::Groups);

@@ -12,7 +12,7 @@ pub(crate) const DENSE: u32 = 1 << 31;
 /// Interned sets.
 #[derive(Debug)]
 pub(crate) struct TokenSets {
-    /// Where a set begins in `data`, and its length or [`DENSE`].
+    /// Start of each set in `data`, and its length or [`DENSE`].
     pub sets: Vec<[u32; 2]>,
     /// Ids and masks.
     pub data: Vec<u32>,
