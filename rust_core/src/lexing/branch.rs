@@ -38,7 +38,7 @@ pub(crate) trait Reader {
     /// Result of reading before the step's byte.
     type Read: Copy;
 
-    /// Nothing was.
+    /// Result of reading nothing.
     const NOTHING: Self::Read;
 
     /// The lexer.

@@ -66,7 +66,7 @@ pub(crate) fn own_key(vocabulary: &Vocabulary, branches: &[Branch]) -> Key {
     key.into()
 }
 
-/// Add to a key where in a line a branch is.
+/// Add the place of a branch in its line to a key.
 fn push_line(key: &mut Vec<u32>, line: InLine) {
     match line {
         InLine::Middle => key.push(0),

@@ -55,7 +55,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// From the end of lists of a nonterminal, or of one list.
+    /// Start at the ends of a nonterminal's lists, or of one list.
     fn start(&mut self, symbol: SymbolId, only: Option<SourceId>, node: NodeId) {
         let charted = self.charted;
         for (part, _) in charted.lattice.parts(node) {
