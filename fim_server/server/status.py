@@ -17,7 +17,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.usage import rounded
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Costs
-from fim_server.suggest.ranking.reasons import Suppression
+from fim_server.suggest.ranking.reasons import Suppression, reasons_in_words
 from fim_server.system.process import resident_lately
 from fim_server.text.hidden import MOST_SHOWN, escaped_values, on_one_line
 from fim_server.workers.budget import MEGABYTE
@@ -230,18 +230,21 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
 
 
 def log_line(last: dict[str, Any], suppressed: tuple[Suppression, ...]) -> str:
-    """Return the log line of an answer: its suggestions or the reasons for having none, and the costs."""
-    reasons = "; suppressed: ".join(filter(None, (last["reason"], ", ".join(map(str, suppressed)))))
-    if last["origin"] == "none":
-        return f"{last['uri']}: no suggestion ({reasons})"
-    cost = last["latency"]
-    lines = ", ".join(f"{found['line'] + 1} to {found['line'] + found['count']}" for found in last["coveredLines"])
-    guarantee = f"guarantee {last['guarantee']}" + (f" (lines {lines})" if lines else "")
-    what = f"{guarantee}, {last['stopReason']}" if last["items"] else f"no suggestion ({reasons})"
-    items = f"{last['items']} item{'s' * (last['items'] != 1)} from the {last['origin']}"
+    """Return the log line of an answer: its suggestions, the reasons for hiding others or all, and the costs."""
+    uri, origin, cost = last["uri"], last["origin"], last["latency"]
+    reasons = reasons_in_words(last["reason"], suppressed)
+    noted = f" ({reasons})" if reasons else ""
+    if origin == "none":
+        return f"{uri}: no suggestion{noted}"
     parts = ", ".join(f"{name.removesuffix('Ms')} {value:g}" for name, value in cost.items() if name != "totalMs")
+    times = f"{cost['totalMs']:g} ms ({parts})"
+    if not last["items"]:
+        known = f", from the {origin}" if origin in ("cache", "prefetch") else ""
+        return f"{uri}: no suggestion{noted}{known}, {times}"
+    lines = ", ".join(f"{found['line'] + 1} to {found['line'] + found['count']}" for found in last["coveredLines"])
     return (
-        f"{last['uri']}: {items}, {what}, {last['tokens']} tokens, {last['refused']} refused, "
-        f"{last['passes']} passes ({last['accepted']} of {last['drafted']} drafted tokens accepted), "
-        f"{cost['totalMs']:g} ms ({parts})"
+        f"{uri}: {last['items']} item{'s' * (last['items'] != 1)} from the {origin}{noted}, "
+        f"guarantee {last['guarantee']}{lines and f' (lines {lines})'}, {last['stopReason']}, "
+        f"{last['tokens']} tokens, {last['refused']} refused, "
+        f"{last['passes']} passes ({last['accepted']} of {last['drafted']} drafted tokens accepted), {times}"
     )

@@ -635,6 +635,29 @@ def test_small_helpers_of_messages() -> None:
 def test_the_log_gives_the_reason_of_each_suppressed_suggestion() -> None:
     last = last_json("file:///a.py", Costs(), None, "model", "not sure")
     suppressed = Suppression(Reason.LOW_CONFIDENCE, "not sure", 0.2), Suppression(Reason.LOOP, "it repeats itself")
-    reasons = "(not sure; suppressed: low confidence (0.200), repeats itself)"
-    assert f"file:///a.py: 0 items from the model, no suggestion {reasons}, 0 tokens" in log_line(last, suppressed)
+    told = log_line(last, suppressed)
+    assert told.startswith(
+        "file:///a.py: no suggestion (not sure: confidence 0.200; suppressed: repeats itself), 0 ms ("
+    )
     assert log_line(last | {"origin": "none"}, ()) == "file:///a.py: no suggestion (not sure)"
+
+
+def test_the_log_gives_the_reasons_of_suggestions_suppressed_beside_a_shown_one() -> None:
+    answer = answered("x = ", "\n", suggestion("a"))
+    last = last_json("file:///a.py", Costs(), answer, "model", None)
+    suppressed = Suppression(Reason.LOW_CONFIDENCE, "not sure", 0.2), Suppression(Reason.LOOP, "it repeats itself")
+    reasons = "(suppressed: low confidence (0.200), repeats itself)"
+    assert f"1 item from the model {reasons}, guarantee exact, end_token, 0 tokens" in log_line(last, suppressed)
+    assert "1 item from the model, guarantee exact" in log_line(last, ())
+
+
+@pytest.mark.parametrize(
+    ("origin", "source"),
+    [("model", ""), ("memory", ""), ("cache", ", from the cache"), ("prefetch", ", from the prefetch")],
+)
+def test_the_log_of_no_suggestion_speaks_of_no_items_and_no_tokens(origin: str, source: str) -> None:
+    last = last_json("file:///a.py", Costs(total_ms=1), None, origin, "inside a word")
+    told = log_line(last, (Suppression(Reason.IN_WORD, "inside a word"),))
+    assert told.startswith(f"file:///a.py: no suggestion (inside a word){source}, 1 ms (debounce 0, ")
+    assert "item" not in told
+    assert "token" not in told

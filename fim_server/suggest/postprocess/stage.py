@@ -140,7 +140,8 @@ def trimmed_text(
 ) -> tuple[str, tuple[Written, ...], int] | Suppression:
     """Return the text, tokens and loop of a completion without repetitions, with a trailing comma if it is a habit."""
     if completion.text is None:
-        return Suppression(Reason.NO_TEXT, completion.reason or "there is no text")
+        reason = Reason.LOW_CONFIDENCE if completion.stop_reason == "unlikely" else Reason.NO_TEXT
+        return Suppression(reason, completion.reason or "there is no text")
     spelling = opened.session.spelling
     if opened.guarantee == "none":
         line = completion.text.split("\n", 1)[0] if request.single_line else completion.text

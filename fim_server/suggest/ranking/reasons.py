@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,3 +46,22 @@ class Suppression:
     def __str__(self) -> str:
         """Return the reason for the log, without code."""
         return str(self.reason) if self.confidence is None else f"{self.reason} ({self.confidence:.3f})"
+
+
+def reasons_in_words(reason: str | None, suppressed: Sequence[Suppression]) -> str:
+    """Return the reasons of an answer for the log, each one once.
+
+    Args:
+        reason: The reason for showing nothing, as a rule a suppressed suggestion's message; None if one is shown.
+        suppressed: The suppressed suggestions.
+    """
+    own = [one for one in suppressed if one.message == reason]
+    kinds = {one.reason for one in own}
+    confidences = ", ".join(f"{one.confidence:.3f}" for one in own if one.confidence is not None)
+    others = dict.fromkeys(
+        str(one)
+        for one in suppressed
+        if one.message != reason and (one.confidence is not None or one.reason not in kinds)
+    )
+    main = f"{reason}: confidence {confidences}" if confidences else reason
+    return "; ".join(filter(None, (main, f"suppressed: {', '.join(others)}" if others else None)))

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from fim_server.decoding.results import Written
+from fim_server.decoding.results import Completion, StopReason, Written
+from fim_server.language import Language
 from fim_server.suggest.answer_cache import Answer
+from fim_server.suggest.context.sessions import Opened
+from fim_server.suggest.postprocess.stage import trimmed_text
 from fim_server.suggest.ranking.display import display, refusal_of_text
-from fim_server.suggest.ranking.reasons import Reason
+from fim_server.suggest.ranking.reasons import Reason, Suppression, reasons_in_words
 from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, REPEATED_LINE, RedFlag
 from fim_server.suggest.suggestion import Suggestion
 from fim_server.text.document import Split
@@ -81,3 +84,39 @@ def test_reasons_for_the_log_have_confidences_and_no_code() -> None:
     assert low.startswith("low confidence (0.0")
     assert unknown == "loads an undefined name (0.050)"
     assert str(refusal_of_text(" ", Split("", ""), 0)) == "no text"
+
+
+@pytest.mark.parametrize(
+    ("reason", "suppressed", "words"),
+    [
+        (None, [], ""),
+        ("no model", [], "no model"),
+        ("in a word", [(Reason.IN_WORD, "in a word", None)], "in a word"),
+        ("not sure", [(Reason.LOW_CONFIDENCE, "not sure", 0.2)] * 2, "not sure: confidence 0.200, 0.200"),
+        ("no model", [(Reason.LOOP, "it loops", 0.1)], "no model; suppressed: repeats itself (0.100)"),
+        (
+            "not sure",
+            [(Reason.LOW_CONFIDENCE, "not sure", 0.2), (Reason.NO_TEXT, "x", None), (Reason.NO_TEXT, "y", None)],
+            "not sure: confidence 0.200; suppressed: no text",
+        ),
+        (
+            "not sure",
+            [(Reason.LOW_CONFIDENCE, "unlikely", None), (Reason.LOW_CONFIDENCE, "not sure", 0.2)],
+            "not sure: confidence 0.200",
+        ),
+        (None, [(Reason.LOW_CONFIDENCE, "not sure", 0.2)], "suppressed: low confidence (0.200)"),
+    ],
+)
+def test_the_reasons_in_words_name_each_once(
+    reason: str | None, suppressed: list[tuple[Reason, str, float | None]], words: str
+) -> None:
+    assert reasons_in_words(reason, [Suppression(*each) for each in suppressed]) == words
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"), [(StopReason.UNLIKELY, Reason.LOW_CONFIDENCE), (StopReason.DEADLINE, Reason.NO_TEXT)]
+)
+def test_a_text_that_became_unlikely_lacks_confidence(stop: StopReason, reason: Reason) -> None:
+    opened = Opened(Language.load("python").open("x = ", ""), "exact", "x = ", "")
+    found = trimmed_text(Completion(None, "exact", stop, "nothing"), AUTOMATIC, opened)
+    assert found == Suppression(reason, "nothing")
