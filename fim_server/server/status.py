@@ -181,14 +181,24 @@ def report_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answe
 
 
 def report_last(ls: FimLanguageServer, last: dict[str, Any], suppressed: tuple[Suppression, ...] = ()) -> None:
-    """Send the status with an answer, and log it once it is sent; ``suppressed``: suggestions that are not shown."""
+    """Send the status with an answer, and log it once it is sent; ``suppressed``: suggestions that are not shown.
+
+    The log has one line for requests in a row that are declined for the same reason.
+    """
+    is_repeated = last["origin"] == "none" and is_like(last, ls.sent.last)
 
     def tell() -> None:
         ls.sent.last = last
         send_status(ls)
 
     ls.with_answer(tell)
-    ls.once_answered(lambda: ls.log(types.MessageType.Log, log_line(last, suppressed)))
+    if not is_repeated:
+        ls.once_answered(lambda: ls.log(types.MessageType.Log, log_line(last, suppressed)))
+
+
+def is_like(last: dict[str, Any], before: dict[str, Any] | None) -> bool:
+    """Return whether two fields `last` have the same document, origin and reason."""
+    return before is not None and all(last[name] == before[name] for name in ("uri", "origin", "reason"))
 
 
 def latency_json(costs: Costs) -> dict[str, float]:

@@ -193,11 +193,11 @@ async def test_other_languages_and_unknown_documents_get_nothing(client: Client)
 async def test_a_huge_file_gets_nothing(client: Client) -> None:
     started = time.monotonic()
     editor = Editor(client, "huge.py", "a = 1\n" * 200_000)
-    assert await editor.ask(0) == []
-    assert await editor.ask(6) == []
+    for offset in (0, 6, 12):
+        assert await editor.ask(offset) == []
     assert time.monotonic() - started < 30
     logged = [line for line in client.logged if "huge.py" in line]
-    assert ["no suggestion (the document has more than 1,000,000 characters" in line for line in logged] == [True, True]
+    assert ["no suggestion (the document has more than 1,000,000 characters" in line for line in logged] == [True]
     assert "maxFileCharacters" in client.last["reason"]
 
 

@@ -297,12 +297,16 @@ async def test_documents_over_the_limit_are_declined(client: Client) -> None:
     editor = Editor(client, "large.py", "a = 1\n" * 200)
     for _ in range(3):
         assert await editor.ask(0) == []
+        editor.change(0, 0, "b")
     logged = [line for line in client.logged if "large.py" in line]
-    assert ["no suggestion (the document has more than 1,000 characters" in line for line in logged] == 3 * [True]
+    assert ["no suggestion (the document has more than 1,000 characters" in line for line in logged] == [True]
     assert "maxFileCharacters" in client.last["reason"]
-    editor.change(0, 600, "")
+    editor.change(0, 603, "")
     await editor.ask(600)
     assert client.last["reason"] is None or "maxFileCharacters" not in client.last["reason"]
+    editor.change(0, 0, "a = 1\n" * 200)
+    assert await editor.ask(0) == []
+    await client.until(lambda: sum("has more than 1,000 characters" in line for line in client.logged) == 2)
     await client.use(maxFileCharacters=None)
 
 
