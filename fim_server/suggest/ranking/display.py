@@ -174,7 +174,7 @@ def worth(suggestion: Suggestion, closers: str, least: float) -> float:
 
 
 def asked_for(suggestion: Suggestion, closers: str, least: float) -> Suggestion:
-    """Return the displayed part of a suggestion for an explicit request, which always gets one.
+    """Return the displayed part of a suggestion for an explicit request, which hides none.
 
     Text on the screen stays there. Arguments as of :func:`verdict`.
     """
