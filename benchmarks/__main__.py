@@ -22,15 +22,15 @@ class Subject:
 
 
 SUBJECTS = {
-    "engine": Subject("engine", "EngineOptions", "sessions, checks and masks", "Measure the engine."),
+    "engine": Subject("engine.command", "EngineOptions", "sessions, checks and masks", "Measure the engine."),
     "masks": Subject(
-        "masks",
+        "engine.masks",
         "MasksOptions",
         "token masks along real files, beside other engines",
         "Measure token masks along real files, with a model's vocabulary.",
     ),
     "server": Subject(
-        "server",
+        "server.command",
         "ServerOptions",
         "the language server while a user types",
         "Measure the language server through the protocol, while code of real files is typed again.",
@@ -45,26 +45,26 @@ SUBJECTS = {
         "them.",
     ),
     "soak": Subject(
-        "soak",
+        "server.soak",
         "SoakOptions",
         "the language server's memory over many keystrokes",
         "Type in many files for long, and see whether the language server's memory grows.",
     ),
     "languages": Subject(
-        "languages",
+        "engine.languages",
         "LanguagesOptions",
         "all languages side by side",
         "Measure languages side by side, each on files of its own: opening, keys, checks, masks, plans, and files that "
         "are broken elsewhere.",
     ),
     "memory": Subject(
-        "memory",
+        "index.command",
         "MemoryOptions",
         "the project index: speed and accuracy",
         "Measure the index of a project's text on real packages, without a server and without a model.",
     ),
     "runtimes": Subject(
-        "runtimes",
+        "models.runtimes",
         "RuntimesOptions",
         "the model in several runtimes and precisions",
         "Measure what a model's runtime and precision cost and gain on the CPU.",

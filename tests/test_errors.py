@@ -13,7 +13,7 @@ import pytest
 from fim_server import _core, errors
 from fim_server.cli import main
 from fim_server.language import Matcher
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 
 CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if value.__module__ == errors.__name__]
 

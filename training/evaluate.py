@@ -14,9 +14,9 @@ from torch.nn import functional
 from transformers import LlamaForCausalLM
 
 from fim_server.errors import TrainingError
-from training.cutting import Hole, Mixture, Order, cut
-from training.layout import encode_example
-from training.packages import SourceFile
+from training.data.cutting import Hole, Mixture, Order, cut
+from training.data.layout import encode_example
+from training.data.packages import SourceFile
 from training.tokenizer import END, MIDDLE, load_tokenizer, token_id
 
 # Contexts as an editor sends them: characters on both sides together.

@@ -16,7 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from fim_server.errors import TrainingError
 from training.checkpoints import CHECKPOINT_FILE
-from training.corpus import SOURCES_FILE
+from training.data.corpus import SOURCES_FILE
 from training.model import new_model
 from training.plan import Shape
 from training.tokenizer import END, PAD, load_tokenizer, token_id, write_tokenizer

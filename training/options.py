@@ -11,7 +11,7 @@ from pathlib import Path
 
 import fim_server
 from fim_server.datasets.sources.files import STANDARD_LIBRARY
-from training.corpus import CollectLimits
+from training.data.corpus import CollectLimits
 
 HELD_OUT = (
     *(STANDARD_LIBRARY, "flask", "httpx", "marshmallow", "toolz"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from training.cutting import Mixture
+from training.data.cutting import Mixture
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fim_server.errors import TrainingError
-from training.corpus import (
+from training.data.corpus import (
     HELD_OUT_FILE,
     SOURCES_FILE,
     TRAIN_FILE,
@@ -19,6 +19,8 @@ from training.corpus import (
     read_corpus,
     write_corpus,
 )
+from training.data.overlap import read_evaluation_texts
+from training.data.packages import Package, read_folder, read_installed, read_standard_library, read_wheel
 from training.options import (
     CollectOptions,
     EvaluateOptions,
@@ -27,8 +29,6 @@ from training.options import (
     TokenizerOptions,
     TrainOptions,
 )
-from training.overlap import read_evaluation_texts
-from training.packages import Package, read_folder, read_installed, read_standard_library, read_wheel
 
 if TYPE_CHECKING:
     from training.plan import Plan
@@ -161,7 +161,7 @@ def run_evaluation(options: EvaluateOptions) -> None:
     """Print the loss per held-out package, and per kind of hole."""
     import torch
 
-    from training.cutting import Order
+    from training.data.cutting import Order
     from training.evaluate import HOLES, holes_of, load, measure_holes, measure_plain
 
     torch.set_num_threads(options.threads)

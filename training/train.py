@@ -15,11 +15,11 @@ from transformers import LlamaForCausalLM
 
 from fim_server.errors import TrainingError
 from training.checkpoints import Progress, save_checkpoint
+from training.data.windows import Window, windows
 from training.loss import full_loss, sampled_loss
 from training.model import new_model
 from training.optimizer import Muon, schedule
 from training.plan import Plan, Shape
-from training.windows import Window, windows
 
 
 def train(

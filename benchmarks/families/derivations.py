@@ -47,7 +47,7 @@ class Derivations:
         """Finds the shortest text of each nonterminal.
 
         Args:
-            spec: A language, lowered (`fim_server.language.compile.lower`).
+            spec: A language, lowered (`fim_server.language.definition.compile.lower`).
             cost: Characters of a lexeme's text.
         """
         self.start: str = spec["start"]

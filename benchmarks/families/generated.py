@@ -23,7 +23,7 @@ from benchmarks.families.derivations import Derivations, Lexemes, Rule, Way
 from benchmarks.families.spelling import Speller
 from benchmarks.families.texts import CannotGrowError, Written
 from fim_server.language import Language
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 
 MOST_USERS = 6
 """Rules that may use an element whose forms are repeated one by one: one that everything uses has the grammar in it."""

@@ -26,7 +26,7 @@ from benchmarks.options import positive_count, positive_counts
 from benchmarks.processes import EndedError, Limits, answers_of_limited_process
 from benchmarks.report import DONE, kind_of_time, machine, progress_for, publish
 from fim_server.errors import BenchError
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 from fim_server.text.terminal import Progress
 
 SIZES = (4_000, 16_000)

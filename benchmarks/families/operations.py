@@ -9,7 +9,8 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from benchmarks.corpus import Library
+from benchmarks.engine.corpus import Library
+from benchmarks.engine.vocabularies import synthetic_tokens
 from benchmarks.processes import (
     clock_of,
     forget_peak,
@@ -18,7 +19,6 @@ from benchmarks.processes import (
     resident_memory,
     timed,
 )
-from benchmarks.vocabularies import synthetic_tokens
 from fim_server.errors import SearchLimitError
 from fim_server.language import Language, Matcher, Session, Verdict
 from fim_server.language.shapes import SINGLE_LINE

@@ -25,7 +25,7 @@ class Speller:
 
         Args:
             language: The language, compiled.
-            spec: The same, lowered (`fim_server.language.compile.lower`).
+            spec: The same, lowered (`fim_server.language.definition.compile.lower`).
         """
         self._core = language.core
         self._lexemes: dict[str, dict[str, Any]] = {lexeme["name"]: lexeme for lexeme in spec["lexemes"]}

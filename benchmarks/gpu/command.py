@@ -150,15 +150,15 @@ def write(report: Report, path: str | None) -> None:
 
 def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
     """The report at first, and as it is after each part of the work."""
-    from benchmarks.corpus import Library
-    from benchmarks.gpu import measuring, replays, shapes
-    from benchmarks.vocabularies import (
+    from benchmarks.engine.corpus import Library
+    from benchmarks.engine.vocabularies import (
         EMBEDDED_TOKENIZER,
         SYNTHETIC_CORPUS_CHARACTERS,
         SYNTHETIC_SIZE,
         read_tokens,
         synthetic_tokens,
     )
+    from benchmarks.gpu import measuring, replays, shapes
     from fim_server.models.pytorch.backend import choose_device, free_memory, without_cudnn_attention
     from fim_server.models.source import first_line
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from benchmarks.cursors import Choice, choose
+from benchmarks.engine.cursors import Choice, choose
 from benchmarks.gpu.masked_steps import MaskedSteps
 from benchmarks.gpu.report import KeystrokeRow, StepRow
 from benchmarks.processes import timed
@@ -26,8 +26,8 @@ from fim_server.models.source import first_line
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from benchmarks.engine.vocabularies import Tokens
     from benchmarks.gpu.replays import Contestant, Replay
-    from benchmarks.vocabularies import Tokens
 
 BLOCK = 16
 """Steps of a contestant at a time."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from benchmarks.cursors import Choice, choose
+from benchmarks.engine.cursors import Choice, choose
 from benchmarks.peers import grammars
 from benchmarks.peers.engines import LLGuidance, llguidance_grammar
 from benchmarks.peers.jobs import Job, Work
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from benchmarks.cursors import Cursor
-    from benchmarks.vocabularies import Tokens
+    from benchmarks.engine.cursors import Cursor
+    from benchmarks.engine.vocabularies import Tokens
     from fim_server.language import Session
     from fim_server.tokens.vocabulary import Vocabulary
 

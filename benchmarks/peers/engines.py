@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.engine.vocabularies import longest_first
 from benchmarks.peers import grammars
 from benchmarks.peers.jobs import Engine, Job, Matcher, Peer, Work
-from benchmarks.vocabularies import longest_first
 
 RAISED_LIMITS = {
     "max_items_in_row": 10**6,

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fim_server.errors import LanguageError
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 
 START = "start"
 """The one name of a first rule that all peers take."""

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.played_editor import DELETE, Editor, next_key
-from benchmarks.scenarios import Item
+from benchmarks.server.played_editor import DELETE, Editor, next_key
+from benchmarks.server.scenarios import Item
 from benchmarks.suggestions.judge import Judgement, Truth, judge
 from benchmarks.suggestions.lines import Project as Sources
 from benchmarks.suggestions.lines import Task

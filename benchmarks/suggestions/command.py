@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.options import positive_count
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
-from benchmarks.server import shared
+from benchmarks.server.command import shared
 from benchmarks.suggestions.lines import (
     Project,
     Task,

@@ -9,8 +9,8 @@ import re
 import tokenize
 from dataclasses import dataclass
 
-from benchmarks.played_editor import PAIRS, QUOTES, Editor, first_word, is_inside_a_string_or_comment
-from benchmarks.scenarios import Item
+from benchmarks.server.played_editor import PAIRS, QUOTES, Editor, first_word, is_inside_a_string_or_comment
+from benchmarks.server.scenarios import Item
 from fim_server.language.texts import is_word
 
 BELOW_LINES = 3

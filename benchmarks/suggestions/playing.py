@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.played_editor import Editor, next_key
-from benchmarks.scenarios import Item
+from benchmarks.server.played_editor import Editor, next_key
+from benchmarks.server.scenarios import Item
 from benchmarks.suggestions import judge
 from benchmarks.suggestions.judge import Judgement, Truth
 from benchmarks.suggestions.lines import Task

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.lsp_client import AUTOMATIC, CAPABILITIES, Client
-from benchmarks.played_editor import QUOTES, Edit, Editor, position, span
-from benchmarks.scenarios import Item, Request, note
+from benchmarks.server.lsp_client import AUTOMATIC, CAPABILITIES, Client
+from benchmarks.server.played_editor import QUOTES, Edit, Editor, position, span
+from benchmarks.server.scenarios import Item, Request, note
 from benchmarks.suggestions.lines import Project, Task
 from fim_server.server.handlers.documents import CURSOR
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from benchmarks.played_editor import Editor
+from benchmarks.server.played_editor import Editor
 from benchmarks.suggestions.calibration import FIRST, TEXTS, examples_of, fit, places, report
 from benchmarks.suggestions.judge import Truth
 from benchmarks.suggestions.lines import Task

@@ -12,9 +12,9 @@ import httpx2
 import numpy as np
 import pytest
 
-from benchmarks import sglang
-from benchmarks.engines import Request
-from benchmarks.sglang import SglangOptions
+from benchmarks.engines import sglang
+from benchmarks.engines.serving import Request
+from benchmarks.engines.sglang import SglangOptions
 from fim_server import Vocabulary
 from fim_server.errors import HoleError
 from fim_server.integrations.holes import hole_of, is_hole

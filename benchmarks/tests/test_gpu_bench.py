@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from benchmarks.__main__ import run
-from benchmarks.cursors import Choice, choose
+from benchmarks.engine.cursors import Choice, choose
+from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER, Tokens, read_tokens
 from benchmarks.gpu import command, measuring, replays, shapes
 from benchmarks.gpu.replays import Contestant, Ours
-from benchmarks.vocabularies import EMBEDDED_TOKENIZER, Tokens, read_tokens
 from fim_server.language import Language
 
 SMALL = ("--device", "cpu", "--shape", "tiny", "--context", "24", "--seconds", "1")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import run as main
-from benchmarks.memory import Asked, Report, Several, judged
-from benchmarks.memory_cursors import Cursor
+from benchmarks.index.command import Asked, Report, Several, judged
+from benchmarks.index.cursors import Cursor
 from fim_server._core import ProjectMemory
 from fim_server.memory.continuations import ranked
 from fim_server.memory.weights import fitted_weights

@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import report as reports
-from benchmarks import runtimes as runtime_bench
-from benchmarks import torch_precisions
 from benchmarks.__main__ import run
-from benchmarks.vocabularies import EMBEDDED_TOKENIZER
+from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER
+from benchmarks.models import runtimes as runtime_bench
+from benchmarks.models import torch_precisions
 from fim_server.models.gguf import library
 from fim_server.models.gguf.writing import write_gguf
 from fim_server.models.load import load_model

@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.__main__ import run as main
 from benchmarks.compare import figures_of
-from benchmarks.lsp_client import Asked, Client
-from benchmarks.played_editor import Edit, Editor
-from benchmarks.scenarios import Item, Request
+from benchmarks.server.lsp_client import Asked, Client
+from benchmarks.server.played_editor import Edit, Editor
+from benchmarks.server.scenarios import Item, Request
 from benchmarks.suggestions import command, judge, lines, parts, report
 from benchmarks.suggestions.judge import Judgement, Truth
 from benchmarks.suggestions.lines import Project, Task

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from fim_server.cli.output import BAD_INPUT, PROGRAM, one_line, version
 from fim_server.language import Language
-from fim_server.language.versions import NEWEST
+from fim_server.language.definition.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.loaders import RUNTIMES
 from fim_server.models.options import LoadOptions

@@ -36,7 +36,7 @@ from fim_server.evaluation.reporting.files import (
 from fim_server.evaluation.running.settings import Reads
 from fim_server.evaluation.running.shards import Shard
 from fim_server.language import Language
-from fim_server.language.versions import NEWEST
+from fim_server.language.definition.versions import NEWEST
 from fim_server.models.loaders import RUNTIMES
 
 if TYPE_CHECKING:

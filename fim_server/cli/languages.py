@@ -9,7 +9,7 @@ from typing import Any
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.output import DONE, print_json
 from fim_server.language import Language
-from fim_server.language.compile import read_builtin
+from fim_server.language.definition.compile import read_builtin
 
 
 @dataclass(frozen=True)

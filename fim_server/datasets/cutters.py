@@ -15,8 +15,8 @@ from fim_server.datasets.python import constructions as python
 from fim_server.datasets.python import text as python_text
 from fim_server.errors import DatasetError, LanguageError
 from fim_server.language import Language
-from fim_server.language.compile import builtin_versions, read_builtin
-from fim_server.language.versions import NEWEST
+from fim_server.language.definition.compile import builtin_versions, read_builtin
+from fim_server.language.definition.versions import NEWEST
 
 PYTHON = python_text.LANGUAGE
 """The language that has constructions of its own."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fim_server import _core
 from fim_server.errors import LanguageError
-from fim_server.language import compile as grammar
 from fim_server.language.argument_types import expect, expect_text
+from fim_server.language.definition import compile as grammar
 from fim_server.language.encodings import decode
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from fim_server.errors import LanguageError
-from fim_server.language.defining import NOTHING_DEFINED, Defining
+from fim_server.language.definition.defining import NOTHING_DEFINED, Defining
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def split_weights(weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[fl
 
 @cache
 def fitted_weights() -> Weights:
-    """Return the package's weights (``python -m benchmarks.memory_weights`` fits them)."""
+    """Return the package's weights (``python -m benchmarks.index.weights`` fits them)."""
     file = resources.files("fim_server.memory").joinpath("weights.toml")
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fim_server.language import Language
+from fim_server.language.definition.versions import NEWEST
 from fim_server.language.session import FLOORS
-from fim_server.language.versions import NEWEST
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.options import LoadOptions
 

@@ -22,7 +22,7 @@ from fim_server.datasets.judging.shrinking import shrunk
 from fim_server.datasets.judging.sizes import ambiguous
 from fim_server.errors import JudgeError, LanguageError
 from fim_server.language import Language
-from fim_server.language.compile import lower, read, read_builtin
+from fim_server.language.definition.compile import lower, read, read_builtin
 
 PYTHON = (sys.executable, str(FOLDER / "python" / "judge.py"))
 SOURCES = Path(json.__file__).parent

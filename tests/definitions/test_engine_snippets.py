@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from fim_server import Language
-from support.engine.cpython_tests import texts_in_cpythons_own_tests
 from support.engine.exactness import documented
-from support.engine.grammar_twin import language as twin
 from support.engine.judge import Judge, unavailable
+from support.languages.cpython_tests import texts_in_cpythons_own_tests
+from support.languages.grammar_twin import language as twin
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 CASES = Path(__file__).parents[1] / "cases" / "python_snippets.toml"

@@ -13,7 +13,7 @@ import pytest
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
-from support.engine.cut_texts import write_again
+from support.languages.cut_texts import write_again
 from support.markdown_pages import differences
 
 WHOLE = [

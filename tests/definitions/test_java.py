@@ -19,9 +19,9 @@ from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
-from fim_server.language.compile import builtin_files, builtin_versions
+from fim_server.language.definition.compile import builtin_files, builtin_versions
 from fim_server.recovery.recovery import recover
-from support.engine.cut_texts import write_again
+from support.languages.cut_texts import write_again
 from support.markdown_pages import differences
 
 LONG = bool(os.environ.get("FIM_SERVER_LONG"))

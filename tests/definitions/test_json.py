@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from fim_server import Language, LanguageError, Session, State, Vocabulary
 from fim_server.cli import program as cli
-from support.engine.json_judge import judge
-from support.engine.json_texts import NUMBERS, PIECES, POOL, document
+from support.languages.json_judge import judge
+from support.languages.json_texts import NUMBERS, PIECES, POOL, document
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "1"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.language import compile as definitions
+from fim_server.language.definition import compile as definitions
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path("fim_server")

@@ -27,7 +27,7 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.recovery.recovery import Recovered, Recovery, recover
 from fim_server.recovery.texts import insertions
 from fim_server.text.document import Split
-from support.engine.made_up import NAMES, Programs, files, language, token_texts
+from support.languages.made_up import NAMES, Programs, files, language, token_texts
 from support.models.scripted_models import Script, network
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"

@@ -17,7 +17,7 @@ import pytest
 
 import fim_server
 from fim_server import Language, Vocabulary
-from support.engine.f_strings import FStrings, is_excused
+from support.languages.f_strings import FStrings, is_excused
 
 OLD = sys.version_info < (3, 12)
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from support.engine.cpython_tests import LIBRARY, read, texts_in_cpythons_own_tests, words
-from support.engine.grammar_sentences import Sentences
-from support.engine.grammar_twin import language
-from support.engine.python_twin import RUNNING, disagreement, reference, running_language
+from support.languages.cpython_tests import LIBRARY, read, texts_in_cpythons_own_tests, words
+from support.languages.grammar_sentences import Sentences
+from support.languages.grammar_twin import language
+from support.languages.python_twin import RUNNING, disagreement, reference, running_language
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 CASES = Path(__file__).parents[1] / "cases" / "python_snippets.toml"

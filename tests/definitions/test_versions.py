@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fim_server import Language, LanguageError
-from fim_server.language import compile as grammar
-from fim_server.language.versions import Versions
+from fim_server.language.definition import compile as grammar
+from fim_server.language.definition.versions import Versions
 from fim_server.server import ServerSettings
 from fim_server.suggest.request import Request
 from fim_server.text.document import Document

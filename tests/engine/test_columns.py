@@ -15,7 +15,7 @@ import pytest
 
 from fim_server import Language, Session
 from fim_server.errors import SearchLimitError
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 from support.engine.corpus import python
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from fim_server import Session
-from support.engine.definitions import compiled_or_none
-from support.engine.toys import Oracle, Toy, check_contexts, contexts
+from support.languages.definitions import compiled_or_none
+from support.languages.toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 LANGUAGES = 800 if LONG else 22

@@ -16,7 +16,7 @@ import pytest
 import regex
 
 from fim_server import Language
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 from support.engine.corpus import sources
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"

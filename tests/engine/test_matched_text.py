@@ -15,13 +15,13 @@ import regex
 
 from fim_server import Language, Session, Vocabulary, _core
 from fim_server.errors import LanguageError, StoppedError
-from fim_server.language.matching import Matching
+from fim_server.language.definition.matching import Matching
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.language.stop import Stop
 from fim_server.text.reuse import Sessions
 from fim_server.tokens import masks
-from support.engine.definitions import compiled_or_none
-from support.engine.toys import Oracle, Toy, check_contexts, contexts
+from support.languages.definitions import compiled_or_none
+from support.languages.toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 LANGUAGES = 1500 if LONG else 12

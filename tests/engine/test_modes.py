@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fim_server import Language, LanguageError, Stop
-from support.engine.moded_language import GRAMMAR, SPEC, load
+from support.languages.moded_language import GRAMMAR, SPEC, load
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 ALPHABET = "a`'{}( ):"

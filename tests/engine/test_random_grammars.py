@@ -1,7 +1,7 @@
 """Random small grammars with random lexers, against brute force.
 
-The languages and the oracle are in `support.engine.toys`. Where the engine says viable, the oracle checks the engine's
-own shortest completion. Where it says not viable, the oracle looks for a completion among all short texts.
+The languages and the oracle are in `support.languages.toys`. Where the engine says viable, the oracle checks the
+engine's own shortest completion. Where it says not viable, the oracle looks for a completion among all short texts.
 """
 
 import itertools
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import regex
 
-from support.engine.definitions import compiled_or_none
-from support.engine.toys import SEPARATOR, Oracle, Toy, check_contexts, contexts, random_toy
+from support.languages.definitions import compiled_or_none
+from support.languages.toys import SEPARATOR, Oracle, Toy, check_contexts, contexts, random_toy
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 GRAMMARS = 4000 if LONG else 250

@@ -12,10 +12,10 @@ from functools import cache
 import pytest
 
 from fim_server import Language
-from support.engine.grammar_sentences import Sentences
-from support.engine.grammar_twin import Grammar, language
 from support.engine.judge import Judge, unavailable
-from support.engine.python_twin import reference, running_language
+from support.languages.grammar_sentences import Sentences
+from support.languages.grammar_twin import Grammar, language
+from support.languages.python_twin import reference, running_language
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "6"))

@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 
 from fim_server import Language, LanguageError, Matcher, Session, Vocabulary, _core
 from fim_server.errors import SearchLimitError
-from fim_server.language import compile as grammar
+from fim_server.language.definition import compile as grammar
 from fim_server.language.shapes import SINGLE_LINE, Shape
 from support.engine.corpus import cuts, python
-from support.engine.toys import SEPARATOR, Oracle, Toy, random_toy
+from support.languages.toys import SEPARATOR, Oracle, Toy, random_toy
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = 11

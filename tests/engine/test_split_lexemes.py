@@ -12,9 +12,9 @@ import pytest
 
 from fim_server import Language
 from fim_server.errors import LanguageError
-from fim_server.language.splitting import split
-from support.engine.definitions import compiled_or_none
-from support.engine.toys import Oracle, Toy, check_contexts, contexts
+from fim_server.language.definition.splitting import split
+from support.languages.definitions import compiled_or_none
+from support.languages.toys import Oracle, Toy, check_contexts, contexts
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 LANGUAGES = 1000 if LONG else 45

@@ -1,6 +1,6 @@
 """The grammar backend against SGLang's classes: its own where it is installed, else stand-ins with their signatures.
 
-`python -m benchmarks.sglang` does the same with a real SGLang (docs/engines.md).
+`python -m benchmarks.engines.sglang` does the same with a real SGLang (docs/engines.md).
 """
 
 from __future__ import annotations

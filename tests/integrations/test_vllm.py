@@ -1,6 +1,6 @@
 """The plug-in of vLLM against stand-ins of what it replaces and implements, with the engine's real masks.
 
-`python -m benchmarks.vllm` does the same with a real vLLM (docs/engines.md).
+`python -m benchmarks.engines.vllm` does the same with a real vLLM (docs/engines.md).
 """
 
 from __future__ import annotations

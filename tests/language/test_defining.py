@@ -6,7 +6,7 @@ import pytest
 
 from fim_server.errors import LanguageError
 from fim_server.language import Language
-from fim_server.language.defining import NOTHING_DEFINED, Defining
+from fim_server.language.definition.defining import NOTHING_DEFINED, Defining
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from fim_server import Language, LanguageError, _core
 from fim_server.language import cache
-from fim_server.language import compile as definitions
+from fim_server.language.definition import compile as definitions
 from support.engine.odd_files import odd, posix, put
 
 GRAMMAR = 'start: (A | "(" start ")")+\nA: /a[b-d]*/\nBLANK: / +/\n%ignore BLANK\n'

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fim_server import Language, LanguageError
-from fim_server.language import compile as definitions
-from fim_server.language import expansion, limits
+from fim_server.language.definition import compile as definitions
+from fim_server.language.definition import expansion, limits
 
 SPEC = 'name = "toy"\nsuffixes = []\nstart = "start"\n'
 BLANK = "BLANK: / +/\n%ignore BLANK\n"

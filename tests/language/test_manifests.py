@@ -90,7 +90,7 @@ def test_a_manifest_is_read_again_once_it_has_changed(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     for version in ("3.9", "3.10", "3.11"):
         file.write_text(f'[project]\nrequires-python = ">={version}"\n', encoding="utf-8")
-        with mock.patch("fim_server.language.versions.read_manifest", side_effect=read_manifest) as reading:
+        with mock.patch("fim_server.language.definition.versions.read_manifest", side_effect=read_manifest) as reading:
             assert [Language.for_path(tmp_path / "a.py").version for _ in range(3)] == [version] * 3
         assert reading.call_count == 1
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import memory_weights
-from benchmarks.memory_cursors import cursor_in, draw, first_of, inside
-from benchmarks.memory_trial import asked
+from benchmarks.index import weights as memory_weights
+from benchmarks.index.cursors import cursor_in, draw, first_of, inside
+from benchmarks.index.trial import asked
 from fim_server.memory import Memory
 from fim_server.memory.background import Background
 from fim_server.memory.features import NAMES, features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import json_documents
+from benchmarks.engine import json_documents
 
 SOURCE = '''\
 """Cafés, in metres."""

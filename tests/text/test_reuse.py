@@ -21,7 +21,7 @@ from fim_server.errors import SearchLimitError
 from fim_server.language.shapes import SINGLE_LINE, Shape
 from fim_server.text.reuse import OWN_SHARE, SessionMemory, Sessions
 from support.engine.corpus import python, sources
-from support.engine.random_vocabularies import LONG, PYTHON_FRAGMENTS, difference, filled, random_vocabulary, seeded
+from support.languages.random_vocabularies import LONG, PYTHON_FRAGMENTS, difference, filled, random_vocabulary, seeded
 
 TYPED = ["x", "(", ")", "\n", "\n    ", " ", "'", '"""', "# c", "é", "f'{", "}", "=", ":", "if x:\n  ", "$", "\\", ","]
 PROBES = ["", "x", ")", "\n", "'", '"', "}", "]", " = 1\n", "\n    x\n", "x)\n", "é"]

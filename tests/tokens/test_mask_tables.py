@@ -32,13 +32,13 @@ from fim_server import Language, Matcher, Session, Vocabulary, _core
 from fim_server.errors import SearchLimitError
 from fim_server.tokens import masks
 from support.engine.corpus import cuts, python
-from support.engine.definitions import compiled_or_none
-from support.engine.json_texts import NUMBERS, PIECES, POOL
-from support.engine.json_texts import document as json_document
-from support.engine.moded_language import GRAMMAR, SPEC
-from support.engine.moded_language import load as load_small
 from support.engine.odd_files import posix, put, worst
-from support.engine.random_vocabularies import (
+from support.languages.definitions import compiled_or_none
+from support.languages.json_texts import NUMBERS, PIECES, POOL
+from support.languages.json_texts import document as json_document
+from support.languages.moded_language import GRAMMAR, SPEC
+from support.languages.moded_language import load as load_small
+from support.languages.random_vocabularies import (
     BYTES,
     LONG,
     PARTS,
@@ -51,7 +51,7 @@ from support.engine.random_vocabularies import (
     seeded,
     vocabulary_of,
 )
-from support.engine.toys import random_toy
+from support.languages.toys import random_toy
 
 EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.positions import F_STRING_PREFIX, f_string_parts
+from benchmarks.engine.positions import F_STRING_PREFIX, f_string_parts
 from fim_server import Matcher, State, Vocabulary
 from support.engine.corpus import Source, python, sources
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from fim_server.errors import TrainingError
+from training.data.packages import SourceFile
 from training.fim.examples import Mixture, Source, Window, windows
-from training.packages import SourceFile
 
 AHEAD = 4
 """Batches that each process has ready."""

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from training.cutting import code_start, line_end
+from training.data.cutting import code_start, line_end
 
 MOST_CHARACTERS = 480
 """Most tokens of a middle."""

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from fim_server.errors import TrainingError
-from training.cutting import line_end
+from training.data.cutting import line_end
+from training.data.packages import SourceFile
+from training.data.windows import take_window
 from training.fim.cuts import Kinds, Pieces, Region, first_token, region
-from training.packages import SourceFile
-from training.windows import take_window
 
 PREFIX, SUFFIX, MIDDLE, END, NEIGHBOUR, PATH = 8, 9, 10, 0, 5, 6
 """Ids of the control tokens, special tokens of SmolLM2 that its base has no use for."""

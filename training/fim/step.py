@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from training.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
+from training.data.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
 from training.fim.options import ADAPTER, RANK, FimOptions
 
 AVERAGE_OF_DECAYED = 0.05

@@ -28,12 +28,12 @@ from fim_server.models.smollm2.build import built_of
 from fim_server.models.smollm2.merging import check_fits, stacked_places
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape
 from fim_server.models.source import first_line
+from training.data.packages import SourceFile
 from training.fim.batches import Batch, Batches, Lengths, Rest, batch_of, drawn_by
 from training.fim.checkpoints import ADAPTER_FILE, BOTH, LEFT_ONLY, Checkpoints, HeldOut, Measured
 from training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, pack
 from training.fim.network import FULL, HALF, INT8, Network, Sight, fastest, widths
 from training.fim.team import ALONE, Team, asked_to_stop, can_fork, run_together
-from training.packages import SourceFile
 
 STATE_FILE = "state.pt"
 

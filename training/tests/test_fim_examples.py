@@ -13,7 +13,9 @@ from fim_server.errors import TrainingError
 from fim_server.models.prompt import bind
 from fim_server.tokens.formats import known_formats
 from support.models.small_llama import SOURCE, small_tokenizer
-from training.cutting import line_end
+from training.data.cutting import line_end
+from training.data.packages import SourceFile
+from training.data.windows import take_window
 from training.fim.cuts import Kinds, block_end, first_token, in_docstring, region
 from training.fim.examples import (
     END,
@@ -30,8 +32,6 @@ from training.fim.examples import (
     pieces,
     windows,
 )
-from training.packages import SourceFile
-from training.windows import take_window
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 

@@ -23,6 +23,7 @@ from fim_server.models.smollm2.adapter import read_adapter, write_adapter
 from fim_server.models.smollm2.merging import merge
 from support.models.small_llama import SOURCE, small_shape, small_tokenizer, small_weights
 from training.__main__ import main
+from training.data.packages import SourceFile
 from training.fim import step, training
 from training.fim.batches import Batch, Batches, Lengths, Rest, batch_of, drawn_by
 from training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
@@ -42,7 +43,6 @@ from training.fim.network import (
     quantised,
 )
 from training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, train
-from training.packages import SourceFile
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 

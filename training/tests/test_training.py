@@ -16,18 +16,19 @@ import torch
 from tokenizers import Tokenizer
 
 from fim_server.errors import TrainingError
-from training import corpus, cutting, layout, overlap, tokenizer, windows
+from training import tokenizer
 from training.__main__ import main
-from training.corpus import CollectLimits
-from training.cutting import Hole, Mixture, Order
+from training.data import corpus, cutting, layout, overlap, windows
+from training.data.corpus import CollectLimits
+from training.data.cutting import Hole, Mixture, Order
+from training.data.filters import is_wanted_path, wanted_text
+from training.data.licences import permissive_licence
+from training.data.overlap import NearDuplicates
+from training.data.packages import Package, SourceFile, read_wheel
 from training.evaluate import fill, load
 from training.export import export
-from training.filters import is_wanted_path, wanted_text
-from training.licences import permissive_licence
 from training.loss import full_loss, sampled_loss
 from training.optimizer import Muon, orthogonalize, schedule
-from training.overlap import NearDuplicates
-from training.packages import Package, SourceFile, read_wheel
 from training.plan import Plan, Shape
 from training.train import train
 

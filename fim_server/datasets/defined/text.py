@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fim_server.datasets.holes import LONGEST_FILE, Refused
 from fim_server.datasets.lined_text import LinedText
 from fim_server.language import Language
-from fim_server.language.compile import lower, read_builtin
+from fim_server.language.definition.compile import lower, read_builtin
 
 WINDOW = 256
 """Bytes of a text in which a lexeme is looked for first; longer ones get more."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fim_server.datasets.judging.judge import Judge
 from fim_server.language import Language
-from fim_server.language.compile import Definition, lower
+from fim_server.language.definition.compile import Definition, lower
 from fim_server.language.encodings import EncodingError
 from fim_server.language.limited_files import read_found
 

@@ -20,7 +20,7 @@ from fim_server.datasets.judging.examining import CHECKS, Examiner
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.sentences import Sentences
 from fim_server.language import Language
-from fim_server.language.compile import Definition, builtin_files, lower, read
+from fim_server.language.definition.compile import Definition, builtin_files, lower, read
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from fim_server import _core
 from fim_server.datasets.judging.cutting import Files, text_of
 from fim_server.errors import FimServerError
 from fim_server.language import Language
-from fim_server.language.compile import Definition, lower
+from fim_server.language.definition.compile import Definition, lower
 
 CHARACTERS = 10_000
 """Characters of the texts that are opened."""

@@ -21,7 +21,7 @@ from fim_server.suggest.ranking.reasons import Reason
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fim_server.language.defining import Defining
+    from fim_server.language.definition.defining import Defining
     from fim_server.language.spelling import Spelling
     from fim_server.language_support.protocol import NameScope
     from fim_server.suggest.postprocess.identifiers import OwnNames

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.played_editor import common
+from benchmarks.server.played_editor import common
 from support.editors import editor
 from support.editors.editor import LINE_BREAK, PYTHON, REQUEST_CANCELLED, Wire, parses, wired
 from support.engine.corpus import sources

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from fim_server import Language, Session
-from support.engine import python_twin as by_twin
-from support.engine.grammar_twin import language as twin
+from support.languages import python_twin as by_twin
+from support.languages.grammar_twin import language as twin
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 CAUSES = Path(__file__).parents[2] / "cases" / "causes.toml"

@@ -8,7 +8,7 @@ changed, and tests/definitions/test_engine_fixtures.py fails where that was forg
 import json
 from pathlib import Path
 
-from fim_server.language import compile as lowering
+from fim_server.language.definition import compile as lowering
 
 FOLDER = Path(__file__).parents[3] / "rust_core" / "tests" / "languages"
 NAMES = ("json", "python")

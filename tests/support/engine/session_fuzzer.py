@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import json_documents
+from benchmarks.engine import json_documents
 from support.engine.corpus import MUTATIONS, Cut, cuts, mutated
 from support.engine.session_world import SHAPES, Difference, Operation, World, vocabulary
 

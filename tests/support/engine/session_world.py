@@ -29,7 +29,7 @@ from fim_server.language import Stop
 from fim_server.language.shapes import Shape
 from fim_server.text.reuse import Sessions
 from support.engine.corpus import cause_of, causes, reference, walk
-from support.engine.json_judge import judge
+from support.languages.json_judge import judge
 
 Operation = list[Any]
 """A name and its arguments, all of which JSON can hold."""

@@ -1,7 +1,7 @@
 """Stand-ins for vLLM 0.32 and SGLang 0.5.23, which are gigabytes: what the plug-ins import of them.
 
 Names, signatures and the order of calls are those of the engines' sources. What a plug-in does in the real engines is
-measured by `python -m benchmarks.vllm` and `python -m benchmarks.sglang`.
+measured by `python -m benchmarks.engines.vllm` and `python -m benchmarks.engines.sglang`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from fim_server.datasets.judging.cutting import Looks
 from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.programs import start
-from fim_server.language.compile import builtin_files, read_builtin
+from fim_server.language.definition.compile import builtin_files, read_builtin
 from fim_server.recovery.texts import insertions
 from support.editors.editor import LINE_BREAK, PYTHON, is_subsequence
 from support.editors.editor_fuzzer import F_PREFIX

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import json_documents
+from benchmarks.engine import json_documents
 from fim_server.datasets.judging.cutting import Looks, spans, window
 from fim_server.datasets.judging.judge import Judge
 

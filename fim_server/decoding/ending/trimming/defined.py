@@ -9,7 +9,7 @@ from fim_server.decoding.ending.trimming.indentation import LOOKED_AT, is_indent
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fim_server.language.defining import Defining
+    from fim_server.language.definition.defining import Defining
     from fim_server.text.document import Split
 
 Name = tuple[str, ...]

@@ -1,0 +1,1 @@
+"""Benchmarks of the engine: sessions, masks, growth, languages."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the plug-ins in other inference engines."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the project's index, and the fit of its weights."""

@@ -1,0 +1,1 @@
+"""Benchmarks of runtimes, precisions and endpoints of models."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the language server, and the typist who plays an editor."""

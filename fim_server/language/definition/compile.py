@@ -1,0 +1,346 @@
+"""Language definitions: a Lark grammar and a TOML file, lowered to the engine's input.
+
+Lark's own loader reads the grammar text and lowers EBNF to BNF; this module parses no grammars.
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from fim_server import _core
+from fim_server.errors import LanguageError, LimitError
+from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.definition.matching import Matching
+from fim_server.language.definition.sources import Sources, read_source
+from fim_server.language.definition.splitting import split
+from fim_server.language.definition.versions import Versions
+from fim_server.language.encodings import Declaration
+
+_LANGUAGES = Path(__file__).parents[2] / "languages"
+_CACHE_FORMAT = 3
+_AS_WRITTEN = (
+    "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
+)  # fmt: skip
+"""Keys of the TOML file that go to the engine as they are."""
+_OF_SPELLING = ("definitions", "line_comments")
+"""Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Two files of a language, without the lines of its other versions.
+
+    Attributes:
+        name: The language's name.
+        suffixes: File suffixes with their dot.
+        grammar: The Lark grammar's text.
+        spec: The TOML file's fields.
+        version: Version to which both are narrowed; None for the newest, or for a language without versions.
+        folder: Folder of the grammar's own imports (`%import .name.RULE`); None for a grammar without them.
+        encoding: Rule by which files declare their encoding; None where they are in UTF-8.
+        keeps_returns: True if a lone carriage return is no line break.
+        of_spelling: Fields of the TOML file that the engine does not read.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    grammar: str
+    spec: dict[str, Any]
+    version: str | None = None
+    folder: Path | None = None
+    encoding: Declaration | None = None
+    keeps_returns: bool = False
+    of_spelling: dict[str, Any] = field(default_factory=dict)
+
+
+def names() -> list[str]:
+    return sorted(path.name for path in _LANGUAGES.iterdir() if (path / f"{path.name}.toml").is_file())
+
+
+def read_builtin(name: str, version: str | None = None) -> Definition:
+    """Read a language of the package.
+
+    Raises LanguageError if there is no such language, or no such version of it.
+    """
+    return read(*builtin_files(name), version)
+
+
+@cache
+def builtin_versions(name: str) -> Versions:
+    """Return the versions of a language of the package. Raises LanguageError if there is no such language."""
+    return Versions.from_spec(tomllib.loads(builtin_files(name)[1].read_text(encoding="utf-8")))
+
+
+@cache
+def declaration_of(name: str) -> Declaration | None:
+    """Return the rule by which files of a language of the package declare their encoding; None for UTF-8.
+
+    Raises LanguageError if there is no such language.
+    """
+    return read_builtin(name).encoding
+
+
+@cache
+def keeps_returns(name: str) -> bool:
+    """Return whether a lone carriage return is no line break in a language of the package.
+
+    Raises LanguageError if there is no such language.
+    """
+    return read_builtin(name).keeps_returns
+
+
+@cache
+def declarations() -> dict[str, Declaration | None]:
+    """Return the rules by which files declare their encoding, by suffix of the package's languages."""
+    return {suffix: declaration_of(name) for name in names() for suffix in read_builtin(name).suffixes}
+
+
+def builtin_files(name: str) -> tuple[Path, Path]:
+    """Return the grammar and the TOML file of a language of the package.
+
+    Raises LanguageError if there is no such language.
+    """
+    if name not in names():
+        known = ", ".join(names())
+        raise LanguageError(f"unknown language {name!r}; known: {known}")
+    return _LANGUAGES / name / f"{name}.lark", _LANGUAGES / name / f"{name}.toml"
+
+
+def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Definition:
+    """Read a language from its two files, narrowed to one version of it (None: the newest).
+
+    Raises LanguageError if a file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
+    """
+    grammar, text = read_source(grammar_path), read_source(spec_path)
+    try:
+        versions = Versions.from_spec(tomllib.loads(text))
+        version = versions.narrowed(version)
+        grammar = versions.select(grammar, version)
+        spec = tomllib.loads(versions.select(text, version))
+    # ValueError: a number of thousands of digits; RecursionError: thousands of brackets.
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, LanguageError):
+            raise
+        raise LanguageError(f"language definition: {_one_line(error)}") from error
+    encoding = Declaration.from_spec(spec)
+    spec.pop("encoding", None)  # the engine reads texts, not files
+    keeps = spec.pop("keeps_returns", False)
+    if not isinstance(keeps, bool):
+        raise LanguageError("keeps_returns: true or false expected")
+    spelling = {key: spec.pop(key) for key in _OF_SPELLING if key in spec}
+    _check(spec)
+    folder = grammar_path.parent.absolute()
+    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding, keeps, spelling)
+
+
+def _check(spec: dict[str, Any]) -> None:
+    """Raise LanguageError if a TOML file has an unknown key, lacks one, or has a wrong value."""
+    # The engine would take a list for a table: its values in order.
+    for key in ("layout", "limits", "recovery"):
+        if not isinstance(spec.get(key, {}), dict):
+            raise LanguageError(f"language {spec.get('name')}: {key}: expected a table")
+    try:
+        text = json.dumps(spec, default=str, allow_nan=False)
+    except (RecursionError, ValueError) as error:
+        raise LanguageError(f"language definition: {_one_line(error)}") from error
+    _core.check_definition(text)
+
+
+def compile_definition(definition: Definition) -> _core.Language:
+    """Compile a definition, or load it as an earlier run compiled it.
+
+    The cache is keyed by the content's hash and the engine's version, and the imported grammar files must be unchanged.
+    A damaged or foreign file is never used: it is made again. Raises LanguageError if the definition cannot be
+    compiled.
+    """
+    path = _cache_path(definition)
+    cached = None if path is None else _load(path, definition)
+    if cached is not None:
+        return cached
+    sources = Sources(definition.folder)
+    lowered = json.dumps(_lower(definition, sources))
+    try:
+        language = _core.Language(lowered)
+    except LimitError as error:
+        raise LanguageError(f"language {definition.name}: {error}") from error
+    if path is not None:
+        kept = {"imported": sources.hashes, "definition": lowered, "table": language.table().decode()}
+        write_text(path, json.dumps(kept))
+    return language
+
+
+def _load(path: Path, definition: Definition) -> _core.Language | None:
+    """Load the compiled form of an earlier run; return None if there is no such file or its sources have changed.
+
+    The checksum finds damage; the engine checks for forgery.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        cached = json.loads(text)
+        if Sources(definition.folder).have_changed(cached["imported"]):
+            return None
+        return _core.Language(cached["definition"], cached["table"].encode())
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return None
+
+
+def lower(definition: Definition) -> dict[str, Any]:
+    """Lower a definition to the engine's form: lexemes, BNF rules, layout (`LanguageSpec` in `rust_core/src/spec.rs`).
+
+    Raises LanguageError if Lark refuses the grammar, or the TOML file names a symbol that the grammar lacks.
+    """
+    return _lower(definition, Sources(definition.folder))
+
+
+def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
+    # Lark is slow to import and not needed when the cache holds the language.
+    from lark.lexer import PatternStr
+
+    spec = definition.spec
+    _check(spec)
+    terminals, rules, ignored = _read_grammar(definition, sources)
+    # A mode whose lexemes no rule uses (any more, in an older version of the language) is none.
+    used = {str(symbol.name) for rule in rules for symbol in rule.expansion}
+    declared = spec.get("modes", [])
+    modes = [mode for mode in declared if used & set(mode["lexemes"])]
+    unused = {name for mode in declared if mode not in modes for name in mode["lexemes"]}
+    lexemes = []
+    by_text = {}
+    for terminal in terminals:
+        if terminal.name in unused:
+            continue
+        lexeme: dict[str, Any] = {"name": terminal.name, "priority": terminal.priority}
+        if isinstance(terminal.pattern, PatternStr) and not terminal.pattern.flags:
+            lexeme["literal"] = terminal.pattern.value
+            by_text[terminal.pattern.value] = terminal.name
+        else:
+            lexeme["pattern"] = terminal.pattern.to_regexp()
+        if terminal.name in spec.get("shown", {}):
+            lexeme["shown"] = spec["shown"][terminal.name]
+        lexemes.append(lexeme)
+    layout = spec.get("layout", {"rule": "none"})
+    layout = None if layout.get("rule") == "none" else layout
+    if layout is not None:
+        lexemes.extend({"name": layout[kind]} for kind in ("indent", "dedent"))
+
+    def named(key: str, text: str) -> str:
+        if text not in by_text:
+            raise LanguageError(f"language {definition.name}: {key}: no rule uses the literal {text!r}")
+        return str(by_text[text])
+
+    written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
+    marks, slotted = [], []
+    if matched := spec.get("matched"):
+        if layout is not None or modes:
+            raise LanguageError(f"language {definition.name}: matched: not in a language with a layout or with modes")
+        matching = Matching(definition.name, spec["start"], written, matched)
+        written, marks, slotted = matching.rules, matching.marks(), matching.slotted()
+        lexemes.extend({"name": mark["name"]} for mark in marks)
+    if parts := _parts(definition, named):
+        written = split(definition.name, spec["start"], written, parts)
+    return {
+        "name": definition.name,
+        "start": spec["start"],
+        "lexemes": lexemes,
+        "ignore": list(ignored),
+        "rules": [{"lhs": name, "rhs": list(symbols)} for name, symbols in written],
+        "layout": layout and {key: value for key, value in layout.items() if key != "rule"},
+        "brackets": [[named("brackets", text) for text in pair] for pair in spec.get("brackets", [])],
+        "soft_keywords": [named("soft_keywords", text) for text in spec.get("soft_keywords", [])],
+        **{key: spec[key] for key in _AS_WRITTEN if key in spec},
+        "constructs": [_construct(key, name, named) for key, name in spec.get("constructs", {}).items()],
+        "modes": [_mode(mode, named) for mode in modes],
+        **({"marks": marks, "slotted": slotted} if marks else {}),
+    }
+
+
+def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], list[Any], list[str]]:
+    """Read a grammar by Lark; return its terminals, its BNF rules, and the names of ignored terminals.
+
+    Raises LanguageError if Lark refuses it, or it is above the limits.
+    """
+    from fim_server.language.definition.expansion import Counted
+
+    sources.examine(definition.name, definition.grammar)
+    # Terminals that only other terminals use are building blocks, not lexemes; error lexemes are used by no rule.
+    kept = set(definition.spec.get("error_lexemes", []))
+    try:
+        builder = Counted(definition.name, [sources])
+        builder.load_grammar(definition.grammar, f"{definition.name}.lark")
+        terminals, rules, ignored = builder.build().compile([definition.spec["start"]], kept)
+    except LanguageError:
+        raise
+    # What Lark does not expect in a grammar fails as whatever it happens to fail as: assertions, keys, recursion.
+    except Exception as error:
+        reason = _one_line(error)
+        raise LanguageError(f"language {definition.name}: {reason or type(error).__name__}") from error
+    return terminals, _without_empty(rules), ignored
+
+
+def _without_empty(rules: list[Any]) -> list[Any]:
+    """Return BNF rules without the nonterminals that stand for nothing, such as an empty argument of a template."""
+    texts = {rule.origin for rule in rules if rule.expansion}
+    empty = {rule.origin for rule in rules} - texts
+    for rule in rules:
+        rule.expansion = [symbol for symbol in rule.expansion if symbol not in empty]
+    return [rule for rule in rules if rule.origin not in empty]
+
+
+def _parts(definition: Definition, named: Callable[[str, str], str]) -> dict[str, list[str]]:
+    """Return the split lexemes with their parts: literals in the TOML file, names here."""
+    found = {}
+    for text, parts in definition.spec.get("split", {}).items():
+        if len(parts) < 2 or "".join(parts) != text:
+            raise LanguageError(f"language {definition.name}: split.{text}: its parts, put together, are not {text!r}")
+        found[named("split", text)] = [named(f"split.{text}", part) for part in parts]
+    return found
+
+
+def _mode(mode: dict[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:
+    return {**mode, "without": [named("modes.without", text) for text in mode.get("without", [])]}
+
+
+def _construct(key: str, name: str, named: Callable[[str, str], str]) -> dict[str, Any]:
+    rule, _, text = key.partition(" ")
+    return {"rule": rule, "lexeme": named(f"constructs.{key}", text) if text else None, "name": name}
+
+
+def _cache_path(definition: Definition) -> Path | None:
+    """Return the file of a compiled definition; None if the user wants no cache (FIM_SERVER_CACHE is empty)."""
+    base = cache_folder()
+    if base is None:
+        return None
+    # Where a grammar imports others, the same text in another folder is another grammar.
+    folder = str(definition.folder) if "%import" in definition.grammar else None
+    content = [_CACHE_FORMAT, _engine_version(), _version_of("lark"), folder, definition.grammar, definition.spec]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    # The name helps readers of the folder; it is the definition's, and may be any text.
+    return base / f"{re.sub('[^a-z0-9]+', '_', definition.name.lower())[:32]}-{digest}.json"
+
+
+def _engine_version() -> str:
+    """Return the engine's version with its file's size and time, so that a rebuilt engine never reads an old table."""
+    stat = Path(_core.__file__ or __file__).stat()
+    return f"{_version_of('fim-server')}/{stat.st_size}/{stat.st_mtime_ns}"
+
+
+def _version_of(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it nests too deeply"
+    return " ".join(str(error).split())

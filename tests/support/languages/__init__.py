@@ -1,0 +1,1 @@
+"""Small languages, and plain twins and texts of the real ones."""

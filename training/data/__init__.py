@@ -1,0 +1,1 @@
+"""Data of the training: packages, corpus, holes and windows."""
