@@ -250,10 +250,8 @@ impl Session {
             let reached: Vec<Branch> = trail.end().collect();
             let limit = engine.parser.limit_reached(&reached).map_or_else(String::new, |limit| format!(" ({limit})"));
             let index = trail.failed_for_certain(&mut engine.parser, text, failed_at);
-            let line = 1 + text[..index].iter().filter(|&&byte| byte == b'\n').count();
-            diagnostics.push(format!(
-                "the left context does not parse: line {line} cannot be continued at byte {index}{limit}"
-            ));
+            let (line, column) = line_and_column(left, index);
+            diagnostics.push(format!("the left context does not parse at line {line}, column {column}{limit}"));
             broken = Some(Broken::Left(index));
         } else if engine.right.end().is_none() {
             diagnostics
@@ -386,6 +384,13 @@ impl Session {
     }
 }
 
+/// Line and column of the character with a byte of a text, both from 1; the column in characters.
+fn line_and_column(text: &str, index: usize) -> (usize, usize) {
+    let before = &text[..(0..=index).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)];
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    (1 + before.matches('\n').count(), 1 + before[start..].chars().count())
+}
+
 /// A panic in another thread leaves only caches behind, so its poison is ignored.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -393,7 +398,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::common_prefix;
+    use super::{common_prefix, line_and_column};
 
     #[test]
     fn a_common_prefix_ends_at_the_first_byte_that_differs() {
@@ -407,6 +412,16 @@ mod tests {
                 changed[place] = b'b';
                 assert_eq!((common_prefix(&one, &changed), common_prefix(&changed, &one)), (place, place));
             }
+        }
+    }
+
+    #[test]
+    fn a_column_counts_the_characters_of_its_line() {
+        let text = "ab\né€x";
+        let places =
+            [(0, (1, 1)), (2, (1, 3)), (3, (2, 1)), (4, (2, 1)), (5, (2, 2)), (7, (2, 2)), (8, (2, 3)), (9, (2, 4))];
+        for (index, place) in places {
+            assert_eq!(line_and_column(text, index), place);
         }
     }
 }
