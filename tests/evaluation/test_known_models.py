@@ -107,7 +107,7 @@ def test_the_largest_that_is_fast_enough_is_recommended() -> None:
 def test_the_command_measures_and_remembers(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(machine / "models/broken.gguf")
     assert cli.main(["models"]) == 0
-    assert "--measure` says how fast" in capsys.readouterr().out
+    assert "--measure` measures their speed here" in capsys.readouterr().out
     assert cli.main(["models", "list", "--measure"]) == 0
     printed = capsys.readouterr()
     assert "for this machine: embedded, " in printed.out
