@@ -163,7 +163,7 @@ def test_another_judge_may_be_named(evaluate: Eval, tmp_path: Path) -> None:
     [
         ("json=1", "'1' is not a known version of json: none"),
         ("latin=1", "'latin=1' is not LANGUAGE=VERSION"),
-        ("python=3.9", "of python --python-version is"),
+        ("python=3.9", "for python, use --python-version"),
     ],
 )
 def test_versions_of_languages_are_named(evaluate: Eval, tmp_path: Path, named: str, said: str) -> None:

@@ -341,7 +341,7 @@ def test_a_dry_run_writes_nothing(evaluate: Eval, tmp_path: Path) -> None:
     assert status == 0
     assert "7 samples, 21 results" in output
     assert "7 samples lose context to the limit of 60 tokens" in output
-    assert "decoded just now" in output
+    assert "decoded now" in output
     assert not (tmp_path / "run").exists()
 
 
@@ -446,7 +446,7 @@ def test_an_interrupted_run_can_be_gone_on_with(
         patch.setattr(Worker, "measure", interrupted)
         status, _, errors = evaluate(tmp_path / "run")
     assert status == 130
-    assert "the same command goes on" in errors
+    assert "the same command continues the run" in errors
     assert len(results(tmp_path / "run")) == 8 * len(MODES)
     assert evaluate(tmp_path / "run")[0] == 0
     evaluate(tmp_path / "whole")

@@ -20,7 +20,7 @@ from fim_server.models.resources.attempts import MOST_CRASHES, attempt, crashes
 from support.models.gguf_mutations import mutated, sound_file
 from support.models.tiny_base import tiny_weights, write_tiny_base
 
-SUPPORT = Path(__file__).parents[1] / "support"
+TESTS = Path(__file__).parents[1]
 
 FATAL_SEED = 14
 """Seed of a mutated file with a valid header at which llama.cpp aborts."""
@@ -71,8 +71,8 @@ def test_an_invalid_header_is_one_line(sound: Path, tmp_path: Path) -> None:
 @needs_library
 def test_mutated_files_never_end_the_calling_process(tmp_path: Path) -> None:
     count = 600 if os.environ.get("FIM_SERVER_LONG") else 24
-    command = [sys.executable, "gguf_mutations.py", "--files", str(count)]
-    done = subprocess.run(command, cwd=SUPPORT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "support.models.gguf_mutations", "--files", str(count)]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count} files" in done.stdout
     assert "'ended its trial': 0" not in done.stdout, "the files are too tame"
