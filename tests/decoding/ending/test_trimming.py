@@ -154,6 +154,12 @@ def test_the_deepest_column_of_the_cursors_line(left: str, right: str, column: i
     assert deepest_column(Split(left, right), SPELLING) == column
 
 
+def test_lines_that_are_aligned_with_a_bracket_set_no_indentation() -> None:
+    spelling = Language.load("rust").open("", "").spelling
+    left = "fn show(name: &str,\n           error: Option<u8>) {\n    if let Some(error) = error {\n        "
+    assert deepest_column(Split(left, "\n    }\n}\n"), spelling) == 8
+
+
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [

@@ -72,7 +72,9 @@ def step_of(split: Split, spelling: Spelling) -> str:
 
 def written_step(split: Split, spelling: Spelling) -> str | None:
     """Return the indentation of a document's first block near the cursor; None where no block is near."""
-    pattern = re.compile(rf"^\S.*{re.escape(spelling.block_opener)}[ \t]*\n([ \t]+)\S", re.MULTILINE)
+    openers = [spelling.block_opener] if spelling.block_opener else [opening for opening, _ in spelling.brackets]
+    opener = "|".join(map(re.escape, openers))  # a line below another one may also be aligned with it
+    pattern = re.compile(rf"^\S.*(?:{opener})[ \t]*\n([ \t]+)\S", re.MULTILINE)
     near = (split.left[-LOOKED_AT:], split.right[:LOOKED_AT])
     found = next((match for match in map(pattern.search, near) if match is not None), None)
     return None if found is None else found[1]
