@@ -46,8 +46,7 @@ fn distance(path: &Path, others: &[PathBuf]) -> usize {
 /// Decoder of a file's bytes, given its key, where they are not UTF-8 or may declare another encoding.
 pub type Decode<'a> = dyn Fn(&str, &[u8]) -> Option<String> + 'a;
 
-/// The text of a file, with `
-/// ` alone as line breaks; empty unless it is handwritten text.
+/// The text of a file, with `\n` alone as line breaks; empty unless it is handwritten text.
 fn text_of(file: &Found, reader: &Reader, decode: &Decode<'_>, stop: &dyn Fn() -> bool) -> Option<String> {
     let read = match reader.read(file.path(), FILE, stop) {
         Ok(read) => read,

@@ -89,8 +89,7 @@ impl Indents {
         self.levels.len()
     }
 
-    /// The indentation at the last `
-    /// ` of a text that ends with one, from the lines before it, nearest first.
+    /// The indentation at the last `\n` of a text that ends with one, from the lines before it, nearest first.
     pub(crate) fn before(text: &str, unit: &str, most: usize) -> Self {
         let mut found = Self::new(unit);
         let floor = text.len().saturating_sub(most);

@@ -45,8 +45,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The shape of all texts of at most `most` lines. Only `
-    /// ` breaks a line.
+    /// The shape of all texts of at most `most` lines. Only `\n` breaks a line.
     ///
     /// # Errors
     /// No lines, or too many.
