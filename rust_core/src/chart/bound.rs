@@ -1,8 +1,8 @@
 //! Texts that are bound at a set, where a bound text must come again.
 //!
 //! An item carries the text that its rule has bound. A lexeme must match the text of the innermost such rule around it.
-//! That rule is found through the sets where the rules between them began. Where two readings of one text bind
-//! different texts around one place, both are allowed: no language needs them distinguished.
+//! The search for this rule follows the origins of the rules in between. Where two readings of L bind different texts
+//! around one place, both texts are allowed: no language needs them distinguished.
 
 use crate::bits;
 use crate::chart::left::{LeftChart, waiting};
