@@ -483,7 +483,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
 
   scenario("the server learns where the cursor rests", async () => {
     await openReady("resting.py", STACK);
-    await until("the server to know", async () => (await editor.logs()).includes("tells where its cursor rests"));
+    await until("the server to know", async () => (await editor.logs()).includes("reports where its cursor rests"));
   });
 
   scenario("Windows line ends stay", async () => {

@@ -38,6 +38,9 @@ const PACE = { "fim-server.deadlineMs": 0 };
 const OUTCOMES = join(HERE, "outcomes.json");
 
 const VSCODE = "1.100";
+/** A log line of an answer, and the reason in one without suggestions; `nothing` is the word of older outcomes. */
+const ANSWER = / items? from |: no suggestion\b/;
+const REASON = /(?:no suggestion|nothing) \((.*?)\)(?:, |\s*$)/;
 /** Longest text of a cell in the table, in characters. */
 const MOST_SHOWN = 80;
 
@@ -68,7 +71,7 @@ async function markedText({ name, file, cut, typed, broken }) {
  */
 async function answers(editor, file) {
   const name = `/${basename(file)}: `;
-  const lines = (await editor.logs()).split("\n").filter((line) => line.includes(name) && / items? from /.test(line));
+  const lines = (await editor.logs()).split("\n").filter((line) => line.includes(name) && ANSWER.test(line));
   return lines.map((line) => ({
     at: Date.parse(line.slice(0, line.indexOf("[")).trim()),
     text: line.slice(line.indexOf(name) + name.length),
@@ -146,7 +149,7 @@ function verdictOf({ situation, offered }, judgements) {
 
 /** @param {string} log */
 function reasonOf(log) {
-  return /nothing \((.*?)\), \d+ tokens/.exec(log)?.[1] ?? "";
+  return REASON.exec(log)?.[1] ?? "";
 }
 
 /**
