@@ -72,7 +72,7 @@ export type Learnt = readonly string[] | null;
 export interface Standing {
   readonly mode: Mode;
   readonly isLearnt: boolean;
-  /** True if suggestions come on request only, because the model was not trained on an unnamed language. */
+  /** True if the language gets suggestions on request only, for lack of training and of a setting that names it. */
   readonly isHeldBack: boolean;
 }
 

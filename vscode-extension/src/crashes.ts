@@ -2,7 +2,7 @@
 
 /** Crashes after which the server is not restarted. The first may be chance. */
 export const MOST_CRASHES = 2;
-/** Serving time after which earlier crashes do not count. Loading, which may take minutes, is no serving. */
+/** Serving time after which earlier crashes do not count. Loading, which may take minutes, does not count as serving. */
 export const WINDOW_MS = 3 * 60 * 1000;
 
 export interface CrashVerdict {

@@ -83,7 +83,7 @@ test("the user's settings are binding", async () => {
   const wrongPath = await search(machine, {}, { path: "/nowhere/fim-server" });
   assert.match(wrongPath.kind === "missing" ? wrongPath.message : "", /fim-server\.path.*\/nowhere\/fim-server/);
   const wrongInterpreter = await search(machine, {}, { interpreter: "/nowhere/python" });
-  assert.match(wrongInterpreter.kind === "missing" ? wrongInterpreter.message : "", /interpreter.*there is no program/);
+  assert.match(wrongInterpreter.kind === "missing" ? wrongInterpreter.message : "", /interpreter.*no program is there/);
   const empty = await search(machine, {}, { interpreter: "/envs/a/bin/python" });
   assert.match(empty.kind === "missing" ? empty.message : "", /not installed there/);
 });

@@ -133,7 +133,7 @@ export function spoken(name: string): string {
 export interface Expected {
   readonly keywords: readonly string[];
   readonly symbols: readonly string[];
-  /** Lexemes that are no literals, in words. */
+  /** Lexemes that the grammar names, in words. */
   readonly lexemes: readonly Lexeme[];
 }
 

@@ -88,7 +88,7 @@ class Search {
   async atPath(path: string): Promise<Found | Missing> {
     const place = await this.resolve(path);
     return place === undefined
-      ? this.missing("path", `fim-server.path is "${path}", but there is no program. Correct or clear the setting.`)
+      ? this.missing("path", `fim-server.path is "${path}", but no program is there. Correct or clear the setting.`)
       : { kind: "found", program: { command: place, leading: [] }, origin: "path" };
   }
 
@@ -97,7 +97,7 @@ class Search {
     if (place === undefined) {
       return this.missing(
         "interpreter",
-        `fim-server.interpreter is "${interpreter}", but there is no program. Correct or clear the setting.`,
+        `fim-server.interpreter is "${interpreter}", but no program is there. Correct or clear the setting.`,
       );
     }
     return (
