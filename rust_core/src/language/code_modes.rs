@@ -8,9 +8,9 @@
 //! 2. The two readings read every other lexeme alike that can come where X can. They differ for one of another mode,
 //!    and for a shared one that matches some text in only one of mode 0 and M.
 //!
-//! Two lexemes can come at one place only if the innermost open bracket can be the same, and the lexeme before, with
-//! the bracket that it closes. Both conditions are necessary, so no definition with different readings is accepted.
-//! They are not sufficient: a definition is refused, too, if only a text further left keeps the two lexemes apart.
+//! Two lexemes are taken to meet at one place if they can have the same innermost open bracket there, after the same
+//! lexeme that closes the same bracket. Lexemes that meet always do, so no definition with different readings is
+//! accepted. A definition is also refused if only a text further left keeps the two lexemes apart.
 
 use crate::bits::{self, BitRows, BitSet};
 use crate::error::Error;
