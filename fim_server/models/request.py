@@ -58,10 +58,15 @@ class LoadRequest:
         return nullcontext() if is_own else attempt(self.name, self.path)
 
     def refuse_foreign_options(self) -> None:
-        """Raise :class:`ModelError` for an option that the model's kind does not have."""
-        options = self.options
-        of_endpoints = replace(options, gpu_layers=None, adapter=None)
-        if of_endpoints != NO_OPTIONS and not is_remote(self.name):
+        """Raise :class:`ModelError` for an option that models of this kind do not have.
+
+        The loader of endpoints refuses options itself: an unchecked address may hold a password, which no message may
+        quote.
+        """
+        if is_remote(self.name):
+            return
+        of_endpoints = replace(self.options, gpu_layers=None, adapter=None)
+        if of_endpoints != NO_OPTIONS:
             raise ModelError(f"keys, plain HTTP and tokenizers are for endpoints, and {self.name} is none")
-        if of_endpoints != options and not is_gguf(self.name):
+        if of_endpoints != self.options and not is_gguf(self.name):
             raise ModelError(f"layers on a GPU and adapters are for GGUF files, and {self.name} is none")

@@ -18,6 +18,7 @@ from fim_server.models import loaders
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
+from fim_server.models.options import LoadOptions
 from fim_server.models.pytorch import devices
 from fim_server.models.pytorch.devices import best_device, may_have_gpu
 from fim_server.models.request import LoadRequest
@@ -96,6 +97,17 @@ def test_without_torch_one_line_names_the_extra(
     with pytest.raises(ModelError) as refusal:
         load_model(*arguments)
     assert str(refusal.value) == said
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+@pytest.mark.parametrize("runtime", [None, "torch"])
+@pytest.mark.parametrize("options", [LoadOptions(), LoadOptions(gpu_layers=1), LoadOptions(adapter="a.gguf")])
+def test_no_refusal_quotes_the_password_in_an_address(
+    device: str | None, runtime: str | None, options: LoadOptions
+) -> None:
+    with pytest.raises(ModelError) as refusal:
+        load_model("https://me:secret@localhost/v1", device, runtime, options)
+    assert "secret" not in str(refusal.value)
 
 
 def test_without_torch_the_cpu_is_the_best_device(no_torch: None) -> None:

@@ -25,4 +25,6 @@ class EndpointLoader:
 
         if request.device is not None or request.runtime is not None:
             raise ModelError("--device and --runtime are for models here; an endpoint has its own")
+        if request.options.gpu_layers is not None or request.options.adapter is not None:
+            raise ModelError("layers on a GPU and adapters are for GGUF files; an endpoint has its own")
         return load_remote(request.name, request.options)

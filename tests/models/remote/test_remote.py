@@ -404,7 +404,7 @@ def test_options_of_other_models_are_refused_for_endpoints() -> None:
         load_model("embedded", options=LoadOptions(api_key_env="KEY"))
     with pytest.raises(ModelError, match="--device and --runtime are for models here"):
         load_model("http://127.0.0.1:9", "cpu")
-    with pytest.raises(ModelError, match="are for GGUF files, and http"):
+    with pytest.raises(ModelError, match="an endpoint has its own"):
         load_model("http://127.0.0.1:9", options=LoadOptions(gpu_layers=1))
 
 
