@@ -134,6 +134,8 @@ NEWER = [
     ("match x:\n    case A.B | C(d=e) if f:\n        e\n    case {'k': g, **h}:\n        g, h\n", ["A", "C", "f", "x"]),
     ("match(x)\ncase(y)\nmatch[z] = 1\n", ["case", "match", "match", "x", "y", "z"]),
     ("match = case = 1\nmatch(case)\n", []),
+    ("match ...:\n    case .5 | -.5:\n        x\nmatch .5, y:\n    case _:\n        pass\n", ["x", "y"]),
+    ("match.x = 1\ncase . y(z)\ntype.x\n", ["case", "match", "z"]),
     ("[*a for a in b]\n{**c for c in d}\n", ["b", "d"]),
     ("async def f():\n    return [x async for x in y]\n", ["y"]),
     ("with (a as b, c as d):\n    b, d\n", ["a", "c"]),

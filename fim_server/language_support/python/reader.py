@@ -212,6 +212,9 @@ class Reader(Scanner):
                 self.is_broken = True
                 self.begin_statement()  # nothing closes the bracket before
         if self.previous == "." and self.frames[-1].phase != "names":
+            if self._soft:
+                self._soft, self.first = "", "operand"
+                self._settle(".")
             self.previous = "operand"
             self.frames[-1].is_start = self._was_close = False
             self._word = word
@@ -361,11 +364,17 @@ class Reader(Scanner):
 
     def sign(self, sign: str) -> None:
         self._fresh_line = False
-        self._settle(sign)
+        if sign == "." and self.previous == "soft":
+            self.previous = sign  # an attribute may follow, or the rest of `...` or of a number such as `.5`
+            return
+        is_ellipsis = sign == "." and self.previous == "." and bool(self._soft)
+        self._settle("..." if is_ellipsis else sign)
         if sign in LAMBDA_ENDS:
             self._end_lambdas(sign)
         top = self.frames[-1]
-        if self._soft and sign in "([{*-+~":
+        if is_ellipsis:
+            self._after_soft(sign, top)
+        elif self._soft and sign in "([{*-+~":
             self._after_soft(sign, top)
             if self.first != "case":
                 self.previous = "soft" if self.first == "match" else "operand"
