@@ -7,6 +7,7 @@ comprehensions are resolved in their logical line; here are those of modules, cl
 from __future__ import annotations
 
 import builtins
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ GIVEN = frozenset(dir(builtins)) | {
     "__path__", "__spec__",
 }  # fmt: skip
 """Names that every module has."""
+
+BEGINS_NAME = re.compile(r"[A-Za-z_\x80-\U0010ffff]")
+CONTINUES_NAME = re.compile(r"\w")
 
 GIVEN_TO_CLASSES = frozenset({"__module__", "__qualname__"})
 
@@ -256,8 +260,9 @@ def unified(text: str) -> str:
 
 def unbound(left: str, middle: str, right: str) -> tuple[str, ...]:
     """Return the names that a middle loads, or makes longer, and that nothing binds."""
-    if not middle:
-        return ()
+    may_lengthen = CONTINUES_NAME.match(middle) is not None and CONTINUES_NAME.match(left[-1:]) is not None
+    if not may_lengthen and BEGINS_NAME.search(middle) is None:
+        return ()  # a row of numbers in a long table, whose whole line would be read
     left, middle, right = unified(left), unified(middle), unified(right)
     found = model_of(left + middle + right).unbound_between(len(left), len(left) + len(middle))
     return tuple(dict.fromkeys(name.name for _, name in found))
