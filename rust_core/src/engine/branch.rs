@@ -41,7 +41,8 @@ pub(crate) struct Branch {
     pub text: TextId,
 }
 
-/// Side of a bracket on which the newline is.
+/// Place of a newline: outside of all brackets, where the parser reads it, or inside of one, where it is ignored. In a
+/// language without layout every place counts as inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BracketSide {
     Outside,

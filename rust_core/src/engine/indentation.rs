@@ -35,7 +35,7 @@ impl Engine {
             Opens::Always => to_block.unwrap_or(over_newline).min(over_newline).saturating_sub(passed),
             Opens::Maybe | Opens::Never => 0,
         };
-        // Any column right of a block may be meant, and blanks may have led to another place of a shape.
+        // The line may begin at any column right of a block, and blanks may have led to another place of a shape.
         if opens != Opens::Never || self.language.shaped.is_some() {
             return needed;
         }

@@ -9,8 +9,8 @@
 //!    and for a shared one that matches some text in only one of mode 0 and M.
 //!
 //! Two lexemes are taken to meet at one place if they can have the same innermost open bracket there, after the same
-//! lexeme that closes the same bracket. Lexemes that meet always do, so no definition with different readings is
-//! accepted. A definition is also refused if only a text further left keeps the two lexemes apart.
+//! lexeme that closes the same bracket. This holds for all lexemes that do meet, so no definition with different
+//! readings is accepted. A definition is also refused if only a text further left keeps the two lexemes apart.
 
 use crate::bits::{self, BitRows, BitSet};
 use crate::error::Error;

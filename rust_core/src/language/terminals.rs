@@ -88,7 +88,7 @@ pub(crate) fn separators(lexer: &Lexer, grammar: &Grammar, roles: &[Role], layou
         if !lexemes.iter().any(|&lexeme| used(lexeme) || role(&lexeme).is_ignored()) {
             continue;
         }
-        // What follows such a lexeme is another mode's text, which is free to begin so that the lexeme was the longest match.
+        // Text of another mode follows such a lexeme. It can begin such that the lexeme is the longest match.
         if lexemes.iter().all(|&lexeme| grammar.leads_away(SymbolId::from(lexeme))) {
             continue;
         }
@@ -407,7 +407,7 @@ fn walk_in_shape(
             *cell = (*cell).min(cost);
         }
         if let (true, Some(place)) = (lexer.accepts(state), shape.place(inside)) {
-            // What is nearest comes first.
+            // The walk visits the nearest pairs first.
             if ended.insert((lexer.accept(state), place)) {
                 end(lexer.accept(state), place, cost);
             }

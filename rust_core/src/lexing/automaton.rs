@@ -181,7 +181,7 @@ impl Automaton {
 fn lazy(patterns: &[String], limits: Determinising) -> Result<DFA, Unbuilt> {
     let config = Config::new()
         .match_kind(MatchKind::All)
-        // What is made must stay: running out of room for it is an error.
+        // States that were made must stay: running out of room for them is an error.
         .cache_capacity(usize::MAX >> 1)
         .skip_cache_capacity_check(true)
         .minimum_cache_clear_count(Some(0));

@@ -312,7 +312,7 @@ impl SetMemo {
             return None;
         }
         let node = |name: u32| far_node(record.node, name);
-        // What a Leo item leads to may be nearer than R's beginning, or later than all there is.
+        // A recorded distance may lead out of R here, before its beginning or past the last node.
         let exists = |name: u32| node(name).index() < lattice.node_count();
         let is_seen = |seen: &Seen| {
             let at = node(seen.node);
