@@ -120,7 +120,7 @@ export class Editor {
   #environment = {};
   #output = "";
 
-  /** @param {string} root A folder that is ours. */
+  /** @param {string} root folder of the tests */
   constructor(root) {
     this.#root = root;
   }
@@ -452,7 +452,7 @@ export class Editor {
     await mkdir(dirname(path), { recursive: true });
     if (height > WINDOW.height) {
       await this.page.setViewportSize({ ...WINDOW, height });
-      await sleep(POLL * 10); // the editor draws itself anew
+      await sleep(POLL * 10); // the editor redraws
     }
     await this.page.screenshot({ path, clip: { x: 0, y: 0, width: WINDOW.width, height } });
     await this.page.setViewportSize(WINDOW);

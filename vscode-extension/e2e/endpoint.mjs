@@ -15,16 +15,16 @@ const TEXTS = fileURLToPath(new URL("texts.json", import.meta.url));
 /**
  * Starts an endpoint and returns its address.
  * @param {readonly string[]} args
- * @param {(line: string) => void} tell Told of each line that it prints.
+ * @param {(line: string) => void} show called with each line that it prints
  * @returns {Promise<{ address: string, program: Program }>}
  */
-export async function startEndpoint(args, tell = () => {}) {
+export async function startEndpoint(args, show = () => {}) {
   const program = spawn(`${VENV}python`, ["-m", "support.models.endpoint_program", ...args], {
     cwd: TESTS,
     stdio: ["pipe", "pipe", "inherit"],
   });
   try {
-    return { address: await firstLine(program, tell), program };
+    return { address: await firstLine(program, show), program };
   } catch (error) {
     program.kill();
     throw error;
@@ -39,14 +39,14 @@ export async function startTexts() {
 /**
  * Returns the first line that a program prints, its address.
  * @param {Program} program
- * @param {(line: string) => void} tell Told of each line.
+ * @param {(line: string) => void} show called with each line
  * @returns {Promise<string>}
  */
-export function firstLine(program, tell = () => {}) {
+export function firstLine(program, show = () => {}) {
   return new Promise((resolve, reject) => {
     program.once("exit", (code) => reject(new Error(`${program.spawnargs.join(" ")} ended with ${code}`)));
     createInterface({ input: program.stdout }).on("line", (line) => {
-      tell(line);
+      show(line);
       resolve(line);
     });
   });

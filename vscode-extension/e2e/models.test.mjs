@@ -34,7 +34,7 @@ const TEST_TIMEOUT = 240_000;
 let editor;
 /** The server's cache, and the hub's. @type {string} */
 let cache;
-/** Gives the rest of a model once it is told a line. @type {import("./endpoint.mjs").Program} */
+/** The hub, which sends the rest of a model after a line on its input. @type {import("./endpoint.mjs").Program} */
 let hub;
 
 /**

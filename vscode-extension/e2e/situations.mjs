@@ -84,7 +84,7 @@ async function answers(editor, file) {
  * @param {string} file
  * @param {number} began
  */
-async function waitForOffer(editor, file, began) {
+async function waitForSuggestion(editor, file, began) {
   for (const end = began + PATIENCE; Date.now() < end; await sleep(POLL)) {
     const text = await editor.settledGhostText();
     const answer = (await answers(editor, file)).filter(({ at }) => at >= began).at(-1);
@@ -109,14 +109,14 @@ async function play(editor, situation, picture) {
   await editor.page.locator(".editor-instance .monaco-editor.focused").waitFor();
   await editor.type(situation.typed, KEY);
   const began = Date.now() - KEY;
-  const { text: offered, log } = await waitForOffer(editor, situation.file, began);
+  const { text: offered, log } = await waitForSuggestion(editor, situation.file, began);
   const ms = Date.now() - began;
   await editor.pictureOfCursor(picture);
   let asked = "";
   if (offered === "") {
     const askedAt = Date.now();
     await editor.run("editor.action.inlineSuggest.trigger");
-    asked = (await waitForOffer(editor, situation.file, askedAt)).text;
+    asked = (await waitForSuggestion(editor, situation.file, askedAt)).text;
   }
   await editor.closeAll();
   await cp(join(HERE, "project", situation.file), join(editor.folder, situation.file)); // whole again for the others

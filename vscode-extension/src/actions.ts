@@ -135,7 +135,7 @@ export class Problems {
 }
 
 /** Tells why a command has no server to use. */
-export function sayNotRunning(server: Server): void {
+export function reportNotRunning(server: Server): void {
   const problem = problemOf(server.state);
   void vscode.window
     .showInformationMessage(withoutLinks(problem?.message ?? "fim-server is not running."), "Show Menu")

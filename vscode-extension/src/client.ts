@@ -143,7 +143,7 @@ export class Connection {
   }
 
   /** Sends the position of a resting cursor. */
-  async tellCursor({ document, position }: Cursor): Promise<void> {
+  async sendCursor({ document, position }: Cursor): Promise<void> {
     if (!this.started || this.stopping) {
       return;
     }

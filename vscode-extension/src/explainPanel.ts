@@ -1,7 +1,7 @@
 // The panel with the explanation, beside the editor. It follows the cursor while it is visible and not pinned.
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { sayNotRunning } from "./actions";
+import { reportNotRunning } from "./actions";
 import { type FromPage, readFromPage, type ToPage } from "./explain/messages";
 import {
   announcement,
@@ -64,7 +64,7 @@ export class ExplainPanel implements vscode.Disposable {
   async show(): Promise<void> {
     const cursor = currentCursor();
     if ((await this.server.connected()) === undefined) {
-      sayNotRunning(this.server);
+      reportNotRunning(this.server);
       return;
     }
     if (this.panel === undefined) {

@@ -32,7 +32,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const explainPanel = new ExplainPanel(server, context.extensionUri, log);
   const statistics = new StatisticsDocument(server);
   const installer = new Installer(server);
-  const resting = new Resting<Cursor>((cursor) => server.tellCursor(cursor));
+  const resting = new Resting<Cursor>((cursor) => server.sendCursor(cursor));
   let wasReady = false;
   const modelGetter = new ModelGetter(server, context.globalState);
 
@@ -74,7 +74,7 @@ export function activate(context: vscode.ExtensionContext): void {
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
       if (isReady(state) && !wasReady) {
-        resting.moved(cursorOf(vscode.window.activeTextEditor)); // the server could not be told before
+        resting.moved(cursorOf(vscode.window.activeTextEditor)); // the server was not ready for it before
       }
       wasReady = isReady(state);
       statusBar.update(state, server.snoozedMinutes);

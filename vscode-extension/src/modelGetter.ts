@@ -1,7 +1,7 @@
 // Downloads of models by the server, with a progress that can be cancelled: a better model, offered once, and a chosen
 // hub model, which the server downloads while loading it.
 import * as vscode from "vscode";
-import { sayNotRunning } from "./actions";
+import { reportNotRunning } from "./actions";
 import type { Connection } from "./client";
 import {
   type Answers,
@@ -45,7 +45,7 @@ export class ModelGetter implements vscode.Disposable {
   async get(): Promise<boolean> {
     const connection = await this.server.connected();
     if (connection === undefined) {
-      sayNotRunning(this.server);
+      reportNotRunning(this.server);
       return false;
     }
     if (this.getting) {
@@ -54,11 +54,11 @@ export class ModelGetter implements vscode.Disposable {
     this.getting = true;
     try {
       const got = readGot(await this.shown(connection));
-      const told = outcomeMessage(got);
-      if (told?.isProblem) {
-        void offerLogs(withoutLinks(told.message)); // do not await: the message may stay open
-      } else if (told !== undefined) {
-        void vscode.window.showInformationMessage(withoutLinks(told.message));
+      const outcome = outcomeMessage(got);
+      if (outcome?.isProblem) {
+        void offerLogs(withoutLinks(outcome.message)); // do not await: the message may stay open
+      } else if (outcome !== undefined) {
+        void vscode.window.showInformationMessage(withoutLinks(outcome.message));
       }
       return got?.done ?? false;
     } catch (error) {
@@ -112,8 +112,8 @@ export class ModelGetter implements vscode.Disposable {
       const connection = await this.server.connected();
       const ended = await this.withProgress("fim-server", connection, () => this.untilLoaded());
       if (isReady(ended)) {
-        const told = outcomeMessage({ name: fetching.name, done: true, cancelled: false, problem: null });
-        void vscode.window.showInformationMessage(withoutLinks(told?.message ?? ""));
+        const outcome = outcomeMessage({ name: fetching.name, done: true, cancelled: false, problem: null });
+        void vscode.window.showInformationMessage(withoutLinks(outcome?.message ?? ""));
       }
     } finally {
       this.following = false;

@@ -1,6 +1,6 @@
 // Choice and removal of models. The chosen model becomes the setting, and the server restarts with it.
 import * as vscode from "vscode";
-import { sayNotRunning } from "./actions";
+import { reportNotRunning } from "./actions";
 import { SECTION } from "./configuration";
 import type { ModelGetter } from "./modelGetter";
 import {
@@ -75,13 +75,13 @@ export async function removeModel(server: Server, known?: readonly InstalledMode
   }
   const connection = await server.connected();
   if (connection === undefined) {
-    sayNotRunning(server);
+    reportNotRunning(server);
     return;
   }
   try {
-    const told = removalMessage(readRemoved(await connection.execute(SERVER_COMMANDS.removeModel, [{ name }])));
-    const show = told.isProblem ? vscode.window.showErrorMessage : vscode.window.showInformationMessage;
-    void show(withoutLinks(told.message));
+    const outcome = removalMessage(readRemoved(await connection.execute(SERVER_COMMANDS.removeModel, [{ name }])));
+    const show = outcome.isProblem ? vscode.window.showErrorMessage : vscode.window.showInformationMessage;
+    void show(withoutLinks(outcome.message));
   } catch (error) {
     void vscode.window.showErrorMessage(withoutLinks(`fim-server: ${error instanceof Error ? error.message : error}`));
   }

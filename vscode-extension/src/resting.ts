@@ -6,12 +6,12 @@ export const REST_MS = 300;
 export class Resting<Place> {
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly tell: (place: Place) => void) {}
+  constructor(private readonly report: (place: Place) => void) {}
 
   /** Notes a move; undefined: to an unsupported place. */
   moved(place: Place | undefined): void {
     clearTimeout(this.timer);
-    this.timer = place === undefined ? undefined : setTimeout(() => this.tell(place), REST_MS);
+    this.timer = place === undefined ? undefined : setTimeout(() => this.report(place), REST_MS);
   }
 
   dispose(): void {

@@ -131,8 +131,8 @@ export class Server implements Disposable {
   }
 
   /** Sends the position of a resting cursor, if the server runs. */
-  tellCursor(cursor: Cursor): void {
-    void this.connection?.tellCursor(cursor).catch((error) => this.log.debug(`the cursor was not sent: ${error}`));
+  sendCursor(cursor: Cursor): void {
+    void this.connection?.sendCursor(cursor).catch((error) => this.log.debug(`the cursor was not sent: ${error}`));
   }
 
   /** Turns suggestions on or off for this session, or ends a snooze. */

@@ -81,16 +81,16 @@ export function withoutLinks(message: string): string {
 
 /** Filter that lets each problem pass once, until the user has acted on it. */
 export class Once {
-  private readonly said = new Set<string>();
+  private readonly reported = new Set<string>();
 
   isNew(problem: Problem): boolean {
-    const isNew = !this.said.has(problem.key);
-    this.said.add(problem.key);
+    const isNew = !this.reported.has(problem.key);
+    this.reported.add(problem.key);
     return isNew;
   }
 
   forget(): void {
-    this.said.clear();
+    this.reported.clear();
   }
 }
 

@@ -151,7 +151,7 @@ function modelRows(status: ServerStatus | undefined): Row[] {
 function offerRows(state: State): Row[] {
   const fetching = fetchingIn(state);
   if (fetching) {
-    // While loading, the block above says it.
+    // While loading, the status message above shows it.
     return isLoading(state)
       ? []
       : [["Better&nbsp;model", escapeMarkdown(`getting ${fetching.name}: ${fetching.message}`)]];
