@@ -1,13 +1,14 @@
 """``./dev bench runtimes``: costs and gains of a model's runtime and precision, on one CPU thread and more.
 
-Each variant does the server's decoding loop. It reads a prompt in chunks, then takes one token at a time and hands over
-the whole row of logits for a grammar's mask. It also takes tokens back and reads a few others, as after a keystroke.
-Variants take turns within every repeat and meet the same load: compare the figures of one run, not those of two.
+Each variant works like the server's decoding loop. It reads a prompt in chunks, then takes one token at a time and
+hands over the whole row of logits for a grammar's mask. It also takes tokens back and reads a few others, as after a
+keystroke. Variants take turns within every repeat and meet the same load: compare the figures of one run, not those of
+two.
 
 onnxruntime is measured where it is installed and a folder with an export is named. The builder of onnxruntime-genai
 (which needs the packages ``onnx`` and ``onnx-ir``) makes one from a model folder::
 
-    python -m onnxruntime_genai.models.builder -i MODEL -o FOLDER -p int4 -e cpu -c CACHE --extra_options \
+    python -m onnxruntime_genai.models.builder -i MODEL -o FOLDER -p int4 -e cpu -c CACHE --extra_options \\
         prune_lm_head=true
 
 ``-p`` is ``fp32``, ``int8`` or ``int4``; with ``prune_lm_head`` a chunk of the prompt has one row of logits, not one a
@@ -223,7 +224,7 @@ def onnx_size(folder: Path) -> int:
 
 
 def check_onnx(folder: Path, model: FimModel, length: int) -> None:
-    """Return whether a folder can be measured beside a model, on ``length`` tokens; its window may be the shorter one.
+    """Check that a folder can be measured beside a model, on ``length`` tokens; its window may be the shorter one.
 
     Raises:
         BenchError: It is no exported folder, another model's, or the package is not installed.
@@ -242,7 +243,7 @@ def check_onnx(folder: Path, model: FimModel, length: int) -> None:
 
 
 def check_gguf(file: Path) -> None:
-    """Return whether a GGUF file can be measured.
+    """Check that a GGUF file can be measured.
 
     Raises:
         BenchError: It is not there, or llama.cpp is not installed.

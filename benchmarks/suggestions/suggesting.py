@@ -25,19 +25,22 @@ KEY_SECONDS = (0.15, 0.25)
 """Seconds between two keys of a user who waits for nothing."""
 
 PAUSE_SECONDS, REST_SECONDS = 1.0, 0.3
-"""Seconds that the cursor rests before a hasty user's first key, and seconds until the editor notifies the server."""
+"""Seconds that the cursor rests before the first key of a user who waits for nothing.
+
+The editor notifies the server after `REST_SECONDS` of them.
+"""
 
 FORGETTING_SECONDS = 0.3
-"""Seconds before the first key of a user who waits for answers: the server forgets the closed file with all its lines.
+"""Seconds before the first key of a user who waits for answers.
 
-An index that still has the file suggests the line itself.
+Meanwhile the server forgets the closed file: an index that still has it suggests the line itself.
 """
 
 OVERTAKEN = "overtaken"
 """The outcome of a request that the next key came before."""
 
 TOLD = ("confidence", "probability", "source", "match", "match_length")
-"""Further data of a suggestion, by names, in the item, its command or the status."""
+"""Names of further data on a suggestion, in the item, its command or the status."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,7 @@ class Copying:
 def copied(left: str) -> str:
     """Return the text after the longest earlier match of a text's end, to the end of that line; empty for no match.
 
-    >>> copied("total = count\nother = 1\ntotal =")
+    >>> copied("total = count\\nother = 1\\ntotal =")
     ' count'
     """
     # A match of n characters holds matches of fewer, so the longest is found by halving.
