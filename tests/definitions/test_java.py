@@ -224,7 +224,7 @@ def test_javac_itself_agrees(judge: Callable[[str], Judge]) -> None:
     javac = judge("25")
     assert [text for text in WHOLE if javac.verdict(text) is not True] == []
     assert [text for text in REFUSED if javac.verdict(text) is not False] == []
-    assert [text for text, here in page() if javac.verdict(text) is here] == []
+    assert [text for text, here in page() if javac.verdict(text) is not (not here)] == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

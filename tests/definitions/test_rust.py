@@ -322,7 +322,7 @@ def test_rustc_agrees(judges: dict[str, Judge]) -> None:
     newest = judges["2024"]
     assert [text for text in WHOLE if newest.verdict(text) is not True] == []
     assert [text for text in REFUSED if newest.verdict(text) is not False] == []
-    assert [text for text, here in rows() if newest.verdict(text) is here] == []
+    assert [text for text, here in rows() if newest.verdict(text) is not (not here)] == []
     for text, editions in BY_EDITION:
         assert [edition for edition in EDITIONS if judges[edition].verdict(text)] == editions.split(), text
 
