@@ -40,7 +40,7 @@ class Report(Protocol):
 
 
 def progress_for(as_json: bool) -> Progress:
-    """Print a benchmark's progress for people; programs get it on a terminal only."""
+    """Return the progress of a benchmark: as lines for people, and with ``--json`` on a terminal only."""
     return Progress(plain=not as_json, ticks=False)
 
 
@@ -152,7 +152,7 @@ def setting_lines(setting: Mapping[str, str]) -> Iterator[str]:
 
 
 def page_head(title: str, setting: Mapping[str, str], explained: str) -> Iterator[str]:
-    """Return the beginning of a page: title, command, settings, and a paragraph.
+    """Yield the lines that begin a page: title, command, settings, and a paragraph.
 
     Args:
         title: The title, without the heading's mark.

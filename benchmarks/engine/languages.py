@@ -172,7 +172,7 @@ class Report:
 
 
 def figures(found: Found) -> Iterator[tuple[str, str]]:
-    """Return a language's column, row by row."""
+    """Yield a language's column, row by row."""
 
     def spread(values: Sequence[float], scale: float, *shares: float) -> str:
         return " / ".join(shown(None if value is None else value * scale) for value in percentiles(values, *shares))

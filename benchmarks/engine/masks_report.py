@@ -140,7 +140,7 @@ class Report:
         return plot.svg(panels)
 
     def verdicts(self) -> Iterator[str]:
-        """Return the verdicts: right and wrong answers."""
+        """Yield the verdicts: right and wrong answers."""
         yield f"true next tokens refused: {self.refused_tokens} of {self.steps}; ends refused: {self.refused_ends}"
         if self.verified_masks:
             yield f"masks that differ from the plain walk's: {self.differing_masks} of {self.verified_masks}"

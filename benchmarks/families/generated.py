@@ -6,7 +6,7 @@ the text is the repetition and little more.
 
 Equal families count once. Rules that differ in one literal stand for each other (`x+x`, `x-x`), and so do instances of
 a template. Where one side is repeated, the elements of lists are repeated in each of their forms (`x[a:b,a:b]` beside
-`x[a,a]`). Where both sides nest, no step makes a family that is part of a shorter one.
+`x[a,a]`). Where both sides nest, a step that is part of a shorter family makes none of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHECKED_REPETITIONS = 3
 
 TEMPLATE = re.compile(r"\{(.*)\}")
 HELPER = re.compile(r"_(?:star|plus)_\d+$")
-"""Beginning of the names of Lark's rules for `x*` and `x+`."""
+"""End of the names of Lark's rules for `x*` and `x+`."""
 
 
 @dataclass(frozen=True)

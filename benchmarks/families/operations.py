@@ -38,7 +38,7 @@ GAVE_UP = "gave up"
 
 @dataclass
 class Kit:
-    """Needs of a language's sessions, loaded once."""
+    """Language of the sessions with the vocabulary that they need, each loaded once."""
 
     language: Language
 

@@ -17,13 +17,13 @@ WORST = 10
 MOST_EXPONENT = 1.1
 MOST_MICROSECONDS = 5.0
 MOST_BYTES = 500.0
-"""Goals: the exponent of growth, seconds a character and bytes a character."""
+"""Goals: the exponent of growth, microseconds a character and bytes a character."""
 
 LEAST_SECONDS = 5e-3
 """Time above what every session takes from which on its growth says something."""
 
 CLEAR_SECONDS = 1e-3
-"""Least divisor of a time: a clock's noise makes no exponent."""
+"""Least time above the fixed one of the smallest text in an exponent: shorter times are a clock's noise."""
 
 LEAST_BYTES = 1 << 20
 """Growth of a process from which on it is said by the character: the kernel counts in lots of pages."""
@@ -146,7 +146,7 @@ GOALS: dict[str, Callable[[Line], bool]] = {
     "exponent": lambda line: (line.exponent or 0) > MOST_EXPONENT,
     "memory": lambda line: (line.bytes or 0) > MOST_BYTES,
 }
-"""Text for a missed goal."""
+"""Goals by name, each with a function that returns whether a line misses it."""
 
 EXPLAINED = (
     "time above that of a text of next to no repetitions, in µs a character of the largest text; growth: x of size^x "

@@ -83,7 +83,7 @@ class Family(Protocol):
 
 
 class CannotGrowError(Exception):
-    """Construct that the language's limits do not let a program repeat so often."""
+    """Repetitions that the language's limits do not allow."""
 
 
 def of_size(write: Callable[[int], Written], size: int) -> Written:

@@ -33,7 +33,7 @@ BLOCK = 16
 """Steps of a contestant at a time."""
 
 LEAST_STEPS = 3
-"""Time limit of a block in seconds."""
+"""Least steps of a block that takes too long."""
 
 LEAST_ROUNDS, MOST_TIMES = 2, 6
 """Rounds that there are even where they take longer than was given, but never so many times as long."""

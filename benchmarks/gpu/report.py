@@ -100,7 +100,7 @@ class Report:
     steps: list[StepRow] = field(default_factory=list)
     keystrokes: list[KeystrokeRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """Return the parts that were not measured, with the reasons."""
+    """Parts that were not measured, with the reasons."""
 
     def as_json(self) -> dict[str, Any]:
         """The report as one JSON object."""

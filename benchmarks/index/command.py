@@ -129,7 +129,7 @@ class Report:
         characters: Characters of their files.
         held: Bytes of their indexes.
         cursors: Number of cursors.
-        asked: Number of cursors with a suggestion.
+        asked: Results at the cursors with a suggestion.
         times: Processor times in seconds by operation, one for each cursor.
         several_cursors: Cursors at which one line was typed, or several.
         several: Suggestions there, by the least likelihood of all their lines.

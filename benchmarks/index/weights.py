@@ -33,7 +33,7 @@ ALTERNATIVES = 4
 """Continuations of a cursor that are learnt from: those that an offer is chosen among."""
 
 MOST_LINES = 8
-"""Least confidence of a continuation whose further lines are learnt from."""
+"""Most lines of a continuation whose further lines are learnt from."""
 
 LONGEST = 12
 """Lexemes of the longest beginning that is learnt from."""

@@ -61,7 +61,7 @@ STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
 NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/
 WS: /[ \t\n\r]+/
 """
-"""Render the grammar in llguidance's notation."""
+"""The grammar of JSON in llguidance's notation."""
 
 Rules = dict[str, list[list[str]]]
 """The right sides of every nonterminal."""

@@ -63,7 +63,7 @@ class Asked:
     cancelled: float | None = None
     """Time at which its cancellation was sent."""
     last: dict[str, Any] | None = None
-    """The server's status after the request."""
+    """The server's report on the request, from its status."""
 
 
 def plain_converter() -> Any:

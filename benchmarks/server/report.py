@@ -87,7 +87,7 @@ KINDS: tuple[tuple[str, Callable[[Request], bool], str], ...] = (
         "",
     ),
 )
-"""Kinds of requests, and the figures of each."""
+"""Kinds of requests: name, the requests that belong to it, and the goal."""
 
 CANCEL_KINDS = (
     ("cancelled: from there to the error", "cancelled", CANCEL_GOAL),

@@ -13,7 +13,7 @@ BURST = 0.4
 
 @dataclass(frozen=True)
 class Scenario:
-    """Way of typing."""
+    """Manner of typing."""
 
     name: str
     waits: bool
@@ -77,7 +77,7 @@ class Request:
     """From the cancellation to the answer."""
     items: int = 0
     lines: int = 0
-    """Length of the first item's text."""
+    """Lines of the first item."""
     last: dict[str, Any] | None = None
     same_right: bool = False
     """True if the text right of the cursor is that of the request before."""
@@ -111,7 +111,7 @@ class Request:
 
 @dataclass
 class Counts:
-    """Record of a played scenario."""
+    """Numbers of the typist's actions."""
 
     keystrokes: int = 0
     unasked: int = 0

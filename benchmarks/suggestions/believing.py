@@ -298,7 +298,7 @@ class Examples:
                 self.probabilities[row, column] = one.probability
 
     def shares(self, numbers: Array) -> Array:
-        """Return the log odds of the index's tokens under some weights [steps, tokens]."""
+        """Return the probabilities that some weights give to the index's tokens [steps, tokens]."""
         shares: Array = self.weights / (1 + np.exp(-np.clip(self.inputs @ numbers, -30, 30)))
         return shares
 

@@ -95,7 +95,7 @@ def found_in(sources: Sources, seed: int, model: str | None) -> Iterator[Found]:
 
 
 def report(found: Sequence[Found]) -> str:
-    """Return the number of right first lines among those with such a likelihood."""
+    """Return the table of headers and right first lines, by the likelihood of the first line."""
     lines = [f"{len(found)} headers with a block, {sum(one.header for one in found)} headers right"]
     lines.append("likelihood of the block's first line | headers | right | first lines right")
     for low, high in pairwise(BOUNDS):

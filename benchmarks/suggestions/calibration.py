@@ -62,7 +62,7 @@ def places(task: Task, chance: random.Random) -> Iterator[Editor]:
 
 
 def examples_of(offer: Suggestion, editor: Editor, truth: Truth) -> Iterator[tuple[str, Example]]:
-    """Return a suggestion's examples of texts and of first lexemes."""
+    """Yield a suggestion's examples of texts and of first lexemes."""
 
     def judged(end: int) -> Judgement:
         return judge(editor, truth, Item(offer.text[:end], offer.covered, None))

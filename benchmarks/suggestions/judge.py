@@ -14,7 +14,7 @@ from benchmarks.server.scenarios import Item
 from fim_server.language.texts import is_word
 
 BELOW_LINES = 3
-"""Most lines between the cursor and a line that counts as standing just below."""
+"""Number of lines that count as standing just below."""
 
 LINE_END = "end of the line"
 LINE_START = "beginning of the line"

@@ -59,7 +59,7 @@ class Record:
     own: float | None
     """The server's own share, without pauses and the model, in milliseconds."""
     last: dict[str, Any] | None = field(repr=False)
-    """The server's status after the request."""
+    """The server's report on the request, from its status."""
     action: str = ""
     """Next action; empty at the end."""
 

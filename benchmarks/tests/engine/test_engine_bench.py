@@ -45,7 +45,7 @@ def report(answer: dict[str, Any]) -> engine.Report:
 
 
 def expected_rows() -> Iterator[tuple[str, str]]:
-    """Return the name and position of every row."""
+    """Yield the name and position of every row."""
     labels = ("embedded 16k", "given 16k")
     yield "load the language, uncached", ""
     yield "load the language, cached", ""

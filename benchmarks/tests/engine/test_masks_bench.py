@@ -27,7 +27,7 @@ from support.bench_corpus import write_corpus
 
 TOKENIZER = str(EMBEDDED_TOKENIZER)
 LANGUAGES = {"python": True, "json": None, "go": None}
-"""Return the options of a measured language, and the words on its indentation."""
+"""Measured languages, with the `indentation` of their rows."""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
