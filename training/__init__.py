@@ -1,5 +1,4 @@
 """The recipe of the embedded model: collect, tokenizer, train, export, evaluate; it learns Python, by purpose.
 
-Run `./dev train --help` in a checkout: nothing else of the package imports it, and what is installed
-need not have it.
+Run `./dev train --help` in a checkout. The installed package does not contain it.
 """

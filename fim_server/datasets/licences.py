@@ -74,7 +74,7 @@ def spdx(stated: str) -> str | None:
 def spdx_of_all(stated: Sequence[str]) -> str | None:
     """Return the expression for all of several licences together, or None if one is unknown or there is none.
 
-    Lists of licences mostly do not tell whether a user may choose; requiring all of them is always right.
+    Lists of licences mostly do not tell whether a user may choose; requiring all of them is safe.
     """
     known = [spdx(name) for name in stated]
     if not known or None in known:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from training.data.cutting import code_start, line_end
 
 MOST_CHARACTERS = 480
-"""Most tokens of a middle."""
+"""Most characters of a middle."""
 
 _CLOSER = re.compile(r"[\])}\"']")
 

@@ -37,7 +37,7 @@ TRIES = 10_000
 """Places that are looked at for an example; two of three are good for one in ordinary code."""
 
 MIDDLE_WEIGHT, END_WEIGHT = 1.0, 2.0
-"""Weight of an end token in the loss. One end stands for all cuts before it."""
+"""Weights in the loss of a middle's tokens, and of its end. One end stands for all cuts before it."""
 
 _DEFINITION = re.compile(r"^(?:class|def) (\w+)[^\n]*(?:\n[ \t]+[^\n]*){0,2}", re.M)
 

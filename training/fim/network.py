@@ -228,7 +228,7 @@ def finished(
 
 @dataclass(frozen=True)
 class Sight:
-    """Return the attention of packed windows: each token sees its own example up to itself.
+    """Attention of packed windows: each token sees its own example up to itself.
 
     `mask` [batch, 1, length, length] is added to the scores; on a GPU, `runs` and `longest` are those of
     :func:`attended_by_runs`.

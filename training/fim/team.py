@@ -24,7 +24,7 @@ MEETING = timedelta(minutes=1)
 """Time limit for the processes to find each other; only a machine without memory delays them so long."""
 
 MEETINGS = 3
-"""Most starts of processes that do not meet: a process forked while a thread holds a library's lock waits for ever."""
+"""Attempts to start processes that meet: one forked while a thread holds a library's lock waits for ever."""
 
 PATIENCE = timedelta(minutes=30)
 """Most time that one process may keep the others waiting; the first one measures held-out examples meanwhile."""
@@ -56,7 +56,7 @@ class Team:
                 distributed.all_reduce(tensor, group=self.group)
 
     def agreed(self, number: float) -> float:
-        """Receive the first process's message. Raises Parted where another has ended."""
+        """Return the first process's number in every process. Raises Parted where another has ended."""
         if self.size == 1:
             return number
         said = torch.tensor([number], dtype=torch.float64)

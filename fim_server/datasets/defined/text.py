@@ -58,8 +58,8 @@ class Lexemes:
     def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
         """Yield the offsets of each lexeme of a text, and whether it is a symbol.
 
-        Ignored lexemes, comments and the lexeme of a line break are none. In languages whose line breaks are symbols, a
-        comment may be a part of one. A character that begins no lexeme is a symbol of its own.
+        Ignored lexemes, comments and the lexeme of a line break are no symbols. In languages whose line breaks are
+        symbols, a comment may be a part of one. A character that begins no lexeme is a symbol of its own.
         """
         encoded = text.encode()
         one_to_one = len(encoded) == len(text)

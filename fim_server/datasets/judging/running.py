@@ -131,7 +131,7 @@ class Worker:
             self.judge.close()
 
     def whole(self, path: Path) -> tuple[bool, bool | None, int, str] | None:
-        """Return the engine's and the judge's verdict on a file, the engine's last byte, and the judge's message."""
+        """Return the verdicts of engine and judge on a file, the bytes that the engine takes, and a message."""
         text = text_of(path)
         if text is None:
             return None

@@ -2,7 +2,7 @@
 
 The sandbox sees the system's shared libraries, the Python that runs this (its executable and ``lib`` folder), four
 devices, and one empty folder in memory. It sees no other file, no process and no network. Where systemd runs, a scope
-adds a cgroup, which counts, for instance, kernel objects, and no process limit does.
+adds a cgroup, which also counts what no process limit does (kernel objects, for instance).
 """
 
 from __future__ import annotations

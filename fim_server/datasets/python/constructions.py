@@ -24,8 +24,8 @@ from fim_server.datasets.python.text import PythonText, is_expression, parse_or_
 def mid_indentation(file: PythonText) -> Draw | None:
     """Draw a cursor between two blanks of a line's indentation; the hole reaches to the line's end.
 
-    Statements or clauses of compound statements begin on the lines, at least two blanks deep, and no string is shared
-    with another line. All lines, and then all places in the indentation, are equally likely.
+    A statement or a clause of a compound statement begins on the line, at least two blanks deep, and the line shares no
+    string with another one. All such lines, and then all places in the indentation, are equally likely.
     """
     indented: list[tuple[int, int, int]] = []
     begins = True

@@ -32,7 +32,7 @@ KINDS = {
 def build_human_eval(source: Path, out: Path, kinds: Sequence[str] = (), limit: int | None = None) -> dict[str, Any]:
     """Build the set from the folder with the benchmark's files, or from one of them, and return the manifest.
 
-    ``kinds``: the wanted ones of `KINDS`, by default all in the folder. ``limit``: the number of samples.
+    ``kinds``: the wanted ones of `KINDS`, by default all in the folder. ``limit``: most samples.
 
     Raises:
         DatasetError: A file is missing or not of the benchmark's form, or ``out`` is another set or cannot be written.

@@ -16,7 +16,7 @@ class Hole:
 
     Attributes:
         middle: The piece.
-        other: The right context of a hole in another file of the same language, unrelated to this one.
+        other: The right context of another hole in the same language, unrelated to this one.
     """
 
     language: str

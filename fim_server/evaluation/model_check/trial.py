@@ -50,7 +50,7 @@ class Tried:
     Attributes:
         loss: With the text after the cursor.
         without: Without text after the cursor.
-        swapped: With the text after a hole of another file.
+        swapped: With the text after another hole.
         plain: With the text before the cursor alone, as plain text without a prompt format.
         end_share: Probability of the end tokens after the true middle.
         ends: True if an end token is the likeliest there.

@@ -88,7 +88,7 @@ class Measured:
     clusters: Integers | None
     """A number a sample, equal for samples of one file; None where the files are not known."""
     cluster_reason: str
-    """Return the unit of resampling and the reason for it, in a sentence."""
+    """Unit of resampling and the reason for it, in a sentence."""
     repeated: int
     """Records left out because another of the same sample and mode follows."""
 

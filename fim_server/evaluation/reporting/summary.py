@@ -6,7 +6,7 @@ from fim_server.evaluation.reporting.content import Report
 from fim_server.evaluation.reporting.tables.table import markdown
 
 MARKS = {True: "✓", False: "✗", None: "?"}
-"""Check with its verdict."""
+"""Marks of a check that holds, that fails, and that is open."""
 
 
 def summary(report: Report) -> str:

@@ -19,7 +19,7 @@ WINDOW_BATCHES = 16
 """Batches that are formed together, of samples of similar length: more would be more alike, and read ahead further."""
 
 CHARACTERS_PER_TOKEN = 4
-"""Assumed bytes of a prompt token, to group samples of similar length; source code has 3 to 4."""
+"""Assumed characters of a prompt token, to group samples of similar length; source code has 3 to 4."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 WIDTH = 7.2
-"""Size of every plot in inches."""
+"""Width of every plot in inches."""
 
 COLOURS: dict[str, tuple[str, str, str]] = {
     # What matplotlib is told: the variable that it becomes, its value on light and on dark.

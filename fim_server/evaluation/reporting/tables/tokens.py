@@ -34,13 +34,13 @@ def refusals(data: Measured) -> Table:
     header = ("mode", "tokens", "offered", "refused", "samples with a refusal", "forced", "tokens p50", "p95")
     note = (
         "Shares of all generated tokens. *Offered*: those in the text. *Refused*: steps whose first choice the grammar "
-        "refused. *Forced*: tokens without a forward pass of the model."
+        "refused. *Forced*: tokens that the grammar leaves no choice of."
     )
     return Table("tokens", "Tokens, refusals, forced tokens", header, tuple(rows), 1, note)
 
 
 def suffixes(data: Measured) -> Table:
-    """Return how often a text's end repeats the text after it, beside the true middles' rate."""
+    """Return the table of texts whose end repeats the text after it, beside the true middles."""
     rows = []
     sides: list[tuple[str, list[int]]] = [("reference", data.about(reference_overlap))]
     for mode, columns in data.modes.items():
