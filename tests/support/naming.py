@@ -81,7 +81,7 @@ class Found:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def of(self, names: str) -> str:
-        """Results of the texts with required names."""
+        """Describe the results of the texts with such an option on names."""
         return (
             f"{self.texts[names]} texts at {self.cuts} cuts, {self.loading[names]} load names, {self.unbound[names]} "
             f"of them one that is bound nowhere; pyflakes alone says so of {self.flow[names]}; not judged "
@@ -91,7 +91,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Return the verdict on a middle, in names."""
+    """Names that a middle loads, with the unbound ones by the symbol table and by pyflakes."""
 
     loaded: frozenset[str]
     unbound: frozenset[str]
@@ -238,7 +238,7 @@ def noise(seed: int) -> torch.Tensor:
 
 
 def written(cut: Cut, seed: int, **options: Any) -> Completion:
-    """Model at a cut that half remembers the true text, and writes names above all."""
+    """Return the completion of a model that half remembers the true text, and writes names above all."""
     try:
         true = VOCABULARY.encode(cut.middle)
     except ValueError:

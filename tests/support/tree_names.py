@@ -324,7 +324,7 @@ def parameters(arguments: ast.arguments) -> set[str]:
 
 
 def annotated(arguments: ast.arguments) -> list[ast.expr | None]:
-    """Yield the annotations of a function's parameters."""
+    """Return the annotations of a function's parameters."""
     every = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg]
     return [one.annotation for one in every if one is not None]
 

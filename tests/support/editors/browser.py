@@ -139,7 +139,7 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def screenshot(self, path: Path) -> None:
-        """Return the visible page as a PNG."""
+        """Write the visible page to a file as a PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def requests(self) -> list[str]:

@@ -249,7 +249,10 @@ class Editor:
         return answer
 
     def span(self, item: types.InlineCompletionItem) -> tuple[int, int]:
-        """Return the text that an item replaces; VS Code hides an item that lacks the part right of the cursor."""
+        """Return the offsets of the text that an item replaces.
+
+        VS Code hides an item whose text lacks the replaced part right of the cursor.
+        """
         assert item.range is not None
         assert item.range.start.line == item.range.end.line
         return self.offset(item.range.start), self.offset(item.range.end)

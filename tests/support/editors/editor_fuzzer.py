@@ -143,7 +143,7 @@ class Fuzzer:
             await self.take_answers()
 
     def changes(self, document: Document) -> list[dict[str, Any]]:
-        """Send an edit: one range, several, or the whole text."""
+        """Edit a document, and return the changes that report it: one range, several, or the whole text."""
         draw = self.draw
         match draw.choices(("one", "several", "whole", "undo", "redo", "mend", "half"), (60, 8, 2, 16, 10, 10, 6))[0]:
             case "mend" if document.done and not fits_python(LINE_BREAK.sub("\n", characters(document.text))):

@@ -28,7 +28,10 @@ def texts_of(
     count: int = 1,
     **options: Any,
 ) -> list[Completion]:
-    """Model that gives listed probabilities to tokens after each text; the empty token is the end."""
+    """Return the completions of a model with listed probabilities of tokens after each text.
+
+    The empty token is the end.
+    """
     shares = (lambda so_far: steps.get(so_far, {"#": 1.0})) if isinstance(steps, dict) else steps
 
     def script(tokens: list[int]) -> torch.Tensor:

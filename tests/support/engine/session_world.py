@@ -50,7 +50,7 @@ PATIENCE = 60.0
 
 
 class Difference(Exception):
-    """Two ways to one answer disagree."""
+    """Disagreement of an answer with its plainer counterpart."""
 
 
 @cache

@@ -36,7 +36,7 @@ from support.models.bracket_language import (
 
 @dataclass
 class TokenNetwork:
-    """Keeps the tokens that it read as keys, and tells from what it can see what it is to say."""
+    """Network that keeps the tokens that it reads as keys, and gives the logits of a script for the tokens in sight."""
 
     script: Script
     config: Any = field(default_factory=lambda: SimpleNamespace(_attn_implementation="sdpa"))
@@ -84,7 +84,7 @@ class CachedModel(ScriptedModel):
 
 
 def cached_whole(script: Script) -> CachedModel:
-    """A model that says what a script makes of prompt and middle."""
+    """A model whose logits a script gives for prompt and middle."""
     made = scripted(script)
     backend = CachedBackend(TokenNetwork(script), torch.device("cpu"), window=4096)
     return CachedModel(made.name, backend, made.format, made.vocabulary, script=script)

@@ -198,11 +198,9 @@ class NumpyBackend(TorchBackend):
 
 
 NO_NETWORK = TorchBackend(None, torch.device("cpu"), window=4096)
-
-"""Lends its arithmetic; the logits are the script's."""
+"""Backend that lends its arithmetic; the script gives the logits."""
 
 chosen = {"backend": NO_NETWORK}
-
 """The backend of the scripted models."""
 
 
@@ -234,7 +232,7 @@ def saying(*steps: Sequence[int | str]) -> Script:
 
 
 def noise(seed: int) -> Script:
-    """Logits that look like nothing, the same for the same middle."""
+    """Random logits, equal for equal middles."""
 
     def script(middle: list[int]) -> torch.Tensor:
         generator = torch.Generator().manual_seed(hash((seed, *middle)) & 0xFFFFFFFF)

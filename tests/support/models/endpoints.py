@@ -33,7 +33,7 @@ class Endpoint:
         faults: Fault of each request for text in turn, or the empty string. It is an HTTP status, `cut N` (gone after
         so many events), `garbage`, `error` (an error in the stream), `ids` (unknown ids) or `bytes` (another token's).
         Further faults are `shares` (no log probability) and `silent` (nothing comes).
-    told: Log probabilities at each place; 0 for none.
+        told: Number of log probabilities at each place; 0 for none.
         refuses: Fields with which a request is refused.
         newer: True if log probabilities come as in chat completions.
         shows: True if Ollama sends its model's tokens.

@@ -363,7 +363,7 @@ class BaseGrammarBackend:
 
 
 class GrammarManager:
-    """Asker of a backend for the grammars of requests."""
+    """Manager that asks a backend for the grammars of requests."""
 
     grammar_backend: BaseGrammarBackend
     grammar_queue: list[Any]

@@ -28,7 +28,7 @@ def sound_file(path: Path) -> Path:
 
 
 def places(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Return the places, sizes and meanings of a header's numbers."""
+    """Yield the places, sizes and meanings of a header's numbers."""
     at = 24
     tensors, fields = struct.unpack_from("<QQ", data, 8)
     yield from ((4, 4, "version"), (8, 8, "tensors"), (16, 8, "fields"))

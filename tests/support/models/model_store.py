@@ -18,7 +18,7 @@ from fim_server.models.store.catalogue import Entry, Pinned, entry_of
 from fim_server.models.store.manifest import write_manifest
 
 WEIGHTS = random.Random(5).randbytes(300_000)
-"""Name of the made-up package."""
+"""Weights in the made-up package."""
 
 
 def pinned(name: str, content: bytes) -> Pinned:

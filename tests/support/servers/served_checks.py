@@ -340,7 +340,7 @@ def is_kept(line: str | None) -> TypeGuard[str]:
 
 
 def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
-    """Return the faults of an item's text and range, apart from parsing."""
+    """Yield the faults of an item's text and range, apart from parsing."""
     place = seen.place
     if not item.start <= seen.cursor <= item.end or "\n" in seen.text[item.start : item.end]:
         yield "range", f"{item.start}:{item.end} is not at the cursor, {seen.cursor}"

@@ -266,7 +266,7 @@ def _deeper(text: str, lines: list[tuple[int, int]], wide: int) -> Iterator[tupl
 
 
 def line_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Return the beginning and the end of each line."""
+    """Yield the beginning and the end of each line."""
     start = 0
     while start <= len(text):
         end = text.find("\n", start)
