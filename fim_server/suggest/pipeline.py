@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LEFT = "the request was cancelled, or its document was closed"
+CANCELLED = "the request was cancelled, or its document was closed"
 """Message for a cancelled explanation."""
 
 
@@ -152,14 +152,11 @@ class Completer:
         Raises StoppedError, with a message for the user, if the engine takes too long, or the work is ``cancelled``.
         """
         try:
-            explained = self._explain(loading, request, cancelled)
+            explained = explain(self.context, loading, request, cancelled)
             with Stop(limits.ENGINE_SECONDS):
                 return tell(explained)
         except StoppedError as error:
-            raise StoppedError(LEFT if cancelled.is_set() else limits.too_long()) from error
-
-    def _explain(self, loading: Future[Loaded] | None, request: Request, cancelled: Stop) -> Explained:
-        return explain(self.context, loading, request, cancelled)
+            raise StoppedError(CANCELLED if cancelled.is_set() else limits.too_long()) from error
 
     def _surest(self, request: Request, opened: Opened, language: Language) -> tuple[Suggestion, ...]:
         """Return what :meth:`recall` would; if nothing, prepare the recalled suggestions while the model reads."""

@@ -236,8 +236,8 @@ class CompletionWorker:
     def submit(self, request: Request, recalls: bool = False) -> Handle:
         """Queue a request, and stop the document's previous one: only its latest cursor matters.
 
-        ``recalls``: a sure suggestion of the project's memory is an answer too, see :meth:`recall`. The job's future
-        gives None if it is cancelled before it finds an answer. It raises ModelError without a model, and LanguageError
+        ``recalls``: a sure suggestion of the project's memory is an answer too, see :meth:`recall`. The future gives
+        None if it is cancelled before it finds an answer. It raises ModelError without a model, and LanguageError
         for an unknown language.
         """
         self._prefetch_stop.set()
@@ -494,8 +494,8 @@ class CompletionWorker:
 def heeded(report: Callable[[str, float], None]) -> Callable[[str, float], None]:
     """Return a report that is also a sign of life, and raises StoppedError on a stop."""
 
-    def told(message: str, share: float) -> None:
+    def report_alive(message: str, share: float) -> None:
         heed()
         report(message, share)
 
-    return told
+    return report_alive

@@ -148,13 +148,13 @@ def with_imports(
     if support is None:
         return others
     start, source, above = around(request.named)
-    own, known = own_names(language), project
+    own = own_names(language)
 
     def definitions(names: Sequence[str]) -> list[tuple[str, str]]:
-        if known is None or own is None:
+        if project is None or own is None:
             return []
         words, most = own.defining_words, MOST_DEFINITIONS
-        found = known.memory.related(key_of(request.uri), range(0), [], [], names, words, most, language)
+        found = project.memory.related(key_of(request.uri), range(0), [], [], names, words, most, language)
         return [(one.name, one.key) for one in found if one.name is not None]
 
     def brought(line: str) -> Sequence[tuple[str, float]]:
@@ -171,7 +171,7 @@ def is_needless_import(
 ) -> bool:
     """Return whether a suggestion's first line imports only modules that the file does not need, while it needs others.
 
-    ``preferences``: tells which modules can be imported.
+    ``scopes``: tell which modules can be imported.
     """
     support, line = support_of(language), line_with(request.split, text)
     if support is None or not support.is_import(line.strip()):
