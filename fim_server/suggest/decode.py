@@ -58,7 +58,7 @@ class Decoder:
         return stop is cancelled and "\n" in self.written_for(cancelled)[typed:]
 
     def run(self, job: Job, drafts_pay: bool) -> bool:
-        """Add the model's suggestions to a job; return whether the model wrote one that ends by itself.
+        """Add the model's suggestions to a job; return whether there was one before the engine had to end a text.
 
         ``drafts_pay``: whether drafts save time with this model.
         """

@@ -121,7 +121,7 @@ class Job:
         request: The request.
         loaded: The model.
         cancelled: Stops the work.
-        began: Start of the work, by ``time.perf_counter``.
+        began: Start of the work, then of the decoding, by ``time.perf_counter``. The deadline counts from there.
         language: Context: the language.
         healing: Context: the end of the left text that the model writes again.
         options: Context: options of decoding; the sources add their biases.

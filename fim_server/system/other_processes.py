@@ -1,4 +1,4 @@
-"""Processes other than this one: is one alive, and wait for its end.
+"""Other processes: whether one is alive, and a wait for its end.
 
 A handle of the system watches a process. It never comes to mean another process that gets the same number later.
 """

@@ -67,8 +67,8 @@ class MemoryBudget:
     def note_loaded(self, resident: int | None, model: object = None) -> None:
         """Note the memory of the process when a model was loaded: it will not have less.
 
-        Of several loads of one model the least counts. A worker over its budget loads its model again; memory that has
-        not gone back to the system by then is no reason to allow more. Nor is the memory used for another client.
+        Of several loads of one model, the least counts. A worker over its budget loads its model again. Memory that has
+        not gone back to the system by then does not raise the budget, and neither does memory for another client.
         """
         if resident is not None:
             self._floor = self._loaded[model] = min(resident, self._loaded.get(model, resident))

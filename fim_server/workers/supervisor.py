@@ -25,7 +25,7 @@ MOST_GIVEN_UP = 2
 process ends it."""
 
 STUCK = 3
-"""Exit status of a process with more of them."""
+"""Exit status of a process with more stuck threads than that."""
 
 FAREWELL_SECONDS = 0.2
 """Time until that process ends, in which its last messages are sent."""

@@ -52,7 +52,7 @@ def read_after_opening(ls: FimLanguageServer, params: types.DidOpenTextDocumentP
 def read_at_rest(ls: FimLanguageServer, params: Any) -> None:
     """Prefetch the short prompt at a resting cursor: the user may only be reading.
 
-    At a place where the user typed it is prefetched already. Raises JsonRpcInvalidParams for an invalid place.
+    Where the user typed, it is prefetched already. Raises JsonRpcInvalidParams for an invalid place.
     """
     uri = ls.protocol.spellings.of(text_member(member(params, "textDocument"), "uri"))
     position, document = position_of(member(params, "position")), ls.open_document(uri)
@@ -77,7 +77,7 @@ def read_at(
     """
     settings = ls.settings
     ls.cursors.note(uri, offset)
-    if not ls.usage.requests and not rests:  # perhaps an editor without completions
+    if not ls.usage.requests and not rests:  # perhaps the editor never requests completions
         return
     if not settings.prefetch or not (settings.ask_model or rests):
         return

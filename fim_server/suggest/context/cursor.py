@@ -27,7 +27,7 @@ PROSE = ("comment", "string")
 BLANKS = " \t"
 
 MOST_BLANK = 8
-"""Lines below the cursor's among which the next one that is not blank is searched."""
+"""Most lines below the cursor's line that are searched for the next one that is not blank."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,7 +357,7 @@ def needs_more(session: Session, text: str, patience: float) -> bool:
 def hides_rest(found: Opened, text: str) -> bool:
     """Return whether the shortest completion, ``text``, takes the rest of the cursor's line into a comment.
 
-    So it is before the end of a header that no block follows: only a line that brings its own block completes that.
+    This happens before the end of a header without a block: only a line with its own block completes that.
     """
     session, rest = found.session, found.right.partition("\n")[0]
     if not text or not rest.strip() or session.inside is not None:

@@ -69,8 +69,8 @@ def likelihood_of_block(completion: Completion) -> float | None:
 def without_unsure_block(completion: Completion, session: Session, split: Split) -> Completion:
     """Return a completion with a block that does nothing if the block's first line is too unlikely.
 
-    The first line is there only because no program is complete before it. So does a first line
-    that the model broke off as unlikely.
+    The first line is there only because no program is complete before it. A first line that became unlikely before its
+    end is replaced, too.
     """
     likely = likelihood_of_block(completion)
     unlikely = completion.stop_reason is StopReason.UNLIKELY and (completion.text or "").count("\n") == 1

@@ -77,8 +77,8 @@ def with_shortest_ending(completion: Completion, session: Session, split: Split,
 def with_any_ending(completion: Completion, session: Session, covered: str = "") -> Completion:
     """Return the likeliest lexemes of a completion's first line, with the shortest text that ends them.
 
-    If none of them has one, return the shortest completion with a word. If there is none either, return one that makes
-    a comment of the text right of it, or else the completion as it is.
+    If none of them has one, return the shortest text that completes the program, with a word if it is blank. Return a
+    text that makes a comment of the rest of the line only if there is no other, and the completion if there is none.
 
     ``covered``: the closers right of the cursor that the text replaces, and must contain in their order.
     """

@@ -21,7 +21,7 @@ def rank(job: Job, project: ProjectSuggestions, is_written: bool, is_line: bool)
     Args:
         job: The record of the request.
         project: Suggestions from the project's memory.
-        is_written: Whether the model wrote a suggestion that ends by itself.
+        is_written: Whether there was a suggestion before the engine had to end a text of the model.
         is_line: Whether the model's text was to end with its line.
     """
     request, opened = job.request, job.opened

@@ -58,7 +58,7 @@ def in_part(monkeypatch: pytest.MonkeyPatch) -> Budget:
 
 
 class Waiting(Sessions):
-    """Finisher that opens nothing before the test lets it."""
+    """Sessions that are opened only when the test lets them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -87,7 +87,7 @@ def test_repeats_are_hidden_until_requested() -> None:
     )
     assert text_of(shown(block, "", 0.45)) == block.text
     assert shown(changed(block, flag=RedFlag(5, DEFINED_AGAIN)), "", 0.45) is None
-    beyond = RedFlag(11, DEFINED_AGAIN)  # what is written
+    beyond = RedFlag(11, DEFINED_AGAIN)  # it begins behind the text
     assert text_of(shown(changed(sure, flag=beyond), "", 0.45)) == "import os"
 
 
