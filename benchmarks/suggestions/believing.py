@@ -145,9 +145,9 @@ def projects(sources: Sources, whole: Project, uri: str, split: Split, chance: r
                     parts(sources, chance, Path(folder))
                     project.read([Path(folder).as_uri()], {".py": "python"})
                 project.opened(uri)
-                project.tell(uri, seen)
+                project.send(uri, seen)
                 project.memory.settle()
-            yield Asked(kind, f"{kind} {number}", project, project.advice(uri, seen.left))
+            yield Asked(kind, f"{kind} {number}", project, project.bias(uri, seen.left))
 
 
 def cut(task: Task, chance: random.Random) -> tuple[Split, str]:

@@ -355,7 +355,7 @@ class CompletionWorker:
             thread.give_up()
             self.models.given_up.append(thread)
             replaced.append(Replaced(thread.uri, left, in_model))
-        for stuck in self.unfinished.look_after():
+        for stuck in self.unfinished.replace_stuck():
             self.models.given_up.append(stuck.thread)
             replaced.append(Replaced(stuck.uri, stuck.left, False, in_background=True))
         if model is not None and model.turn.is_lost and not self.is_closed:

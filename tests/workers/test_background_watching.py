@@ -156,17 +156,17 @@ def test_the_memory_of_stuck_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FimLanguageServer]:
-    """A server that says what it has to say to a list, and looks often."""
+    """Server that sends its messages to a list, and looks often."""
     server = create_server(SETTINGS)
-    said: list[Any] = []
+    messages: list[Any] = []
     monkeypatch.setattr(supervisor, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr("fim_server.server.models.loading.to_be_got", lambda wanted: None)
     monkeypatch.setattr("fim_server.server.models.loading.begin_progress", nothing)
-    monkeypatch.setattr(server, "log", lambda kind, message: said.append(message))
-    monkeypatch.setattr(server, "window_show_message", said.append)
-    monkeypatch.setattr(server.protocol, "notify", lambda method, status: said.append((method, status)))
-    monkeypatch.setattr(server.supervisor, "end_process", lambda status: said.append(("ended", status)))
-    server.said_here = said  # type: ignore[attr-defined]
+    monkeypatch.setattr(server, "log", lambda kind, message: messages.append(message))
+    monkeypatch.setattr(server, "window_show_message", messages.append)
+    monkeypatch.setattr(server.protocol, "notify", lambda method, status: messages.append((method, status)))
+    monkeypatch.setattr(server.supervisor, "end_process", lambda status: messages.append(("ended", status)))
+    server.messages = messages  # type: ignore[attr-defined]
     yield server
     server.worker.close()
 
@@ -181,14 +181,14 @@ async def eventually(condition: Any) -> None:
             await asyncio.sleep(0.005)
 
 
-def said_by(server: FimLanguageServer) -> str:
-    return str(server.said_here)  # type: ignore[attr-defined]
+def messages_of(server: FimLanguageServer) -> str:
+    return str(server.messages)  # type: ignore[attr-defined]
 
 
 def status_of(server: FimLanguageServer) -> dict[str, Any]:
     send_status(server)
-    said: list[Any] = server.said_here  # type: ignore[attr-defined]
-    status: dict[str, Any] = next(one[1] for one in reversed(said) if one[0] == STATUS)
+    messages: list[Any] = server.messages  # type: ignore[attr-defined]
+    status: dict[str, Any] = next(one[1] for one in reversed(messages) if one[0] == STATUS)
     return status
 
 
@@ -212,7 +212,7 @@ async def test_the_status_says_which_documents_are_read_in_part(
     assert status_of(server)["inPart"] == [URI]
     assert "read in part until they change: a b.py" in status_of(server)["message"]
     assert "setAside" not in status_of(server)
-    assert "use a part of the file until it changes" in said_by(server)
+    assert "use a part of the file until it changes" in messages_of(server)
     changed = types.VersionedTextDocumentIdentifier(2, URI)
     on_changed(server, types.DidChangeTextDocumentParams(changed, []))
     assert "inPart" not in status_of(server)
@@ -259,7 +259,7 @@ async def test_an_overdue_loading_is_reported_and_can_be_repeated(server: FimLan
     status = status_of(server)
     assert status["state"] == "loading"
     assert status["message"] == "loading the model: no progress for 30 s"
-    assert said_by(server).count("to stop waiting, reload or choose another model") == 1
+    assert messages_of(server).count("to stop waiting, reload or choose another model") == 1
     assert not first.done()
     await asyncio.wait_for(reload(server), PATIENCE)
     await asyncio.wait_for(first, PATIENCE)  # whoever had it loaded gets their answer
@@ -293,7 +293,7 @@ async def test_a_closing_server_does_not_wait_for_a_model(server: FimLanguageSer
     server.close()
     await asyncio.wait_for(watch, PATIENCE)
     assert not server.worker.is_at_work
-    assert "cannot be loaded" not in said_by(server)
+    assert "cannot be loaded" not in messages_of(server)
 
 
 def test_waiting_clients_get_the_model_of_a_repeated_loading(disk: Disk) -> None:

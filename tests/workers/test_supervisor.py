@@ -60,26 +60,26 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def server(work: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[FimLanguageServer]:
-    """A server whose model is never asked, that says what it has to say to a list, and loads nothing."""
+    """Server that loads nothing, never asks its model, and sends its messages to a list."""
     server = create_server(SETTINGS)
     give_model(server.worker)
-    said: list[Any] = []
-    monkeypatch.setattr(server, "log", lambda kind, message: said.append(message))
-    monkeypatch.setattr(server.protocol, "notify", lambda method, status: said.append((method, status)))
-    monkeypatch.setattr(server.supervisor, "end_process", lambda status: said.append(("ended", status)))
-    server.said_here = said  # type: ignore[attr-defined]
+    messages: list[Any] = []
+    monkeypatch.setattr(server, "log", lambda kind, message: messages.append(message))
+    monkeypatch.setattr(server.protocol, "notify", lambda method, status: messages.append((method, status)))
+    monkeypatch.setattr(server.supervisor, "end_process", lambda status: messages.append(("ended", status)))
+    server.messages = messages  # type: ignore[attr-defined]
     yield server
     server.worker.close()
 
 
-def said_by(server: FimLanguageServer) -> list[Any]:
-    said: list[Any] = server.said_here  # type: ignore[attr-defined]
-    return said
+def messages_of(server: FimLanguageServer) -> list[Any]:
+    messages: list[Any] = server.messages  # type: ignore[attr-defined]
+    return messages
 
 
 def status_of(server: FimLanguageServer) -> dict[str, Any]:
     send_status(server)
-    status: dict[str, Any] = next(one[1] for one in reversed(said_by(server)) if one[0] == STATUS)
+    status: dict[str, Any] = next(one[1] for one in reversed(messages_of(server)) if one[0] == STATUS)
     return status
 
 
@@ -364,7 +364,7 @@ async def test_the_document_of_a_stuck_thread_is_suspended(server: FimLanguageSe
         pass
     assert job.future.done()
     assert list(server.requests.suspended) == ["file:///a%20b.py"]
-    assert any("did not respond for 5 s" in str(one) for one in said_by(server))
+    assert any("did not respond for 5 s" in str(one) for one in messages_of(server))
     status = status_of(server)
     assert status["setAside"] == ["file:///a%20b.py"]
     assert "a b.py" in status["message"]
@@ -448,10 +448,10 @@ async def test_a_process_with_too_many_stuck_threads_ends(server: FimLanguageSer
     assert server.supervisor.is_ending
     assert status_of(server)["state"] == "error"
     for _ in range(200):
-        if ("ended", supervisor.STUCK) in said_by(server):
+        if ("ended", supervisor.STUCK) in messages_of(server):
             break
         await asyncio.sleep(0.01)
-    assert ("ended", supervisor.STUCK) in said_by(server)
+    assert ("ended", supervisor.STUCK) in messages_of(server)
     for one in stuck:
         one.gate.set()
 
@@ -571,7 +571,7 @@ async def test_a_server_over_its_budget_drops_memory_step_by_step(
     assert status_of(server)["memory"]["dropped"] == "sessions"
     assert worker.model is not None
     server.project.opened("a")
-    server.project.tell("a", Split("first = 1\n" * 1000, ""))
+    server.project.send("a", Split("first = 1\n" * 1000, ""))
     assert server.project.memory.settle()
     assert server.project.memory.sizes()["bytes"] > 10_000
     known = server.project.memory
@@ -587,7 +587,7 @@ async def test_a_server_over_its_budget_drops_memory_step_by_step(
         await task
     assert loads == [server]
     assert not server.supervisor.look()
-    assert sum("setting memoryMb" in str(one) for one in said_by(server)) == 4
+    assert sum("setting memoryMb" in str(one) for one in messages_of(server)) == 4
 
 
 @pytest.mark.skipif(process.resident_bytes() is None, reason="the system does not tell")

@@ -241,8 +241,8 @@ def test_a_slow_explanation_is_reported(worker: CompletionWorker, monkeypatch: p
     with pytest.raises(StoppedError, match=r"the file takes more than 0\.05 s to read"):
         asked.result(PATIENCE)
     monkeypatch.setattr(limits, "ENGINE_SECONDS", PATIENCE)
-    told, _ = worker.explain(request("other", "x = ", "\n"), lambda explained: explained.opened.guarantee)
-    assert told.result(PATIENCE) == "exact"
+    answer, _ = worker.explain(request("other", "x = ", "\n"), lambda explained: explained.opened.guarantee)
+    assert answer.result(PATIENCE) == "exact"
 
 
 def test_a_cancelled_explanation_ends(worker: CompletionWorker) -> None:

@@ -62,7 +62,7 @@ class StuckFinish:
 class Unfinished:
     """Finishers that are at work, and texts that none of them may begin again.
 
-    Safe to use from several threads, except that one alone calls :meth:`look_after`.
+    Safe to use from several threads, except that one alone calls :meth:`replace_stuck`.
     """
 
     def __init__(self) -> None:
@@ -97,13 +97,13 @@ class Unfinished:
         with self._lock:
             self._documents.discard(uri)
 
-    def look_after(self) -> list[StuckFinish]:
+    def replace_stuck(self) -> list[StuckFinish]:
         found = []
         if self.is_at_work:
             with self._lock:
                 at_work = list(self._at_work)
             for finisher in at_work:
-                found += finisher.look_after()
+                found += finisher.replace_stuck()
         return found
 
     def give_up(self, uri: str, key: Key, left: bool) -> None:
@@ -182,7 +182,7 @@ class Finisher:
         self.clear()
         self._thread.close()
 
-    def look_after(self) -> list[StuckFinish]:
+    def replace_stuck(self) -> list[StuckFinish]:
         """Abandon a stuck thread; another one takes over the waiting texts.
 
         Call this regularly, also for a closed finisher: its thread may keep a processor busy.

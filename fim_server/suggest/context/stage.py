@@ -126,7 +126,7 @@ class ContextStage:
             wanted = "off" if loaded.model.format.repository is None else "on"
         if self._project is None or wanted == "off" or not request.settings.project_memory:
             return None
-        self._project.tell(request.uri, request.split, language.name)
+        self._project.send(request.uri, request.split, language.name)
         return self._cross_file.context(self._project, request, language)
 
 

@@ -40,7 +40,7 @@ LONGEST_PATH = 4096
 MEASURED_SECONDS = 1.0
 """Greatest age of a reported size. Unit: seconds."""
 
-ADVISED = 8
+MOST_PREDICTED = 8
 """Most texts of the memory in the bias of a step."""
 
 DRAFTED_LEXEMES, LEAST_DRAFTED = SOURCES.draft_lexemes, SOURCES.draft_confidence
@@ -120,7 +120,7 @@ class Project:
         """Open documents. Text of others came too late."""
         self._folders: tuple[Path, ...] = ()
         self._private = PrivateDocuments()
-        self._told: dict[str, tuple[str, str, str, bool]] = {}
+        self._sent: dict[str, tuple[str, str, str, bool]] = {}
         """Documents as last sent: text around the cursor's line, language, and whether the document is private."""
 
     def read(self, folders: Sequence[str], languages: Mapping[str, str]) -> None:
@@ -183,7 +183,7 @@ class Project:
         with self._lock:
             old = [self.memory]
             self.memory, self._characters = Memory(characters), characters
-            self._told.clear()
+            self._sent.clear()
             self._is_begun = False
             self._size = (0, -MEASURED_SECONDS)
 
@@ -197,7 +197,7 @@ class Project:
         """Note that a document was closed: its file on the disk counts again."""
         with self._lock:
             self._open.discard(uri)
-            self._told.pop(uri, None)
+            self._sent.pop(uri, None)
             self.memory.closed(key_of(uri))
 
     def opened(self, uri: str) -> None:
@@ -208,15 +208,15 @@ class Project:
         """Stop reading, without waiting: a disk may not answer."""
         Thread(target=self.memory.close, daemon=True, name="fim-project-end").start()
 
-    def tell(self, uri: str, split: Split, language: str = "") -> None:
+    def send(self, uri: str, split: Split, language: str = "") -> None:
         """Send the current text of a document without the cursor's line, and its ``language``."""
         start = split.left.rfind("\n") + 1
         end = split.right.find("\n")
         private = self._private.contains(path_of(uri), self._folders)
         around = split.left[:start], "" if end < 0 else split.right[end + 1 :], language, private
         with self._lock:
-            if uri in self._open and self._told.get(uri) != around:
-                self._told[uri], self._is_begun = around, True
+            if uri in self._open and self._sent.get(uri) != around:
+                self._sent[uri], self._is_begun = around, True
                 self.memory.changed(key_of(uri), *around)
 
     def place_of(self, key: str) -> tuple[str, str]:
@@ -238,7 +238,7 @@ class Project:
         found = self.memory.recall(key_of(uri), split.left, split.right, most, language=language)
         return [Recalled(one, guarantee) for one in found if one.text.strip()]
 
-    def advice(self, uri: str, left: str, language: str = "") -> MemoryBias:
+    def bias(self, uri: str, left: str, language: str = "") -> MemoryBias:
         near = left[unseen(left) :]  # not the whole text for each token
         return MemoryBias(self.memory, key_of(uri), near, self.memory.characters(language), language)
 
@@ -273,7 +273,7 @@ class MemoryBias:
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
         """Return texts that may follow a middle, with the memory's weights."""
-        return self.memory.predict(self.key, self.left, ADVISED, middle, self.language)
+        return self.memory.predict(self.key, self.left, MOST_PREDICTED, middle, self.language)
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
         return FITTED.share(weight, self.characters, heaviest, certainty, probability)

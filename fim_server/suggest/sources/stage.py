@@ -29,8 +29,8 @@ class Sources:
         project = self._project if request.settings.project_memory else None
         bias: ProjectBias | None = None
         if project is not None:
-            project.tell(request.uri, request.split, language.name)
-            bias = project.advice(request.uri, request.split.left, language.name)
+            project.send(request.uri, request.split, language.name)
+            bias = project.bias(request.uri, request.split.left, language.name)
         if request.settings.names == "off":
             return bias
         modules = self._scopes.modules(request, language.name, project)

@@ -78,7 +78,7 @@ def ask(folder: Path, project: Project) -> Callable[..., Request]:
         uri = (folder / "shop" / "here.py").as_uri()
         split = Split(left, right)
         project.opened(uri)
-        project.tell(uri, split)
+        project.send(uri, split)
         assert project.memory.settle()
         return Request(uri, split, "python", "", False, True, ServerSettings(**settings))  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from fim_server.language import Language
-from fim_server.suggest.postprocess import identifiers as server_names
+from fim_server.suggest.postprocess import identifiers
 from fim_server.suggest.postprocess.identifiers import WORD, NameCounts, OwnNames, own_names
 from fim_server.suggest.ranking.red_flags import defined_again
 from fim_server.text.document import Split
@@ -45,7 +45,7 @@ def unknown(marked: str, text: str, language: str = "python", known: tuple[str, 
         ("x = |\n", "f'words {name}'", ["f'words {name"]),
         ("x = |\n", "1e5 + 0xff", []),
         ("x = (|\n", "other", ["other"]),  # a broken file has names
-        ("x = 1|\n", "  # said nowhere", []),
+        ("x = 1|\n", "  # unknown words", []),
     ],
 )
 def test_unknown_names_of_a_text(marked: str, text: str, expected: list[str]) -> None:
@@ -129,10 +129,10 @@ def test_counts_after_edits_equal_a_fresh_count(monkeypatch: pytest.MonkeyPatch)
             text = text[:start] + some(4) + text[start + (end - start) % 4 :]
         at = random.randrange(len(text) + 1)
         split = Split(text[:at], text[at:])
-        offered = "".join(random.choice([*pieces, "ab ", "a ", "b."]) for _ in range(4))
-        ends = names.unknown("python", split, offered, session)
-        expected = words_by_themselves(f"{text[:at]}|{text[at:]}", offered)
-        assert [offered[:end] for end in ends] == expected, (split, offered)
+        suggested = "".join(random.choice([*pieces, "ab ", "a ", "b."]) for _ in range(4))
+        ends = names.unknown("python", split, suggested, session)
+        expected = words_by_themselves(f"{text[:at]}|{text[at:]}", suggested)
+        assert [suggested[:end] for end in ends] == expected, (split, suggested)
         seen += bool(ends)
     assert 300 < seen < 2_700
 
@@ -141,14 +141,14 @@ def test_a_key_in_a_long_text_reads_a_part_of_it(monkeypatch: pytest.MonkeyPatch
     text = "".join(f"    value_{line} = other(value_{line // 2})\n" for line in range(20_000))
     names, session = NameCounts(), Language.load("python").open("", "")
     read = 0
-    plain = server_names.words_of
+    plain = identifiers.words_of
 
     def counted(text: str, start: int, end: int) -> Iterator[list[str]]:
         nonlocal read
         read += end - start
         return plain(text, start, end)
 
-    monkeypatch.setattr(server_names, "words_of", counted)
+    monkeypatch.setattr(identifiers, "words_of", counted)
     for at in (len(text) // 2, len(text) // 2 + 1, 1_000, len(text)):
         for typed in ("va", "val", "val\n"):
             text = text[:at] + typed + text[at:]

@@ -108,10 +108,10 @@ def test_no_cut_extends_the_word_right_of_the_cursor() -> None:
 
 
 def test_typing_along_keeps_the_red_flag() -> None:
-    doubt = RedFlag(1, REPEATED_LINE, 7)
-    assert doubt.after(0) == doubt
-    assert doubt.after(3) == RedFlag(1, REPEATED_LINE, 4)
-    assert doubt.after(7) == doubt.after(9) == NO_FLAG
+    flag = RedFlag(1, REPEATED_LINE, 7)
+    assert flag.after(0) == flag
+    assert flag.after(3) == RedFlag(1, REPEATED_LINE, 4)
+    assert flag.after(7) == flag.after(9) == NO_FLAG
     assert RedFlag(5, REPEATED_LINE).after(2) == RedFlag(3, REPEATED_LINE, 3)
     assert NO_FLAG.after(2) == NO_FLAG
     sure = changed(suggestion(("self", 0.99), (".rate", 0.99), left="x = "), flag=RedFlag(1, REPEATED_LINE, 9))

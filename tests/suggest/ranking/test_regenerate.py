@@ -120,10 +120,10 @@ def test_a_flagged_text_has_the_model_write_another(
     assert len(sure.completions) == len(sure.answer.suggestions) == 1
     first = sure.answer.suggestions[0]
 
-    def doubted(language: str, spelling: object, split: object, text: str, *about: object) -> RedFlag:
+    def flagged(language: str, spelling: object, split: object, text: str, *about: object) -> RedFlag:
         return RedFlag(1, 0.0, len(text), reason=Reason.REPEATED_LINE) if text == first.text else NO_FLAG
 
-    monkeypatch.setattr(stage, "flag_of", doubted)
+    monkeypatch.setattr(stage, "flag_of", flagged)
     monkeypatch.setattr(StopReason, "is_interruption", property(lambda reason: interrupted))
     work = asked()
     worker.close()

@@ -39,7 +39,7 @@ def asked(worker: CompletionWorker, split: Split, invoked: bool, **settings: Any
     return display(work.answer, one).suggestions
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *texts: str) -> list[str]:
+def writing(monkeypatch: pytest.MonkeyPatch, *texts: str) -> list[str]:
     """Have the model write given texts in turn; return the list of those it has written."""
     written: list[str] = []
 
@@ -84,7 +84,7 @@ def test_text_near_the_cursor_is_not_suggested_again(
     texts: tuple[str, ...],
     expected: str,
 ) -> None:
-    written = told(monkeypatch, *texts)
+    written = writing(monkeypatch, *texts)
     suggestions = asked(worker, Split(*place), invoked, alternatives=1, names="off")
     assert [suggestion.text for suggestion in suggestions] == [expected]
     assert written == list(texts)
@@ -93,10 +93,10 @@ def test_text_near_the_cursor_is_not_suggested_again(
 
 def test_the_engine_ends_a_loop_that_can_end_nowhere(monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker) -> None:
     loops = ("not not not not not y",) * 9
-    told(monkeypatch, *loops)
+    writing(monkeypatch, *loops)
     assert not asked(worker, Split("x = ", "\n"), False, alternatives=1, names="off", min_confidence=0.45)
     for invoked in (False, True):
-        told(monkeypatch, *loops)
+        writing(monkeypatch, *loops)
         (suggestion,) = asked(worker, Split("x = ", "\n"), invoked, alternatives=1, names="off")
         assert suggestion.text.startswith("not ")
         assert suggestion.text.count("not") == 1
@@ -106,7 +106,7 @@ def test_the_engine_ends_a_loop_that_can_end_nowhere(monkeypatch: pytest.MonkeyP
 def test_a_comment_absorbs_a_rest_that_nothing_else_can_take(
     monkeypatch: pytest.MonkeyPatch, worker: CompletionWorker
 ) -> None:
-    told(monkeypatch, *("",) * 9)
+    writing(monkeypatch, *("",) * 9)
     (suggestion,) = asked(worker, Split("# The first line.\n", " and the second one.\nx = 1\n"), True, alternatives=1)
     assert suggestion.text.startswith("#")
 

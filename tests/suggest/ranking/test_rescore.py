@@ -47,15 +47,15 @@ def test_different_beginnings_share_the_probability() -> None:
 
 
 def test_the_text_after_a_flagged_one_counts() -> None:
-    doubted = changed(model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9)), flag=RedFlag(1, 0.05, cause=9))
+    flagged = changed(model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9)), flag=RedFlag(1, 0.05, cause=9))
     for second in (model(("loan", 0.5), lexemes=(4,)), model(("book", 0.5), lexemes=(4,))):
-        assert given_written(CALL, [doubted, second]) == given_written(CALL, [second])
+        assert given_written(CALL, [flagged, second]) == given_written(CALL, [second])
 
 
 def test_a_flag_behind_the_first_lexeme_does_not_count() -> None:
     written = model(("loan", 0.9), (".late", 0.9), lexemes=(4, 5, 9))
-    doubted = changed(written, flag=RedFlag(1, 0.05, cause=9))
-    assert given_written(CALL, [doubted]) == given_written(CALL, [written])
+    flagged = changed(written, flag=RedFlag(1, 0.05, cause=9))
+    assert given_written(CALL, [flagged]) == given_written(CALL, [written])
     of_lexeme = changed(written, flag=RedFlag(1, 0.05, cause=4))
     assert first_confidence(given_written(CALL, [of_lexeme])) == pytest.approx(0.05)
 
@@ -100,12 +100,12 @@ def test_later_lexemes_keep_their_relative_confidence() -> None:
     for _ in range(200):
         shares = [draw.uniform(0.01, 0.99) for _ in range(4)]
         texts = draw.choice([("loan", ".", "due", "()"), ("lo", "an.", "due", "()"), ("l", "o", "an.du", "e()")])
-        said = recalled(*zip(texts, shares, strict=True), lexemes=(4, 5, 8, 9, 10))
+        given = recalled(*zip(texts, shares, strict=True), lexemes=(4, 5, 8, 9, 10))
         other = draw.choice(["loan", "book"])
-        now = given_written(said, [model((other, draw.uniform(0.01, 0.99)), lexemes=(4,))])
-        assert now.text == said.text
-        for end in said.ends.lexemes:
-            before = confidence(said, end) / first_confidence(said)
+        now = given_written(given, [model((other, draw.uniform(0.01, 0.99)), lexemes=(4,))])
+        assert now.text == given.text
+        for end in given.ends.lexemes:
+            before = confidence(given, end) / first_confidence(given)
             assert confidence(now, end) / first_confidence(now) == pytest.approx(before)
         assert all(0 < token.probability <= 1 for token in now.tokens)
 
@@ -118,8 +118,8 @@ def test_certainty_is_lowered() -> None:
 
 
 def test_without_lexemes_the_whole_text_is_one() -> None:
-    said, written = recalled(("loan.due", 0.6), lexemes=()), model(("loan.due", 0.9), lexemes=())
-    assert first_confidence(given_written(said, [written])) == pytest.approx(first_confidence(written))
+    given, written = recalled(("loan.due", 0.6), lexemes=()), model(("loan.due", 0.9), lexemes=())
+    assert first_confidence(given_written(given, [written])) == pytest.approx(first_confidence(written))
 
 
 def test_without_text_or_tokens_nothing_changes() -> None:
@@ -129,8 +129,8 @@ def test_without_text_or_tokens_nothing_changes() -> None:
 
 
 def test_a_flag_on_the_first_lexeme_stays() -> None:
-    doubted = changed(CALL, flag=RedFlag(4, 0.05))
-    assert given_written(doubted, [model(("loan", 0.9), lexemes=(4,))]) == doubted
+    flagged = changed(CALL, flag=RedFlag(4, 0.05))
+    assert given_written(flagged, [model(("loan", 0.9), lexemes=(4,))]) == flagged
     later = changed(CALL, flag=RedFlag(8, 0.05))
     now = given_written(later, [model(("loan", 0.9), lexemes=(4,))])
     assert confidence(now, 8) == 0.05

@@ -34,8 +34,8 @@ def test_what_is_ignored_is_what_git_ignores(tmp_path: Path) -> None:
             if folder == "" or random.random() < 0.5:
                 (root / folder / ".gitignore").write_text("\n".join(random.choices(RULES, k=random.randrange(1, 5))))
         asked = ["git", "-C", str(root), "check-ignore", "--stdin", "-z"]
-        told = subprocess.run(asked, input="\0".join(names).encode(), capture_output=True, check=False)
-        by_git = set(told.stdout.decode().split("\0"))
+        answer = subprocess.run(asked, input="\0".join(names).encode(), capture_output=True, check=False)
+        by_git = set(answer.stdout.decode().split("\0"))
         differ += [(number, name) for name in names if is_ignored(root / name, [root]) != (name in by_git)]
     assert differ == []
 

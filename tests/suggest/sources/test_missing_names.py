@@ -292,7 +292,7 @@ def test_definitions_have_a_bias_like_imports(tmp_path: Path) -> None:
         ("from a.b import", False),
         ("from a.b import (", False),
         ("import", False),
-        ("    import os", False),  # in a function it may be meant
+        ("    import os", False),  # in a function it may be intended
         ("x = 1", False),
         ("import x; import y", False),
     ],
@@ -360,7 +360,7 @@ def test_needless_imports(line: str, expected: bool) -> None:
         ("a = foo(bar, c)\na = foo(", "bar", ")\n", "bar"),
         ("a = b + 1\na = b", "\nc = 1", "\n", ""),  # the user has written it
         ("a.b = c\na.b = c", "\nd = 1", "\n", ""),
-        ("a = b  #\n", "a = b", "\n", ""),  # nothing is said after it
+        ("a = b  #\n", "a = b", "\n", ""),  # nothing follows
         ("[\n    [a, b],\n    ", "[a, b]", "\n]\n", ""),
         ("a = bc + 1\n", "a = b", "\n", ""),
         ("a = b.c + 1\n", "a = b", "\n", ""),
@@ -372,9 +372,9 @@ def test_needless_imports(line: str, expected: bool) -> None:
 )
 def test_repeats_have_a_red_flag(left: str, text: str, right: str, expected: str) -> None:
     spelling = Language.load("python").open("", "").spelling
-    doubt = flag_of("python", spelling, Split(left, right), text)
-    assert text[: doubt.whole] == expected
-    assert bool(doubt.end) == bool(expected)
+    flag = flag_of("python", spelling, Split(left, right), text)
+    assert text[: flag.whole] == expected
+    assert bool(flag.end) == bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -391,9 +391,9 @@ def test_repeats_have_a_red_flag(left: str, text: str, right: str, expected: str
 )
 def test_a_repeated_line_is_flagged_from_its_second_word(left: str, text: str, right: str, shortest: str) -> None:
     spelling = Language.load("python").open("", "").spelling
-    doubt = flag_of("python", spelling, Split(left, right), text)
-    assert text[: doubt.end] == shortest
-    assert doubt.whole == len(text)
+    flag = flag_of("python", spelling, Split(left, right), text)
+    assert text[: flag.end] == shortest
+    assert flag.whole == len(text)
 
 
 def test_needless_imports_are_not_recalled() -> None:

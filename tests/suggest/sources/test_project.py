@@ -75,10 +75,10 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project.close()
 
 
-def told(project: Project, uri: str, text: str, at: int) -> Split:
+def sent(project: Project, uri: str, text: str, at: int) -> Split:
     split = Split(text[:at], text[at:])
     project.opened(uri)
-    project.tell(uri, split, "python" if path_of(uri) is None else "")
+    project.send(uri, split, "python" if path_of(uri) is None else "")
     assert project.memory.settle()
     return split
 
@@ -92,7 +92,7 @@ def test_keys_are_paths_of_files_and_uris_of_other_documents() -> None:
 
 def test_lines_of_project_files_are_recalled(project: Project, tmp_path: Path) -> None:
     uri = (tmp_path / "here.py").as_uri()
-    split = told(project, uri, HERE, AT)
+    split = sent(project, uri, HERE, AT)
     assert LINE not in [one.completion.text for one in project.recall(uri, split, "exact")]
     project.read([tmp_path.as_uri()], {".py": "python"})
     assert project.memory.settle()
@@ -124,7 +124,7 @@ def test_lines_of_the_project_are_recalled_together(
     certain: Project, tmp_path: Path, below: str, expected: str
 ) -> None:
     uri = (tmp_path / "here.py").as_uri()
-    split = told(certain, uri, HERE[:AT] + below, AT)
+    split = sent(certain, uri, HERE[:AT] + below, AT)
     several, one = (certain.recall(uri, split, "exact", lines)[0].completion for lines in (True, False))
     assert (several.text, one.text) == (expected, LINE)
     assert several.written[-1].end == len(expected)
@@ -136,7 +136,7 @@ def test_the_model_writes_beside_recalled_suggestions(
     """Both share one lookup; another request makes its own."""
     project.read([tmp_path.as_uri()], {".py": "python"})
     uri = (tmp_path / "here.py").as_uri()
-    split = told(project, uri, HERE, AT)
+    split = sent(project, uri, HERE, AT)
     settings = ServerSettings(model="embedded", prefetch=False, deadline_ms=None, prompt_tokens=64, min_confidence=0.0)
     asked = Request(uri, split, "python", "here.py", True, True, settings)
     recall, count = Project.recall, []
@@ -212,7 +212,7 @@ def test_only_recalled_texts_that_may_be_shown_become_suggestions(
     for _ in range(60):
         at = draw.choice([at for at in range(1, len(text)) if text[at - 1] in " .(" and text[at].isalpha()])
         typed = text[:at] + text[text.find("\n", at) :]  # the rest of the line is missing
-        split = told(project, "file:///beside.py", typed, at)
+        split = sent(project, "file:///beside.py", typed, at)
         request = Request("file:///beside.py", split, "python", "", invoked, bool(draw.randrange(2)), settings)
         told_of = [one.recall(request, Stop(), 0.0) for one in (quick, plain)]
         texts = [
@@ -233,7 +233,7 @@ def test_few_recalled_suggestions_stay_beside_the_models(project: Project) -> No
     uri, most = "file:///beside.py", 0
     for at in (text.index("self.prompt,"), text.index("self._chunk ="), text.index("return logits")):
         typed = text[:at] + text[text.find("\n", at) :]
-        split = told(project, uri, typed, at)
+        split = sent(project, uri, typed, at)
         for invoked in (False, True):
             request = Request(uri, split, "python", "", invoked, True, ServerSettings())
             language = request.language()
@@ -263,7 +263,7 @@ def test_a_cursor_at_rest_reads_the_names(project: Project, monkeypatch: pytest.
     """Typing there sends it again only if other lines changed."""
     settings = ServerSettings(ask_model=False)
     one = Completer(DocumentSessions(), PromptTokens(), count(1), lambda: True, project)
-    split = told(project, "file:///rests.py", HERE, AT)
+    split = sent(project, "file:///rests.py", HERE, AT)
     request = Request("file:///rests.py", split, "python", "", False, True, settings)
     read: list[int] = []
     count_words = identifiers.words_of
@@ -277,14 +277,14 @@ def test_a_cursor_at_rest_reads_the_names(project: Project, monkeypatch: pytest.
     assert read == []
     one.read_at_rest(None, request, Stop())
     assert sum(read) == len(HERE)
-    typed = told(project, "file:///rests.py", HERE[:AT] + "l" + HERE[AT:], AT + 1)
+    typed = sent(project, "file:///rests.py", HERE[:AT] + "l" + HERE[AT:], AT + 1)
     one.read_at_rest(None, replace(request, split=typed), Stop())
     assert sum(read) < 1.25 * len(HERE)
 
 
 def test_unlikely_recalled_lines_are_left_out(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
-    split = told(project, "untitled:x", HERE, AT)
+    split = sent(project, "untitled:x", HERE, AT)
     suggestion = project.memory.recall("untitled:x", split.left, split.right, 8, language="python")[0]
     assert suggestion.text == f"{LINE}\n        {NOTED}"
     ((end, sure),) = suggestion.lines
@@ -303,7 +303,7 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
     completer = worker._thread_of(uri).completer
 
     def recalled(text: str, single_line: bool = False) -> list[str]:
-        split = told(certain, uri, text, text.index("|"))
+        split = sent(certain, uri, text, text.index("|"))
         split = Split(split.left, split.right[1:])
         request = Request(uri, split, "python", "here.py", False, single_line, ServerSettings())
         language = request.language()
@@ -323,32 +323,32 @@ def test_recalled_lines_end_where_lines_end(certain: Project, tmp_path: Path) ->
 def test_the_cursors_own_line_is_not_recalled(project: Project, tmp_path: Path) -> None:
     uri = (tmp_path / "here.py").as_uri()
     text = "unlike_anything_else(zebra)\nunlike_any\n"
-    split = told(project, uri, text, len(text) - 1)
+    split = sent(project, uri, text, len(text) - 1)
     assert [one.completion.text for one in project.recall(uri, split, "exact")] == ["thing_else(zebra)"]
-    split = told(project, uri, "unlike_anything_else(zebra)\n", 10)
+    split = sent(project, uri, "unlike_anything_else(zebra)\n", 10)
     assert project.recall(uri, Split("unlike_any", "\n"), "exact") == []
 
 
 def test_the_bias_has_weights_and_follows_the_text(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
-    split = told(project, "untitled:x", HERE, AT)
-    advice = project.advice("untitled:x", split.left, "python")
+    split = sent(project, "untitled:x", HERE, AT)
+    bias = project.bias("untitled:x", split.left, "python")
     middle = ""
     while not LINE.startswith(middle + "\n") and len(middle) < len(LINE):
-        texts = advice(middle)
+        texts = bias(middle)
         assert 0 < sum(weight for _, weight in texts) < 1
         following = next((text for text, _ in texts if LINE.startswith(middle + text)), None)
         assert following, (middle, texts)
         middle += following
     assert middle == LINE
-    assert advice.characters == project.memory.sizes()["characters"] > 0
+    assert bias.characters == project.memory.sizes()["characters"] > 0
     usual = (0.5, 0.5, 0.5, 0.1)
-    assert advice.share(*usual) == FITTED.share(usual[0], advice.characters, *usual[1:])
+    assert bias.share(*usual) == FITTED.share(usual[0], bias.characters, *usual[1:])
 
 
 def test_a_draft_has_the_memorys_likeliest_lexemes(project: Project, tmp_path: Path) -> None:
     project.read([tmp_path.as_uri()], {".py": "python"})
-    split = told(project, "untitled:x", HERE, AT)
+    split = sent(project, "untitled:x", HERE, AT)
     draft = project.drafts("untitled:x", split.left, "python")
     for at in (0, 7, 13):
         proposed = draft(LINE[:at])
@@ -362,10 +362,10 @@ def test_drafts_save_passes_and_change_no_text(project: Project, tmp_path: Path)
     model, language = load_model("embedded", "cpu", "torch"), Language.load("python")
     saved = 0
     for at in range(0, len(LINE), 6):
-        split = told(project, "untitled:x", HERE.replace("        \n", f"        {LINE[:at]}\n"), AT + at)
+        split = sent(project, "untitled:x", HERE.replace("        \n", f"        {LINE[:at]}\n"), AT + at)
         session = language.open(split.left, split.right)
         plain = DecodeOptions(
-            max_new_tokens=12, single_line=True, project_bias=project.advice("untitled:x", split.left, "python")
+            max_new_tokens=12, single_line=True, project_bias=project.bias("untitled:x", split.left, "python")
         )
         drafted = replace(plain, drafts=project.drafts("untitled:x", split.left, "python"))
         one, other = (complete_session(model, session, split, options) for options in (plain, drafted))
@@ -385,17 +385,17 @@ def test_the_setting_decides_whether_there_are_drafts(project: Project) -> None:
 
 
 def test_text_of_a_closed_document_is_ignored(project: Project) -> None:
-    split = told(project, "untitled:x", HERE, AT)
+    split = sent(project, "untitled:x", HERE, AT)
     assert project.memory.sizes()["open"] == 1
     project.forget("untitled:x")
-    project.tell("untitled:x", Split(split.left + "\n", split.right))
+    project.send("untitled:x", Split(split.left + "\n", split.right))
     assert project.memory.settle()
     assert project.memory.sizes()["open"] == 0
 
 
 def test_clearing_stops_reading_and_files_can_be_read_again(project: Project, tmp_path: Path) -> None:
     uri = (tmp_path / "here.py").as_uri()
-    split = told(project, uri, HERE, AT)
+    split = sent(project, uri, HERE, AT)
     project.read([tmp_path.as_uri()], {".py": "python"})
     old = project.memory
     assert old.settle()
@@ -411,7 +411,7 @@ def test_clearing_stops_reading_and_files_can_be_read_again(project: Project, tm
     until(lambda: gone() is None)
     assert project.recall(uri, split, "exact") == []
     project.read([tmp_path.as_uri()], {".py": "python"})
-    project.tell(uri, split)
+    project.send(uri, split)
     assert project.memory.settle()
     assert project.recall(uri, split, "exact")[0].completion.text == LINE
 

@@ -122,11 +122,11 @@ def test_recalled_suggestions_are_rescored_unless_requested(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An explicit request shows both as they are."""
-    said = changed(
+    given = changed(
         suggestion("zebra"), lexemes=(5,), cuts=(5,), tokens=(Written(5, 0.9),), is_recalled=True, is_calibrated=True
     )
     recalled(monkeypatch, ())
-    monkeypatch.setattr(ProjectSuggestions, "likeliest", lambda *_: [said])
+    monkeypatch.setattr(ProjectSuggestions, "likeliest", lambda *_: [given])
     for invoked in (False, True):
         asked = replace(request("file:///a.py"), invoked=invoked)
         work = worker.submit(asked, recalls=True).future.result(PATIENCE)
@@ -134,5 +134,5 @@ def test_recalled_suggestions_are_rescored_unless_requested(
         written = [one for one in work.answer.suggestions if not one.is_recalled]
         assert written
         (found,) = (one for one in work.answer.suggestions if one.is_recalled)
-        assert found == (said if invoked else given_written(said, written))
+        assert found == (given if invoked else given_written(given, written))
         assert invoked or first_confidence(found) < 0.9
