@@ -1,18 +1,15 @@
-"""Models shared by the clients of a port, and allowed addresses of a port."""
+"""Models shared by the clients of a process."""
 
 from __future__ import annotations
 
-import socket
 import threading
 from typing import Any
 
 import pytest
 
 from fim_server.models.turn import Turn
-from fim_server.server import Endpoint, ServerSettings
+from fim_server.suggest.settings import ServerSettings
 from fim_server.workers.shared_models import SharedModels
-
-TOKEN = "correct-horse-battery-staple"
 
 
 class Model:
@@ -75,18 +72,3 @@ def test_a_failed_load_is_repeated_and_an_unused_model_is_freed(
     del held
     again: Any = models.get(ServerSettings())
     assert again.name == "second"
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
-def test_loopback_addresses_are_allowed(host: str) -> None:
-    try:
-        assert Endpoint(host, 8765).addresses()
-    except socket.gaierror:
-        pytest.skip("no such address here")
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "2001:db8::1"])
-def test_other_addresses_need_a_public_endpoint(host: str) -> None:
-    with pytest.raises(OSError, match="not a loopback address"):
-        Endpoint(host, 8765).addresses()
-    assert Endpoint(host, 8765, TOKEN, is_public=True).addresses() == [host]
