@@ -59,6 +59,8 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
         ModelError: There is no such model; one line.
     """
     name = name_of(name_or_path)
+    if not name.strip():
+        raise ModelError("the model's name is empty")
     if len(name) > LONGEST_NAME:
         raise ModelError(f"{name[:SHOWN_OF_NAME]}…: a name of {len(name):,} characters; {LONGEST_NAME:,} at most")
     if name == EMBEDDED_NAME:

@@ -358,6 +358,7 @@ BAD_INPUT = {
     "missing model folder": (["complete", "{hole}", "2:16", "--model", "./none"], "./none: no such model folder"),
     "folder without a model": (["complete", "{hole}", "2:16", "--model", "{tmp}"], "no config.json in it"),
     "file as a model": (["complete", "{hole}", "2:16", "--model", "{hole}"], "not a model folder"),
+    "empty model": (["complete", "{hole}", "2:16", "--model", ""], "the model's name is empty"),
     "unknown model": (["complete", "{hole}", "2:16", "--model", "nobody/nothing"], "nobody/nothing: no such model"),
     "model of 5,000 characters": (["complete", "{hole}", "2:16", "--model", "m" * 5000], "a name of 5,000 characters"),
     "path with a part of 3,000": (["complete", "{hole}", "2:16", "--model", "./" + "m" * 3000], ": file name too long"),

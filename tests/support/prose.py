@@ -140,7 +140,11 @@ def sources(arguments: list[str]) -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print all findings, and return the exit status."""
+    """Print all findings, and return the exit status: 1 with findings, 2 for paths outside the repository."""
+    outside = [name for name in arguments if not (ROOT / name).resolve().is_relative_to(ROOT)]
+    if outside:
+        print(f"{outside[0]}: not in the repository", file=sys.stderr)
+        return 2
     found = [line for path in sources(arguments) if path.is_file() for line in findings_in(path)]
     print("\n".join(found) if found else "no findings")
     return 1 if found else 0
