@@ -35,7 +35,7 @@ PYTHON = Language.load("python")
 
 
 class Stuck(Sessions):
-    """Hears of nothing while it opens a text that is named here."""
+    """Sessions that look at no stop while they open a blocked text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def stuck() -> Iterator[Stuck]:
 
 
 def begun(sessions: Stuck, finisher: Finisher, right: str, uri: str = URI) -> Blocked:
-    """Have a thread be stuck at a text."""
+    """Let a thread get stuck at a text."""
     blocked = sessions.at[right] = Blocked()
     finisher.finish(uri, PYTHON, "x = ", right)
     assert blocked.begun.wait(PATIENCE)
@@ -63,7 +63,7 @@ def begun(sessions: Stuck, finisher: Finisher, right: str, uri: str = URI) -> Bl
 
 
 def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
-    """Look so often, and once before, from when on silence is counted."""
+    """Look once, which begins the count of silent looks, then ``count`` times; return the replaced threads."""
     return [(one.uri, one.in_background) for _ in range(count + 1) for one in worker.replace_stuck()]
 
 
@@ -107,7 +107,7 @@ def test_a_stuck_text_is_opened_again_only_after_a_change(stuck: Stuck) -> None:
     assert watched.unfinished.documents == [URI]
     finisher.finish(URI, PYTHON, "x = ", "\none\n")
     finisher.finish(URI, PYTHON, "x = ", "\nwhere the cursor was moved to\n")
-    Finisher(stuck, 10**9, watched.unfinished).finish(URI, PYTHON, "x = ", "\none\n")  # of another thread, later
+    Finisher(stuck, 10**9, watched.unfinished).finish(URI, PYTHON, "x = ", "\none\n")  # a later finisher
     assert not finisher.is_busy
     watched.unfinished.changed(URI)
     assert watched.unfinished.documents == []
@@ -262,7 +262,7 @@ async def test_an_overdue_loading_is_reported_and_can_be_repeated(server: FimLan
     assert messages_of(server).count("to stop waiting, reload or choose another model") == 1
     assert not first.done()
     await asyncio.wait_for(reload(server), PATIENCE)
-    await asyncio.wait_for(first, PATIENCE)  # whoever had it loaded gets their answer
+    await asyncio.wait_for(first, PATIENCE)  # the replaced load ends, too
     assert server.worker.model is disk.models[0]
     await eventually(lambda: not server.model.overdue)
     assert status_of(server)["state"] == "ready"
@@ -362,7 +362,7 @@ async def test_an_endless_first_pass_is_given_up(
 
 
 def test_an_endless_first_pass_of_one_client_frees_the_others(warm_up: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that had it before, and whose threads would wait for their turn for ever."""
+    """The other client's threads would wait for the turn of the shared model for ever."""
     monkeypatch.setattr("fim_server.models.load.load_model", lambda *key: model_on(Gated()))
     models = SharedModels()
     has, comes = (CompletionWorker(SETTINGS, models) for _ in range(2))

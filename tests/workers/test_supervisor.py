@@ -47,7 +47,7 @@ from support.editors.watched import PATIENCE, SETTINGS, Blocked, Gated, give_mod
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """By document, what is done for a request, which is answered afterwards."""
+    """Return the work for a request before its answer, by document."""
     todo: dict[str, Any] = {}
 
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
@@ -84,10 +84,10 @@ def status_of(server: FimLanguageServer) -> dict[str, Any]:
 
 
 def looks(worker: CompletionWorker, count: int = SILENT_LOOKS) -> list[tuple[str, bool]]:
-    """Look so often, and once before, from when on silence is counted."""
+    """Look once, which begins the count of silent looks, then ``count`` times; return the replaced threads."""
     found = []
     for _ in range(count + 1):
-        time.sleep(0.02)  # in which a thread that waits for the model says so several times
+        time.sleep(0.02)  # a thread that waits for the model shows several signs of life meanwhile
         found += [(one.uri, one.model) for one in worker.replace_stuck()]
     return found
 
@@ -167,7 +167,7 @@ def test_a_model_with_an_endless_pass_is_given_up(work: dict[str, Any]) -> None:
 
 
 def test_an_endless_pass_of_a_closed_client_is_given_up(work: dict[str, Any]) -> None:
-    """Others share the model, and would wait for it for ever: each of their threads shows that it is alive."""
+    """Other clients share the model. Their threads would wait for it for ever, because each shows signs of life."""
     models = SharedModels()
     gone, other = CompletionWorker(SETTINGS, models), CompletionWorker(SETTINGS, models)
     backend = give_model(gone)
@@ -184,8 +184,8 @@ def test_an_endless_pass_of_a_closed_client_is_given_up(work: dict[str, Any]) ->
     assert isinstance(waiting.future.exception(PATIENCE), RuntimeError)
     assert looks(other) == []
     assert other.was_lost
-    assert not gone.was_lost  # no client is there that needs it again
-    assert (gone.given_up, other.given_up) == (1, 1)  # it is the process that has too many of them
+    assert not gone.was_lost  # no client needs it again
+    assert (gone.given_up, other.given_up) == (1, 1)  # stuck threads are counted for the process
     backend.gate.set()
     until(lambda: not other.given_up)
     other.close()
@@ -284,7 +284,7 @@ def test_a_closed_worker_starts_no_loading_but_finishes_those_begun(monkeypatch:
     monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
     worker = CompletionWorker(SETTINGS)
     loads = []
-    for _ in range(2):  # in the middle of a loading that another one follows
+    for _ in range(2):  # each reload replaces a loading under way
         loads.append(worker.load())
         worker.reload(SETTINGS)
     loads.append(worker.load())
@@ -306,7 +306,7 @@ def test_a_loading_may_be_awaited_no_more(caplog: pytest.LogCaptureFixture) -> N
     assert asked.cancel()
     loading.set_result(loaded(model_on(Gated())).result())
     assert worker.model is not None
-    assert not caplog.records  # a future logs what those raise whom it tells
+    assert not caplog.records  # a future logs the errors of its callbacks
 
 
 @pytest.mark.asyncio
@@ -314,7 +314,7 @@ def test_a_loading_may_be_awaited_no_more(caplog: pytest.LogCaptureFixture) -> N
 async def test_the_thread_of_a_closed_document_is_watched_until_it_returns(
     server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_open: bool
 ) -> None:
-    """It may hold the model, for which all others would wait for ever."""
+    """The thread may hold the model, for which all other threads would wait for ever."""
 
     async def load(ls: object) -> None:
         pass
@@ -339,7 +339,9 @@ async def test_the_thread_of_a_closed_document_is_watched_until_it_returns(
     with pytest.raises(StoppedError):
         job.future.result(0)
     assert isinstance(waiting.future.exception(PATIENCE), RuntimeError | None)
-    assert list(server.requests.suspended) == ["left"] * is_open  # what is closed may be opened again with another text
+    assert (
+        list(server.requests.suspended) == ["left"] * is_open
+    )  # a closed document may be opened again with another text
     backend.gate.set()
 
 
@@ -376,7 +378,7 @@ async def test_the_document_of_a_stuck_thread_is_suspended(server: FimLanguageSe
 async def test_a_suspended_document_is_not_explained(
     server: FimLanguageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each would cost a thread, and three of them the process."""
+    """Each explanation would cost a thread, and three stuck threads end the process."""
     monkeypatch.setattr(server, "open_document", document)
     server.requests.suspended["a"] = "its worker was replaced"
     with pytest.raises(JsonRpcInvalidParams) as refusal:
@@ -408,7 +410,7 @@ async def test_closing_a_document_ends_the_debounce_of_its_request(server: FimLa
 async def test_closing_a_document_drops_its_finished_answer(
     server: FimLanguageServer, work: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its version is 1 again."""
+    """A document that is opened again has version 1 again."""
     monkeypatch.setattr(server, "open_document", document)
     plain = server.settings.having("debounce_ms", 0.0).having("project_memory", False)
     monkeypatch.setattr(server, "settings", plain)
@@ -432,7 +434,7 @@ async def test_a_request_whose_thread_was_given_up_is_answered(
     found = await asyncio.wait_for(ask(), PATIENCE)
     assert found.answer.reason == server.requests.suspended["a"]
     assert server.supervisor.task is not None
-    await asyncio.wait_for(server.supervisor.task, PATIENCE)  # it ends where there is nothing to look after
+    await asyncio.wait_for(server.supervisor.task, PATIENCE)  # it ends when no work is left
     stuck.gate.set()
 
 
@@ -483,7 +485,7 @@ def test_the_budget_is_the_machines_and_leaves_room_for_the_model(monkeypatch: p
 
 
 def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
-    """It is loaded again where there is too much; what has not gone back by then is no reason to allow more."""
+    """A server over its budget loads its model again. Memory that is not released by then does not raise the budget."""
     loaded: dict[object, int] = {}
     budget = MemoryBudget(loaded)
     budget.note_loaded(600 * MEGABYTE, "small")
@@ -492,7 +494,7 @@ def test_a_model_that_is_loaded_again_allows_no_more_than_before() -> None:
     for resident in (5000 * MEGABYTE, None):
         budget.note_loaded(resident, "small")
         assert budget.bytes_for(700) == allowed
-    other = MemoryBudget(loaded)  # another client of the process, which has what the first one has it do
+    other = MemoryBudget(loaded)  # of another client: the process has the first one's memory, too
     other.note_loaded(5000 * MEGABYTE, "small")
     assert other.bytes_for(700) == allowed
     budget.note_loaded(8000 * MEGABYTE, "large")
@@ -513,7 +515,7 @@ async def test_sessions_may_hold_a_part_of_the_budget(
     server.settings = server.settings.having("memory_mb", 2000)
     server.supervisor.look()
     assert worker.session_memory.most == 2000 * MEGABYTE // BUDGET.sessions_share
-    # Each document has a thread; what they keep is counted together, and what is not in use is the others' to take.
+    # The sessions of all threads are counted together; those that are not in use make room.
     contexts = worker.make_contexts(), worker.make_contexts()
     for number, one in enumerate(contexts):
         one.open(f"file:///{number}.py", Language.load("python"), Split("x = ", "\ny = 1\n"))

@@ -36,7 +36,7 @@ LONG = "1," * 3_000_000 + "]\n"
 
 
 def ready(model: Any = None) -> CompletionWorker:
-    """A worker that has loaded a model, by default one which is never asked."""
+    """Return a worker with a loaded model, by default one that does nothing."""
     worker = CompletionWorker(SETTINGS)
     worker._loading = loaded(model or SimpleNamespace(turn=Turn()))
     return worker
@@ -44,7 +44,7 @@ def ready(model: Any = None) -> CompletionWorker:
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[CompletionWorker]:
-    """A worker whose model reads and writes nothing."""
+    """Worker whose model reads and writes nothing."""
 
     def answer(self: Completer, loading: Future[Loaded], request: Request, cancelled: Stop, *rest: object) -> Any:
         opened = None
@@ -124,7 +124,7 @@ def test_a_request_cancelled_during_loading_ends() -> None:
 def test_a_request_for_a_slowly_loaded_language_can_be_cancelled(
     worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that does not answer, or a table of many tokens: it takes long, and the thread still answers."""
+    """A slow disk or a large token table delays the language; the thread still looks at its stop."""
     begun, gate = threading.Event(), threading.Event()
 
     def language(self: Request) -> Language:
@@ -165,9 +165,9 @@ def test_the_number_of_threads_is_bounded(worker: CompletionWorker, monkeypatch:
 
 
 def at_work(worker: CompletionWorker, monkeypatch: pytest.MonkeyPatch, count: int) -> dict[str, Blocked]:
-    """Have as many documents at work, each asked about, as may be; by their names, what is done for them."""
+    """Allow ``count`` documents at work; return the blocked work of each document, by name."""
     work = {str(number): Blocked() for number in range(count)}
-    read = dict.fromkeys(["ahead"], Blocked())
+    read = {"ahead": Blocked()}
     monkeypatch.setattr(workers, "MOST_AT_WORK", count)
     monkeypatch.setattr(Completer, "_answer", lambda self, loading, request, *rest: work[request.uri]())
     monkeypatch.setattr(Completer, "read_ahead", lambda self, loaded, request, *rest: read[request.uri]())
@@ -264,7 +264,7 @@ def test_a_request_stops_a_prefetch(worker: CompletionWorker) -> None:
 
 
 def test_the_prompt_is_read_while_the_session_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening waits here for the model to have read some, which it would not have before."""
+    """Opening the session waits here until the model has read a part of the prompt."""
     worker = ready(load_model(None, "cpu"))
     read, forward, opens = threading.Event(), Reading.forward, DocumentSessions.open
 

@@ -92,7 +92,7 @@ def with_any_ending(completion: Completion, session: Session, covered: str = "")
     for end, shape in (*((end, needed) for end in ends[:MOST_BEGINNINGS]), (0, needed), (0, a_word)):
         beginning = line[:end]
         if is_word(beginning[-1:]) and line[end:].startswith(" "):
-            beginning += " "  # so that no word extends its last one
+            beginning += " "  # so that the ending does not extend its last word
         try:
             with Stop(ENDING_SECONDS if end else ENDING_SECONDS * LAST_RESORT):
                 state = session.start(shape)

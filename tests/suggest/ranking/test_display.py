@@ -221,9 +221,9 @@ def test_the_shown_part_ends_before_unlikely_tokens() -> None:
 
 def test_a_suggestion_with_a_likely_first_lexeme_is_shown() -> None:
     unsure = suggestion(("first", 0.95), ("(a", 0.1), (", b", 0.5), (")", 0.9))
-    assert text_of(shown(unsure, "", 0.6)) == "first"  # worth more than a call that is mostly another
+    assert text_of(shown(unsure, "", 0.6)) == "first"  # a likely word is worth more than an unlikely call
     likelier = suggestion(("first", 0.95), ("(a", 0.4), (", b", 0.5), (")", 0.9))
-    assert text_of(shown(likelier, "", 0.6)) == "first(a, b)"  # a function that is not called is another text
+    assert text_of(shown(likelier, "", 0.6)) == "first(a, b)"  # a function and its call are different texts
     needed = suggestion(("ready", 0.95), (" and", 0.4), (" b", 0.5), (":", 0.9), left="if ", right="\n    pass\n")
     assert text_of(shown(needed, "", 0.6)) == "ready and b:"  # the line needs its colon
     assert shown(suggestion(("ready", 0.4), (":", 0.99), left="if ", right="\n    pass\n"), "", 0.6) is None
@@ -290,7 +290,7 @@ def begun(*tokens: tuple[str, float]) -> Completion:
     [
         ("    for ", [("x in y:", 0.5), ("\n", 0.9), ("        ", 0.9)], "x in y:\n        pass"),
         ("class A(", [("B):", 0.5)], "B):\n    pass"),
-        ("class A(", [("B)", 0.5)], None),  # no line that a block could stand below
+        ("class A(", [("B)", 0.5)], None),  # no header above a block
         ("for ", [("x in y", 0.5)], None),
     ],
 )
@@ -307,7 +307,7 @@ def test_a_likely_header_with_an_unlikely_block_gets_an_empty_one(
         assert found.written[-1].end == len(expected)
         assert found.written[0].probability == tokens[0][1]
         assert with_empty_block(found, session, split) is found
-    other = Language.load("json").open("", "")  # has none
+    other = Language.load("json").open("", "")  # JSON has no blocks
     assert with_empty_block(begun(*tokens), other, split).text is None
 
 
@@ -445,10 +445,10 @@ def test_a_hidden_answer_is_requested_again_after_typing() -> None:
     first = asked("x = ", "\n")
     server = remembered(first, suggestion(("call", 0.1), ("(a)", 0.1)))
     there = look_up(server, first)
-    assert there is not None  # where it was asked it would be the same
+    assert there is not None  # the same request gets the same answer
     assert display(there, first).suggestions == ()
     assert look_up(server, asked("x = c", "\n")) is None
-    assert look_up(server, asked("x = c", "\n", invoked=True)) is None  # alternatives were not looked for
+    assert look_up(server, asked("x = c", "\n", invoked=True)) is None  # the answer has no alternatives
     sure = remembered(first, suggestion(("call", 0.9), ("(a)", 0.9)))
     found = look_up(sure, asked("x = c", "\n"))
     assert found is not None

@@ -62,7 +62,7 @@ def test_the_bias_follows_bayes_rule(seed: int) -> None:
     kept = {text: chance_of(text, False) * (1 - doubt if text.startswith(first) else 1) for text in texts}
     total = sum(kept.values())
     assert all(isclose(chance_of(text, True), kept[text] / total, rel_tol=1e-9) for text in texts)
-    for text in (first, first + "a"):  # it is decided: no token that is not asked about gets ahead
+    for text in (first, first + "a"):  # the beginning is written or ruled out: no bias
         assert unlike(text, "", TOKENS) == [0.0] * len(TOKENS)
 
 

@@ -26,7 +26,7 @@ PROPERTY = "class A:\n    @property\n    def size(self):\n        return 1\n\n"
         ("", "@", "class A:\n", "dataclass"),
         (CLASS, "    @", "    def write(self, value):\n", None),
         (CLASS, "    @", "    def made(*values):\n", None),
-        (CLASS, "    @", "    @property\n    def size(self):\n", None),  # there is one that says how it is called
+        (CLASS, "    @", "    @property\n    def size(self):\n", None),  # it has a decorator already
         (CLASS, "    @", "    @size.setter\n    def size(self, value):\n", None),
         ("def f():\n    x = 1\n", "    @", "    def made(text):\n", None),  # in no class
         ("", "@", "def made(text):\n", None),
@@ -48,15 +48,13 @@ def test_the_first_parameter_decides_the_decorator(above: str, line: str, below:
 
 
 def test_a_begun_decorator_has_a_bias() -> None:
-    advice = with_decorators(
-        None, "python", Split(PROPERTY + "    @si", "\n    def size(self, value):\n        pass\n")
-    )
-    assert advice is not None
-    (text, weight), *others = advice("")
+    bias = with_decorators(None, "python", Split(PROPERTY + "    @si", "\n    def size(self, value):\n        pass\n"))
+    assert bias is not None
+    (text, weight), *others = bias("")
     assert (text, others) == ("ze.setter", [])
     assert 0.5 * IMPORT_SHARE < weight < IMPORT_SHARE
-    assert advice("ze.") == [("setter", weight)]
-    assert advice.share(weight, weight, 0.5, 0.5) == weight
-    assert list(advice("ze.setter")) == list(advice("zebra")) == []
+    assert bias("ze.") == [("setter", weight)]
+    assert bias.share(weight, weight, 0.5, 0.5) == weight
+    assert list(bias("ze.setter")) == list(bias("zebra")) == []
     assert with_decorators(None, "python", Split(PROPERTY + "    @", " x\n    def size(self, value):\n")) is None
     assert with_decorators(None, "json", Split("@", "\ndef f(): pass\n")) is None

@@ -136,13 +136,13 @@ class Others:
 
 
 def test_the_bias_lasts_until_a_name_is_whole() -> None:
-    advice = BegunNameBias("lo", [("logging", 0.75), ("locale", 0.25)], Others())
-    assert advice("") == [("gging", 0.75 * IMPORT_SHARE), ("cale", 0.25 * IMPORT_SHARE)]
-    assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
-    assert advice("ca") == [("le", 0.25 * IMPORT_SHARE)]
-    assert advice("gging") == [("other", 0.5)]
-    assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.3
-    assert advice("gging, ") == [("other", 0.5)]
+    bias = BegunNameBias("lo", [("logging", 0.75), ("locale", 0.25)], Others())
+    assert bias("") == [("gging", 0.75 * IMPORT_SHARE), ("cale", 0.25 * IMPORT_SHARE)]
+    assert bias.share(0.6, 0.6, 0.5, 0.1) == 0.6
+    assert bias("ca") == [("le", 0.25 * IMPORT_SHARE)]
+    assert bias("gging") == [("other", 0.5)]
+    assert bias.share(0.6, 0.6, 0.5, 0.1) == 0.3
+    assert bias("gging, ") == [("other", 0.5)]
     assert BegunNameBias("", [("re", 1.0)], None)("re") == []
 
 
@@ -168,24 +168,24 @@ def test_a_begun_import_has_a_bias() -> None:
 def test_an_import_in_the_middle_has_the_same_bias(typed: str) -> None:
     """A suggestion at the first letter of a statement is then the same as a later one."""
     request = Request("file:///a.py", Split(typed, "\n" + SOURCE), "python", "/a.py", False, True, ServerSettings())
-    advice = with_imports(Others(), "python", request, None)
-    assert isinstance(advice, LineBias)
+    bias = with_imports(Others(), "python", request, None)
+    assert isinstance(bias, LineBias)
     middle = "import logging"[len(typed) :]
     for end in range(len(middle)):
         written = typed + middle[:end]
         plain = importable(written, "\n" + SOURCE, lambda names: [])
         if written == "import":
-            assert [name for name, _ in advice(middle[:end])] == [" logging", " json"]
+            assert [name for name, _ in bias(middle[:end])] == [" logging", " json"]
             continue
         if plain is None:
-            assert advice(middle[:end]) == [("other", 0.5)]
-            assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.3
+            assert bias(middle[:end]) == [("other", 0.5)]
+            assert bias.share(0.6, 0.6, 0.5, 0.1) == 0.3
             continue
         expected = {name[len(plain[0]) :]: IMPORT_SHARE * weight for name, weight in plain[1] if name != plain[0]}
-        assert dict(advice(middle[:end])) == pytest.approx(expected)
-        assert advice.share(0.6, 0.6, 0.5, 0.1) == 0.6
-    assert advice(middle) == [("other", 0.5)]
-    assert advice("\nimport ") == [("other", 0.5)]
+        assert dict(bias(middle[:end])) == pytest.approx(expected)
+        assert bias.share(0.6, 0.6, 0.5, 0.1) == 0.6
+    assert bias(middle) == [("other", 0.5)]
+    assert bias("\nimport ") == [("other", 0.5)]
 
 
 def test_long_lines_have_no_bias() -> None:
@@ -195,8 +195,8 @@ def test_long_lines_have_no_bias() -> None:
         asked.append(line)
         return []
 
-    advice = LineBias("import " + "a, " * MOST_LINE, brought, Others())
-    assert advice("b") == [("other", 0.5)]
+    bias = LineBias("import " + "a, " * MOST_LINE, brought, Others())
+    assert bias("b") == [("other", 0.5)]
     assert asked == []
 
 
@@ -207,8 +207,8 @@ def test_one_lookup_serves_all_letters_of_a_name() -> None:
         asked.append(line)
         return [("total", 1.0)] if line == "def " else []
 
-    advice = LineBias("", brought, None)
-    found = [advice("def total"[:end]) for end in range(10)]
+    bias = LineBias("", brought, None)
+    found = [bias("def total"[:end]) for end in range(10)]
     assert found[4:9] == [[("total"[end:], IMPORT_SHARE)] for end in range(5)]
     assert found[:4] == [[], [], [], [(" total", IMPORT_SHARE)]]
     assert asked == ["", " ", "d ", "de ", "def ", "def total "]
@@ -271,9 +271,9 @@ def test_without_a_missing_function_a_used_one_is_defined() -> None:
 def test_definitions_have_a_bias_like_imports(tmp_path: Path) -> None:
     split = Split("def t", "\n" + CLASSES)
     request = Request("file:///a.py", split, "python", "a.py", False, True, ServerSettings())
-    advice = with_imports(None, "python", request, None)
-    assert advice is not None
-    assert advice("") == [("otal", IMPORT_SHARE)]
+    bias = with_imports(None, "python", request, None)
+    assert bias is not None
+    assert bias("") == [("otal", IMPORT_SHARE)]
 
 
 @pytest.mark.parametrize(
@@ -332,11 +332,11 @@ def test_needless_imports(line: str, expected: bool) -> None:
         ("def f():\n    pass\n\ndef ", "f():\n    pass", "\n", "f"),
         ("x = ", "f()", "\n", ""),
         ("class A:\n    b: int = 1\n    c: int = 2\n    ", "b: str", "\n", "b"),
-        ("class A:\n    b", ": str", "\n\n    b : int\n", ""),  # it is written by the one who types
+        ("class A:\n    b", ": str", "\n\n    b : int\n", ""),  # the user has written it, not the model
         ("class A:\n    ", "b: str", "\n\nclass C:\n    b: int\n", ""),
         ("class A:\n    b = 1\n    ", "b: str", "\n", ""),
         ("if a:\n    pass\nelse:\n    pass\n", "else: x", "\n", ""),
-        ('class A:\n    """\n    b : str\n    """\n    ', "b: str", "\n", ""),  # a text speaks of it
+        ('class A:\n    """\n    b : str\n    """\n    ', "b: str", "\n", ""),  # it stands in a string
         ('class A:\n    b: str\n    """B."""\n    ', "b: str", "\n", "b"),
         ("a.b = c(d)\ne()\n", "a.b = c(d)", "\n", "a.b = c(d)"),
         ("a.b = ", "c(d)", "\ne()\na.b = c(d)\n", "c(d)"),
@@ -354,7 +354,7 @@ def test_needless_imports(line: str, expected: bool) -> None:
         ("a = b + 1\n", "a = b\nc", "\n", "a = b"),
         ("", "a = b", "\na = b + 1\n", "a = b"),
         ("a", " = b", "\na = b + 1\n", " = b"),
-        ("a.b = c(d)\n", "a.b", "\n", ""),  # no two words of it
+        ("a.b = c(d)\n", "a.b", "\n", ""),  # fewer than two words
         ("a = b + 1\na = ", "b", "\n", "b"),
         ("a = foo(bar, c)\na = foo(", "bar, d", ")\n", ""),
         ("a = foo(bar, c)\na = foo(", "bar", ")\n", "bar"),
@@ -410,7 +410,7 @@ def test_needless_imports_are_not_recalled() -> None:
         ("lend(loan, today)", ["today"], "lend(loan, today"),
         ("lend(loan).today", ["today"], ""),
         ("lend(loan).today(day)", ["today", "day"], "lend(loan).today(day"),
-        ("lend(loan)", ["lend"], ""),  # its first lexeme's confidence knows of it
+        ("lend(loan)", ["lend"], ""),  # the confidence of its first lexeme counts it
         ("x + lend", ["lend"], "x + lend"),
         ("lend(loan)", [], ""),
     ],

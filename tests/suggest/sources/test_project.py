@@ -175,7 +175,7 @@ def test_only_recalled_texts_that_may_be_shown_become_suggestions(
     made_share: float,
 ) -> None:
     """The plain twin makes suggestions of all continuations before it tests which may be shown."""
-    monkeypatch.setattr(project_suggestions, "RECALL_CONFIDENCE", 0.3)  # that lines of one folder reach, too
+    monkeypatch.setattr(project_suggestions, "RECALL_CONFIDENCE", 0.3)  # lines of one folder reach it, too
     folder = Path(server.__file__).parent.parent / "decoding" / "strategies"
     project.read([folder.as_uri()], {".py": "python"})
     text = (folder.parent / "concurrent_prefill.py").read_text(encoding="utf-8")
@@ -524,8 +524,8 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
         yield client
 
 
-async def offered(client: Client, editor: Editor, at: int, kind: types.InlineCompletionTriggerKind) -> list[str]:
-    for _ in range(50):  # what the project says is read meanwhile
+async def suggested(client: Client, editor: Editor, at: int, kind: types.InlineCompletionTriggerKind) -> list[str]:
+    for _ in range(50):  # the messages of the project are read meanwhile
         items = await editor.ask(at, kind=kind)
         for item in items:
             assert_parses(editor.applied(item, at), written(item))
@@ -538,7 +538,7 @@ async def offered(client: Client, editor: Editor, at: int, kind: types.InlineCom
 @pytest.mark.asyncio
 async def test_a_recalled_line_is_suggested_with_its_origin(client: Client, tmp_path: Path) -> None:
     editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
-    assert LINE in await offered(client, editor, AT, INVOKED)
+    assert LINE in await suggested(client, editor, AT, INVOKED)
     asked = Editor(client, (tmp_path / "typed.py").as_uri(), HERE.replace("        \n", "        stream.wr\n"))
     shown = await asked.ask(AT + 9, kind=AUTOMATIC)
     assert [written(item) for item in shown] == [LINE.removeprefix("stream.wr")]
@@ -548,7 +548,7 @@ async def test_a_recalled_line_is_suggested_with_its_origin(client: Client, tmp_
 @pytest.mark.asyncio
 async def test_without_the_setting_no_line_is_recalled(client: Client, tmp_path: Path) -> None:
     editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
-    assert LINE in await offered(client, editor, AT, INVOKED)
+    assert LINE in await suggested(client, editor, AT, INVOKED)
     await client.use(projectMemory=False)
     assert not any(written(item).startswith(LINE) for item in await editor.ask(AT, kind=INVOKED))
 
@@ -558,8 +558,8 @@ async def test_without_the_model_all_suggestions_are_recalled(client: Client, tm
     await client.use(askModel=False, minConfidence=0.01, projectMemory=True)
     editor = Editor(client, (tmp_path / "here.py").as_uri(), HERE)
     before = (await client.run("statistics"))["promptTokens"]
-    assert LINE in await offered(client, editor, AT, INVOKED)
-    shown = await offered(client, editor, AT, AUTOMATIC)
+    assert LINE in await suggested(client, editor, AT, INVOKED)
+    shown = await suggested(client, editor, AT, AUTOMATIC)
     assert len(shown) == 1
     assert client.last["origin"] in ("memory", "cache")
     await client.use(askModel=False)
@@ -576,7 +576,7 @@ async def test_required_names_hold_for_recalled_suggestions(client: Client, tmp_
     text = HERE.replace("stream", "flow")
     editor = Editor(client, (tmp_path / "here.py").as_uri(), text)
     at = text.index("        \n") + 8
-    assert LINE in await offered(client, editor, at, INVOKED)
+    assert LINE in await suggested(client, editor, at, INVOKED)
     await client.use(names="require")
     for kind in (INVOKED, AUTOMATIC):
         for item in await editor.ask(at, kind=kind):
