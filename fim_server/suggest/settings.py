@@ -188,7 +188,6 @@ def boolean(value: object) -> bool:
 
 
 def number(low: float, high: float) -> Callable[[object], float]:
-
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise ValueError(f"a number from {low:.15g} to {high:.15g} expected, not {value!r}")
@@ -198,7 +197,6 @@ def number(low: float, high: float) -> Callable[[object], float]:
 
 
 def whole(low: int, high: int) -> Callable[[object], int]:
-
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value % 1:
             raise ValueError(f"a whole number from {low} to {high} expected, not {value!r}")
@@ -208,7 +206,6 @@ def whole(low: int, high: int) -> Callable[[object], int]:
 
 
 def one_of(*choices: str) -> Callable[[object], str]:
-
     def read(value: object) -> str:
         if value not in choices:
             raise ValueError(f"one of {', '.join(choices)} expected, not {value!r}")

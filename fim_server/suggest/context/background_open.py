@@ -98,6 +98,7 @@ class Unfinished:
             self._documents.discard(uri)
 
     def replace_stuck(self) -> list[StuckFinish]:
+        """Replace the stuck threads of all finishers at work, and return them."""
         found = []
         if self.is_at_work:
             with self._lock:
@@ -183,7 +184,7 @@ class Finisher:
         self._thread.close()
 
     def replace_stuck(self) -> list[StuckFinish]:
-        """Abandon a stuck thread; another one takes over the waiting texts.
+        """Abandon the thread if it is stuck, and return it; another one takes over the waiting texts.
 
         Call this regularly, also for a closed finisher: its thread may keep a processor busy.
         """
