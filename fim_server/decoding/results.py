@@ -99,7 +99,7 @@ class Written:
     end: int
     """Offset in characters of its end in the text; a character that it only begins does not count."""
     probability: float
-    """By the model, before any refusal."""
+    """By the model with the biases, before any refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Completion:
     begun: str = ""
     """The model's beginning, where it is complete at no point and there is no text."""
     bits: float | None = None
-    """Bits of the text and its end by the model before any refusal, where tokens are ``scored``."""
+    """Bits of the text and its end by the model with the biases, before any refusal, where tokens are ``scored``."""
     statistics: Statistics = field(default_factory=Statistics)
 
 

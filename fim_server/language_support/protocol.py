@@ -44,7 +44,7 @@ class NameTracker(Protocol):
         """Read on, a character for each byte. Raises UndefinedNameError, after which the tracker is of no use."""
 
     def allow(self, texts: TokenTexts, mask: NDArray[np.bool_], /) -> None:
-        """Set the allowed tokens in a mask of zeros, as feeding each token to a copy would tell. ``mask``: [tokens]."""
+        """Set the allowed tokens in a mask of zeros, as feeding each token to a copy decides. ``mask``: [tokens]."""
 
 
 class NameRules(Protocol):

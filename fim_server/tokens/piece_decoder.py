@@ -39,7 +39,7 @@ def implied_steps(content: dict[str, Any]) -> list[dict[str, Any]]:
         return [{"type": "ByteLevel"}]
     if "Metaspace" in kinds or any(part.get("content") == BLANK for part in undone):
         return [{"type": "Metaspace", "replacement": BLANK}]
-    raise VocabularyError("it has no decoder: the bytes of its tokens cannot be told")
+    raise VocabularyError("it has no decoder: the bytes of its tokens are unknown")
 
 
 def parts(content: dict[str, Any], key: str, inner: str) -> Iterator[dict[str, Any]]:

@@ -107,10 +107,10 @@ def check_kind(model: dict[str, Any]) -> None:
     if kind is None and "max_input_chars_per_word" in model:
         kind = "WordPiece"  # old files name no type; the `tokenizers` library tells them apart like this, too
     if kind not in (None, "BPE", "Unigram"):
-        raise VocabularyError(f"a tokenizer of the kind {kind!r}: its tokens are words, and their bytes cannot be told")
+        raise VocabularyError(f"a tokenizer of the kind {kind!r}: its tokens are words of unknown bytes")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
-            raise VocabularyError(f"its model has a {name} ({model[name]!r}): the bytes of its tokens cannot be told")
+            raise VocabularyError(f"its model has a {name} ({model[name]!r}): the bytes of its tokens are unknown")
 
 
 def model_pieces(model: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

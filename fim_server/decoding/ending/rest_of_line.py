@@ -59,7 +59,7 @@ class RestOfLine:
         return self.text.startswith(token) or (token.startswith(self.text) and behind[:1].isspace())
 
     def is_written_in(self, token: bytes, length: int) -> bool:
-        """Return whether a token's text does so after its first bytes, which end with a lexeme there."""
+        """Return whether a token writes the rest after its first bytes, and the rest's first lexeme begins there."""
         if not self.is_written_by(token[length:]):
             return False
         before, first = kind_of(token[length - 1 : length]), kind_of(self.lexeme[:1])
@@ -72,7 +72,7 @@ def is_on_first_line(vocabulary: Vocabulary, tokens: Sequence[int]) -> bool:
 
 
 def kind_of(byte: bytes) -> str:
-    """Return the kind of bytes that a byte joins to one lexeme; empty if it stands alone."""
+    """Return the kind of lexeme that a byte belongs to, `word` or `operator`; empty if it is a lexeme by itself."""
     if byte.isalnum() or byte == b"_" or byte >= b"\x80":
         return "word"
     return "operator" if byte in OPERATORS.encode() else ""

@@ -42,8 +42,8 @@ class Choice:
     end_probability: float | None
     """Probability of the end tokens, if the middle may end here."""
     probability: float = 1.0
-    """By the model before any refusal, where tokens are ``scored``; among tokens that heal while healed text is left.
-    Of an end: of all tokens that mean the end there."""
+    """By the model with the biases, before any refusal, where tokens are ``scored``; among the tokens that heal while
+    healed text is left. Of an end: of all tokens that mean the end there."""
 
 
 @dataclass(frozen=True, slots=True)

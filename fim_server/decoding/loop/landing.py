@@ -144,7 +144,7 @@ class Landing:
         self.steps += 1
 
     def _slack(self, count: int) -> int | None:
-        """Return the tokens to spare after ``count``; negative if all known ways are too long, None without one."""
+        """Return the tokens to spare after ``count``: negative without a way in time, None if the search is cut off."""
         left = self._budget - count
         try:
             distance = self._constraint.distance(left)

@@ -105,7 +105,10 @@ class Run:
         return self.budget.landing
 
     def choose(self, logits: Logits) -> Choice:
-        """Choose the next token, given logits [V]: biases first, then the grammar, the rules and landing."""
+        """Choose the next token, given logits [V], or after landing went back the token of an earlier step.
+
+        Biases come first, then the grammar and the rules.
+        """
         if self.landing is not None:
             runners_up = len(self.chooser.runners_up or ())
             counts = self.refused, self.fast_forwarded, self.chooser.path_probability, runners_up

@@ -188,7 +188,7 @@ def read_ahead(
         count += len(part)
     else:
         before = reading.patience
-        reading.wait_with(partial(unless, cancelled))
+        reading.wait_with(partial(check_cancelled, cancelled))
         try:
             count = count if reading.read_now() else 0
         except StoppedError:
@@ -199,9 +199,9 @@ def read_ahead(
     return count
 
 
-def unless(cancelled: CancelFlag) -> None:
+def check_cancelled(cancelled: CancelFlag) -> None:
     if cancelled.is_set():
-        raise StoppedError("something else is asked")
+        raise StoppedError("the read-ahead is cancelled")
 
 
 def take_likeliest(runners: list[RunnerUp]) -> RunnerUp | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from fim_server.language_support.python.model import FIRST_PARAMETERS, Model, Scope, own_parameters
-from fim_server.language_support.python.tracking import Tracker, as_bytes
+from fim_server.language_support.python.tracking import Tracker, as_bytes, begins
 
 MOST_CHARACTERS = 100_000
 """Characters that are read before the cursor, and after it."""
@@ -36,8 +36,7 @@ class Words:
         """Return whether a word is one of them, or the beginning of one if it is not ``is_whole``."""
         if is_whole or word in self._known:
             return word in self._known
-        at = bisect_left(self.sorted, word)
-        return at < len(self.sorted) and self.sorted[at].startswith(word)
+        return begins(self.sorted, word)
 
 
 @dataclass(frozen=True, eq=False)

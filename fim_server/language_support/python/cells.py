@@ -98,7 +98,7 @@ def read(text: str) -> Cell:
 
 
 def at(left: str, right: str) -> Cursor | str:
-    """Split a cell at a cursor between two texts, or return the reason for offering nothing in one line."""
+    """Split a cell at a cursor between two texts, or return in one line the reason for suggesting nothing."""
     if is_handed_over(left + right):
         return FOREIGN
     if has_prompts(left + right):
@@ -131,7 +131,7 @@ def at(left: str, right: str) -> Cursor | str:
 
 
 def keeps(left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
-    """Return whether a cell with a text at its cursor holds the programs that were told of the cursor, and no others.
+    """Return whether a cell with a text at its cursor holds exactly the programs that :func:`at` found there.
 
     Args:
         left: The cursor's program before it, with the text's beginning if it has one.

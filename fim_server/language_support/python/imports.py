@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from fim_server.language_support.protocol import Importable
 from fim_server.language_support.python.lines import Line, logical_lines
 from fim_server.language_support.python.model import FIRST_PARAMETERS, Model, Scope
 from fim_server.language_support.python.modules import public_names
+
+if TYPE_CHECKING:
+    from fim_server.language_support.protocol import Definitions, Importable
 
 MOST_CHARACTERS = 400_000
 """Longest file that is read, in characters: so many take some 50 ms once they have been read."""
@@ -23,9 +26,6 @@ MEMBERS = re.compile(
 )
 
 DEFINITIONS = re.compile(r"([ \t]*)(?:(class)|(?:async[ \t]+)?def)[ \t]+(\w*)")
-
-Definitions = Callable[[Sequence[str]], Iterable[tuple[str, str]]]
-"""Returns those of some names that the project's other files define, each with such a file."""
 
 Brought = tuple[str, list[tuple[str, float]]]
 """The typed part of a name, and names with weights whose sum is 1."""

@@ -1,7 +1,6 @@
 """Attributes of the instance that the class around the cursor does not have.
 
-Only of a class that inherits nothing and whose attributes are all written down. The packages for
-tuning have 1,894 loads of such attributes, those for reporting 709: the rest of the file lets each be a member.
+The class must inherit nothing and have all of its attributes written down.
 """
 
 from __future__ import annotations

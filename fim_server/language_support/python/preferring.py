@@ -1,8 +1,8 @@
 """Preference for tokens that write existing names in Python code.
 
-A token has *kinds*, by the name that it writes and by the name's place: for example, a local name without a
-use so far. Each kind has a weight that changes the token's logit. The weights are data
-(`preferring.toml`), fitted by `python -m benchmarks.suggestions.preferring`.
+A token has *kinds*, by the name that it writes and by the name's place: for example, a local name without a use
+so far. Each kind has a weight that changes the token's logit. The weights are data (`preferring.toml`), fitted by
+`python -m benchmarks.suggestions.preferring`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from keyword import kwlist, softkwlist
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fim_server.language_support.protocol import Importable
 from fim_server.language_support.python.around import WORD, Around, Words
 from fim_server.language_support.python.lacking import BINDING, Lacking, lacking_of
 from fim_server.language_support.python.model import FIRST_PARAMETERS
 from fim_server.language_support.python.tracking import Tracker, as_bytes
 
-Definitions = Callable[[str], Sequence[str]]
-"""Returns the parameters of what the project's other files define by a name."""
+if TYPE_CHECKING:
+    from fim_server.language_support.protocol import Importable, Parameters
 
 KEYWORDS = Words((*kwlist, *softkwlist))
 BUILTINS = Words((*dir(builtins), "__file__", "__name__", "__doc__"))
@@ -86,13 +86,13 @@ class Preference:
     Attributes:
         left: The text up to the cursor.
         around: The names around the cursor.
-        definitions: Looks up the parameters of names that other files define.
+        parameters: Looks up the parameters of names that other files define.
         modules: The modules that can be imported.
     """
 
     left: str
     around: Around
-    definitions: Definitions = lambda name: ()
+    parameters: Parameters = lambda name: ()
     modules: Importable | None = None
     _line: int = field(init=False)
     _receivers: dict[str, Words] = field(default_factory=dict, init=False)
@@ -179,7 +179,7 @@ class Preference:
         return []
 
     def _name(self, name: str, is_whole: bool, place: Place) -> list[str]:
-        scope = self.around
+        around = self.around
         kinds = []
         if KEYWORDS.has(name, is_whole):
             kinds.append("keyword")
@@ -189,19 +189,19 @@ class Preference:
             kinds.append("lacking_header")
         if place.begins and self._lacking.targets.has(name, is_whole):
             kinds.append("lacking")
-        elif scope.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
+        elif around.unused.has(name, is_whole) or (place.unused is not None and place.unused.has(name, is_whole)):
             kinds.append("unused")
-        elif scope.used.has(name, is_whole) or (place.bound is not None and place.bound.has(name, is_whole)):
+        elif around.used.has(name, is_whole) or (place.bound is not None and place.bound.has(name, is_whole)):
             kinds.append("local")
-        elif scope.outer.has(name, is_whole):
+        elif around.outer.has(name, is_whole):
             kinds.append("outer")
         elif BUILTINS.has(name, is_whole):
             kinds.append("builtin")
-        elif not kinds and scope.words.has(name, is_whole):
+        elif not kinds and around.words.has(name, is_whole):
             kinds.append("elsewhere")
         elif not kinds:
             kinds.append("new" if place.begins else "unknown")
-        if name == scope.function and not scope.used.has(name, True):
+        if name == around.function and not around.used.has(name, True):
             kinds.append("itself")
         return kinds
 
@@ -301,7 +301,7 @@ class Preference:
         return Place() if public is None else Place("public", imported=Words(public))
 
     def _parameters_of(self, name: str) -> Words:
-        return Words(self.around.parameters_of(name) or self.definitions(name))
+        return Words(self.around.parameters_of(name) or self.parameters(name))
 
 
 def kept(known: dict[str, Words], name: str, look: Callable[[str], Words]) -> Words:
