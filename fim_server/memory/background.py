@@ -26,13 +26,13 @@ class Background:
         self._changed = Condition()
         self._thread: Thread | None = None
 
-    def do(self, what: object, work: Callable[[], object]) -> None:
+    def do(self, name: object, work: Callable[[], object]) -> None:
         """Queue a task, in place of a waiting one of the same name. Does nothing after :meth:`close`."""
         with self._changed:
             if self._closed:
                 return
-            self._waiting.pop(what, None)
-            self._waiting[what] = work
+            self._waiting.pop(name, None)
+            self._waiting[name] = work
             if self._thread is None:
                 self._thread = Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()

@@ -49,7 +49,7 @@ class ScoredContinuation:
         return max((at for at, sure in self.lines if sure >= confidence), default=len(self.text) if end < 0 else end)
 
 
-def offer_of(one: Continuation, weights: Weights) -> ScoredContinuation:
+def scored(one: Continuation, weights: Weights) -> ScoredContinuation:
     """Return a continuation with its confidence by a model's weights."""
     shares = one.shares
     length = shares[-1][0] if shares else 0
@@ -96,5 +96,4 @@ def ranked(found: list[Continuation], weights: Weights) -> list[ScoredContinuati
 
     A user gains the first word if it is right and the rest if all of it is, so the order counts both.
     """
-    offers = [offer_of(one, weights) for one in found]
-    return sorted(offers, key=lambda offer: -(offer.first + offer.whole))
+    return sorted((scored(one, weights) for one in found), key=lambda one: -(one.first + one.whole))

@@ -198,48 +198,48 @@ def request(left: str, right: str) -> Request:
 
 
 class Others:
-    """Advice that says the same everywhere."""
+    """Project bias that foretells the same texts everywhere."""
 
-    def __init__(self, *said: tuple[str, float]) -> None:
-        self.said = said
+    def __init__(self, *texts: tuple[str, float]) -> None:
+        self.texts = texts
 
     def __call__(self, middle: str) -> Sequence[tuple[str, float]]:
-        return self.said
+        return self.texts
 
     def share(self, weight: float, heaviest: float, certainty: float, probability: float) -> float:
         return weight / 2
 
 
-def advice(others: Others | None, left: str = LEFT, right: str = RIGHT) -> LineBias:
+def bias_of(others: Others | None, left: str = LEFT, right: str = RIGHT) -> LineBias:
     found = with_imports(others, "python", request(left, right), None, scope=PythonSupport().scope_at(left, right))
     assert isinstance(found, LineBias)
     return found
 
 
-def test_a_line_is_told_what_it_may_bind() -> None:
-    told = advice(None)
-    assert told("") == [("wanted", 1.0)]
-    assert told("wan") == [("ted", 1.0)]
-    assert told("wanted") == []
-    assert told("other") == []
-    assert told("for ") == [("wanted", 1.0)]
-    assert told("x = 1\n    ") == []
+def test_undefined_names_are_foretold_for_a_line() -> None:
+    bias = bias_of(None)
+    assert bias("") == [("wanted", 1.0)]
+    assert bias("wan") == [("ted", 1.0)]
+    assert bias("wanted") == []
+    assert bias("other") == []
+    assert bias("for ") == [("wanted", 1.0)]
+    assert bias("x = 1\n    ") == []
 
 
-def test_the_surer_the_model_the_less_is_told() -> None:
-    told = advice(None)
-    assert told("")
-    assert told.share(1.0, 1.0, 0.0, 0.0) == SOURCES.lacking_share
-    assert told.share(0.5, 1.0, 0.5, 0.0) == pytest.approx(0.5 * SOURCES.lacking_share * 0.75)
-    assert told.share(1.0, 1.0, 1.0, 0.0) == 0
+def test_undefined_names_weigh_less_the_surer_the_model() -> None:
+    bias = bias_of(None)
+    assert bias("")
+    assert bias.share(1.0, 1.0, 0.0, 0.0) == SOURCES.lacking_share
+    assert bias.share(0.5, 1.0, 0.5, 0.0) == pytest.approx(0.5 * SOURCES.lacking_share * 0.75)
+    assert bias.share(1.0, 1.0, 1.0, 0.0) == 0
 
 
-def test_a_memory_that_is_sure_comes_first() -> None:
-    told = advice(Others(("given.sort()", 0.9)))
-    assert told("") == (("given.sort()", 0.9),)
-    assert told.share(0.9, 0.9, 0.5, 0.0) == 0.45
-    told = advice(Others(("given.sort()", 0.4)))
-    assert told("") == [("wanted", 1.0)]
+def test_a_sure_memory_comes_before_undefined_names() -> None:
+    bias = bias_of(Others(("given.sort()", 0.9)))
+    assert bias("") == (("given.sort()", 0.9),)
+    assert bias.share(0.9, 0.9, 0.5, 0.0) == 0.45
+    bias = bias_of(Others(("given.sort()", 0.4)))
+    assert bias("") == [("wanted", 1.0)]
 
 
 def test_nothing_is_told_where_no_names_are_known() -> None:

@@ -144,7 +144,7 @@ def test_a_cursor_in_a_cell(text: str, left: str, right: str, one_line: bool) ->
         "x = %‸time",
     ],
 )
-def test_inside_of_a_command_nothing_is_offered(text: str) -> None:
+def test_no_suggestion_inside_a_command(text: str) -> None:
     assert cells.at(*text.split(MARK)) == cells.INSIDE
 
 
@@ -168,7 +168,7 @@ def test_prompts_hand_a_cell_over_to_a_magic() -> None:
         "   ...: ‸",
     ],
 )
-def test_in_what_is_copied_from_a_console_nothing_is_offered(text: str) -> None:
+def test_no_suggestion_in_a_copied_console_session(text: str) -> None:
     assert cells.at(*text.split(MARK)) == cells.CONSOLE
 
 

@@ -122,11 +122,11 @@ def lines_of(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("module", [cmd, ftplib, fractions, textwrap], ids=lambda module: module.__name__)
-def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
+def test_reported_names_are_unbound_by_the_syntax_tree(module: ModuleType) -> None:
     """Lines as they stand load nothing unbound; with one name of the file in another's place, the tree decides."""
     text, chance = Path(str(module.__file__)).read_text(encoding="utf-8"), random.Random(module.__name__)
     lines, words = text.split("\n"), sorted(set(WORD.findall(text)))
-    said = meant = 0
+    reported = expected = 0
     for number in chance.sample(lines_of(text), 60):
         line = lines[number]
         blank = indentation(line)
@@ -143,11 +143,11 @@ def test_what_it_says_the_tree_says_too(module: ModuleType) -> None:
         end = unbound_load(left, right, changed)
         if end is not None:
             assert WORD.findall(changed[:end])[-1] in exact, changed
-        said, meant = said + (end is not None), meant + bool(exact - sys.stdlib_module_names)
-    assert said >= 0.7 * meant > 0
+        reported, expected = reported + (end is not None), expected + bool(exact - sys.stdlib_module_names)
+    assert reported >= 0.7 * expected > 0
 
 
-def test_such_a_suggestion_is_doubted() -> None:
+def test_a_suggestion_with_an_unbound_name_is_a_red_flag() -> None:
     spelling = Language.load("python").open(LEFT, RIGHT).spelling
     split, scope = Split(LEFT, RIGHT), PythonSupport().scope_at(LEFT, RIGHT)
     assert flag_of("python", spelling, split, "local = elsewhere + 1", (), scope) == RedFlag(

@@ -21,17 +21,17 @@ def memory() -> Iterator[Memory]:
         yield memory
 
 
-def told(memory: Memory, key: str, text: str, language: str = "", private: bool = False) -> None:
+def remember(memory: Memory, key: str, text: str, language: str = "", private: bool = False) -> None:
     memory.changed(key, text, "", language, private)
     assert memory.settle()
 
 
 def everything(memory: Memory, key: str, left: str, language: str = "", words: tuple[str, ...] = ()) -> str:
     """Return the memory's answers to all kinds of queries at a cursor."""
-    offers = [offer.text for offer in memory.recall(key, left, "", 8, 16, language)]
+    texts = [one.text for one in memory.recall(key, left, "", 8, 16, language)]
     predicted = [text for text, _ in memory.predict(key, left, 16, language=language)]
     named = memory.related(key, range(0), words, [], words, ["def", "class", "fn"], 16, language)
-    return "\n".join([*offers, *predicted, *(excerpt.text for excerpt in named)])
+    return "\n".join([*texts, *predicted, *(excerpt.text for excerpt in named)])
 
 
 # --- languages ----------------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def everything(memory: Memory, key: str, left: str, language: str = "", words: t
 
 def test_an_open_document_answers_in_its_own_language_alone(memory: Memory) -> None:
     for number in range(3):
-        told(memory, f"/p/{number}.py", LOOP, "python")
+        remember(memory, f"/p/{number}.py", LOOP, "python")
     words = ("rows", "row", "total", "amount", "read", "path")
     assert everything(memory, "/p/a.rs", RUST, "rust", words) == ""
     assert everything(memory, "/p/a.rs", RUST, "", words) == ""
@@ -71,9 +71,9 @@ def test_a_folder_of_several_languages_answers_in_each(memory: Memory, tmp_path:
 
 
 def test_a_document_that_changes_its_language_goes_with_it(memory: Memory) -> None:
-    told(memory, "untitled:1", LOOP, "python")
+    remember(memory, "untitled:1", LOOP, "python")
     assert "row in rows" in everything(memory, "/p/a.py", "rows = read(path)\nfor ", "python")
-    told(memory, "untitled:1", LOOP, "starlark")
+    remember(memory, "untitled:1", LOOP, "starlark")
     assert everything(memory, "/p/a.py", "rows = read(path)\nfor ", "python") == ""
     assert "row in rows" in everything(memory, "/p/b.star", "rows = read(path)\nfor ", "starlark")
 
@@ -82,12 +82,12 @@ def test_a_document_that_changes_its_language_goes_with_it(memory: Memory) -> No
 
 
 def test_a_private_document_answers_only_itself(memory: Memory) -> None:
-    told(memory, "/p/ignored.py", LOOP, "python", private=True)
+    remember(memory, "/p/ignored.py", LOOP, "python", private=True)
     words = ("rows", "row", "total", "amount", "read", "path")
     left = "rows = read(path)\nfor "
     assert everything(memory, "/p/a.py", left, "python", words) == ""
     assert "row in rows" in everything(memory, "/p/ignored.py", LOOP + left, "python")
-    told(memory, "/p/ignored.py", LOOP, "python", private=False)
+    remember(memory, "/p/ignored.py", LOOP, "python", private=False)
     assert "row in rows" in everything(memory, "/p/a.py", left, "python", words)
 
 
@@ -163,7 +163,7 @@ def test_a_secret_is_recalled_at_no_place(memory: Memory, tmp_path: Path, text: 
     before, after = "import first_thing\n", "last_thing = other_thing\n"
     whole = f"{before}{text}{after}" * 3
     if open_document:
-        told(memory, str(tmp_path / "a.py"), whole)
+        remember(memory, str(tmp_path / "a.py"), whole)
     else:
         (tmp_path / "a.py").write_text(whole)
         memory.index(tmp_path, [".py"])
@@ -191,7 +191,7 @@ def recalled(text: str, start: int, secret: str) -> str | None:
     """Recall, in another document, a secret that stands three times in one, after the text before the cursor."""
     before, after = "import first_thing\n", "last_thing = other_thing\n"
     with Memory() as memory:
-        told(memory, "/p/a.py", f"{before}{text}\n{after}" * 3)
+        remember(memory, "/p/a.py", f"{before}{text}\n{after}" * 3)
         for at in range(start + 1):
             if at == start or not (text[at - 1] + text[at]).isalnum():
                 found = everything(memory, "/p/b.py", before + text[:at], words=("first_thing", "user", "password"))
@@ -223,8 +223,8 @@ def test_the_value_below_the_cursor_is_not_recalled(memory: Memory) -> None:
 
 def test_other_strings_are_recalled(memory: Memory) -> None:
     lines = ['title = "A long title of a page"', 'token = os.environ["API_TOKEN"]', 'sort_key = "created_at"']
-    told(memory, "/p/a.py", "".join(f"{line}\n" for line in lines))
+    remember(memory, "/p/a.py", "".join(f"{line}\n" for line in lines))
     for line in lines:
         name = line.split(" = ")[0]
-        texts = [offer.text for offer in memory.recall("/p/b.py", f"{name} = ", "")]
+        texts = [one.text for one in memory.recall("/p/b.py", f"{name} = ", "")]
         assert line.removeprefix(f"{name} = ") in texts

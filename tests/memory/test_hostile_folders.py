@@ -1,4 +1,4 @@
-"""Folders made to hang or to fill the memory: read within bounds, and what is left out is said."""
+"""Folders made to hang or to fill the memory: read within bounds, with a note on each file left out."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_declared_encodings_are_remembered(folder: Path) -> None:
         memory.index(folder, [".py"])
         assert memory.settle()
         assert memory.sizes()["files"] == 2
-        offers = memory.recall("other.py", "omega = ", "")
-    assert offers[0].text == "'\u00e9'"
+        found = memory.recall("other.py", "omega = ", "")
+    assert found[0].text == "'\u00e9'"
 
 
 def test_reading_that_is_stopped_goes_on(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""``fim_server.memory``: what it is told in the background, and how sure its offers are."""
+"""``fim_server.memory``: updates in the background, and the confidence of continuations."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_it_is_told_in_the_background_and_asked_at_once(project: Path) -> None:
         assert memory.settle()
         assert memory.sizes()["files"] == 2
         left = "def names(path):\n    for name in so"
-        offer = memory.recall_best(str(project / "new.py"), left, "\n", most_lines=2)
-        assert offer is not None
-        assert offer.text == "rted(os.listdir(path)):\n        yield os.path.join(path, name)"
-        assert 0.5 < offer.first <= 1
-        assert 0 < offer.whole <= offer.beginnings[-1][1] <= offer.first
+        best = memory.recall_best(str(project / "new.py"), left, "\n", most_lines=2)
+        assert best is not None
+        assert best.text == "rted(os.listdir(path)):\n        yield os.path.join(path, name)"
+        assert 0.5 < best.first <= 1
+        assert 0 < best.whole <= best.beginnings[-1][1] <= best.first
         assert memory.recall_best(str(project / "new.py"), left, "\n", confidence=1.0) is None
         assert memory.recall_best(str(project / "new.py"), "qqq.zzzz", "") is None
         assert memory.predict("new.py", left)[0][0] == "rted"
@@ -66,13 +66,13 @@ def test_a_continuation_ends_where_it_becomes_unsure(project: Path) -> None:
     with Memory() as memory:
         memory.changed("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\n", "")
         assert memory.settle()
-        offer = memory.recall("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\nx = ", "")[0]
-        assert offer.text.startswith("call(one, ")
-        sure = dict(offer.beginnings)
-        assert sure[len("call(one,")] > sure[len(offer.text) - 1]
-        assert offer.until(sure[len("call(one,")]) in {"call(one,", "call(one"}
-        assert offer.until(0.0) == offer.text
-        assert offer.until(1.1) == ""
+        best = memory.recall("a.py", "x = call(one, two)\nx = call(one, three)\nx = call(one, four)\nx = ", "")[0]
+        assert best.text.startswith("call(one, ")
+        sure = dict(best.beginnings)
+        assert sure[len("call(one,")] > sure[len(best.text) - 1]
+        assert best.until(sure[len("call(one,")]) in {"call(one,", "call(one"}
+        assert best.until(0.0) == best.text
+        assert best.until(1.1) == ""
 
 
 def test_it_closes_while_it_reads_and_can_be_closed_again(project: Path) -> None:

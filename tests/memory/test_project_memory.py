@@ -42,9 +42,9 @@ def test_halves_of_surrogate_pairs_are_passed_over() -> None:
 def test_predictions_are_distributions() -> None:
     memory = ProjectMemory()
     memory.update("/x.py", "a.b = 1\na.c = 2\na.b = 3\n", "")
-    told = memory.predict("/y.py", "a.", 2)
-    assert [text for text, _ in told] == ["b", "c"]
-    assert 1 >= told[0][1] > told[1][1] > 0
+    found = memory.predict("/y.py", "a.", 2)
+    assert [text for text, _ in found] == ["b", "c"]
+    assert 1 >= found[0][1] > found[1][1] > 0
 
 
 def test_a_folder_is_read_until_it_is_told_to_stop(tmp_path: Path) -> None:
@@ -100,6 +100,8 @@ def test_only_the_end_of_a_long_text_matters() -> None:
     near = memory.continuations("/y.py", left[start:], ("\n" + text)[:AFTER], above=above)
     assert list(map(repr, near)) == list(map(repr, whole))
     for middle in ("", "er", "er.na", f"er.name(1)\n{line * 2_000}    val"):
-        told = memory.predict("/y.py", left + middle)
-        assert told
-        assert told == memory.predict("/y.py", left, middle=middle) == memory.predict("/y.py", left[start:], 16, middle)
+        found = memory.predict("/y.py", left + middle)
+        assert found
+        assert (
+            found == memory.predict("/y.py", left, middle=middle) == memory.predict("/y.py", left[start:], 16, middle)
+        )

@@ -80,40 +80,40 @@ class ProjectFile:
             tuple(map(str, row.get("inherited", ()))),
         )
 
-    def read(self, text: str) -> "Said":
+    def read(self, text: str) -> "Named":
         """Return the version that a file's text names.
 
         Raises ValueError if the text is not TOML, or exceeds a limit.
         """
         if self.patterns:
-            return Said(next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None))
-        # What does not name the key says nothing, and is not worth the time that a parser takes for hostile files.
+            return Named(next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None))
+        # A text without the key names no version; a parser would only take time, much of it for a hostile file.
         named = {*self.key[-1:], *self.inherited[-1:], *(self.key[-2:-1] if self.without is not None else ())}
         tables = parse_toml(text) if any(word in text for word in named) else {}
-        said = _at(self.key, tables)
+        version = _at(self.key, tables)
         has_table = isinstance(_at(self.key[:-1], tables), dict)
         inherits = _at(self.inherited, tables) if self.inherited else None
-        return Said(_small(said), self.without if said is None and has_table else None, _small(inherits))
+        return Named(_small(version), self.without if version is None and has_table else None, _small(inherits))
 
-    def version(self, known: tuple[str, ...], said: object) -> str | None:
-        """Return the known version that is meant, or None."""
-        if not isinstance(said, str) or len(said) > _MOST_SPECIFIERS:
+    def version(self, known: tuple[str, ...], value: object) -> str | None:
+        """Return the known version that a value in a file names, or None."""
+        if not isinstance(value, str) or len(value) > _MOST_SPECIFIERS:
             return None
-        return _at_most(known, said) if self.is_level else _oldest(known, said)
+        return _at_most(known, value) if self.is_level else _oldest(known, value)
 
 
 @dataclass(frozen=True)
-class Said:
+class Named:
     """Version that a project's file names.
 
     Attributes:
         version: A text, a table that refers to another project, another value, or None.
-        unsaid: Version of a file that has the table without the key.
+        without_key: Version of a file that has the table without the key.
         inherits: Value for projects that refer to this one, or None.
     """
 
     version: object = None
-    unsaid: str | None = None
+    without_key: str | None = None
     inherits: object = None
 
 
@@ -207,20 +207,20 @@ class Versions:
                 found = _read(row, os.fspath(file), stamp)
                 if found is None:
                     return None
-                said = found.version if waiting is None else found.inherits
-                if waiting is not None and said is None:
+                version = found.version if waiting is None else found.inherits
+                if waiting is not None and version is None:
                     continue
-                if isinstance(said, dict) and row.inherited and waiting is None:
+                if isinstance(version, dict) and row.inherited and waiting is None:
                     waiting = row
                     continue
-                if said is None and row.patterns:
+                if version is None and row.patterns:
                     continue
-                return found.unsaid if said is None else row.version(self.known, said)
+                return found.without_key if version is None else row.version(self.known, version)
         return None
 
 
 @lru_cache(_REMEMBERED)
-def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Said | None:
+def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Named | None:
     """Return the version in a project's file, read once for each stamp; log an unfit file in a line, return None."""
     try:
         return row.read(read_manifest(path))

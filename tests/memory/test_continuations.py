@@ -7,7 +7,7 @@ from math import isclose
 from types import SimpleNamespace
 from typing import Any
 
-from fim_server.memory.continuations import offer_of
+from fim_server.memory.continuations import scored
 from fim_server.memory.features import NAMES, VARYING, features
 from fim_server.memory.weights import Weights, confidence, fitted_weights
 
@@ -54,13 +54,13 @@ def test_shared_features_of_beginnings_are_weighed_once() -> None:
     several = 0
     for _ in range(300):
         one, some = drawn(draw), draw.choice(weights)
-        offer = offer_of(one, some)
-        plain, found = one_by_one(one, some), offer.beginnings
+        rated = scored(one, some)
+        plain, found = one_by_one(one, some), rated.beginnings
         assert [length for length, _ in plain] == [length for length, _ in found]
         assert all(isclose(a, b, rel_tol=1e-9) for (_, a), (_, b) in zip(plain, found, strict=True))
         length = one.shares[-1][0] if one.shares else 0
         sure = confidence(some.whole, features(one, one.share, length, len(one.shares)))
-        assert isclose(offer.whole, min([sure, *(last for _, last in plain[-1:])]), rel_tol=1e-9)
+        assert isclose(rated.whole, min([sure, *(last for _, last in plain[-1:])]), rel_tol=1e-9)
         several += len(found) > 1
     assert several > 100
 
