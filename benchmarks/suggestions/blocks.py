@@ -1,4 +1,4 @@
-"""Fit `LEAST_OF_FIRST_LINE` of `suggest/postprocess/blocks.py`: how often the first line of a new block is right.
+"""Fit `block_likelihood` of `suggest/postprocess/constants.toml`: measure how often a new block's first line is right.
 
     python -m benchmarks.suggestions.blocks FOLDER... --blocks 40
 

@@ -142,7 +142,7 @@ def report(what: str, found: Sequence[Example]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Ask, fit, and print."""
-    parser = command_line("Fit how sure an offer is to lines typed again.", "--cursors", "requests in", 200, 1)
+    parser = command_line("Fit the confidence of suggestions to lines typed again.", "--cursors", "requests in", 200, 1)
     given = parser.parse_args(arguments)
     found: list[tuple[str, Example]] = []
     for sources in drawn_of(given.folder, given.drawn, given.seed, lambda: f"{len(found)} examples"):

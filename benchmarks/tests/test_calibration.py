@@ -1,4 +1,4 @@
-"""The recipe of how sure an offer is: where it asks, what it learns from an offer, and what it fits."""
+"""Recipe of a suggestion's confidence: its requests, its observations and its fit."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ServerSettings:
     """Settings of one server process. Times are in milliseconds; a deadline of 0 or None is none."""
 
     model: str | None = None
-    """A model folder, GGUF file or hub name; None is the embedded model."""
+    """A model folder, GGUF file, endpoint or hub name; None is smollm2 if it is installed, else the embedded model."""
     device: str | None = None
     """A torch device; None is a GPU where there is one."""
     runtime: str | None = None
