@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from benchmarks import compare
 from benchmarks.__main__ import run
 from benchmarks.compare import CompareOptions, Figure, Row, figures_of
 from fim_server.errors import BenchError
+from support.bench_command import complaint
 
 ENGINE = {"position": "", "n": 8, "p99": 9.0, "max": 9.5, "goal": "", "budget": ""}
 
@@ -184,11 +183,5 @@ def test_runs_that_do_not_match_are_refused(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_line() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "compare", "--before", "/nowhere.json", "--after", "/no.json"],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "fim-server: /nowhere.json: No such file or directory\n"
+    found = complaint("compare", "--before", "/nowhere.json", "--after", "/no.json")
+    assert found == "fim-server: /nowhere.json: No such file or directory\n"

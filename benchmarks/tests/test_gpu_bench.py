@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,26 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.__main__ import run
 from benchmarks.engine.cursors import Choice, choose
 from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER, Tokens, read_tokens
 from benchmarks.gpu import command, measuring, replays, shapes
 from benchmarks.gpu.replays import Contestant, Ours
 from fim_server.language import Language
+from support.bench_command import printed
 
 SMALL = ("--device", "cpu", "--shape", "tiny", "--context", "24", "--seconds", "1")
 FIGURES = ("step_ms", "step_p99_ms", "share", "masks_us_a_row", "commits_us_a_row", "mask_p50_us", "mask_p99_us")
-
-
-def printed(*arguments: str) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error."""
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            status = run(["gpu", *arguments])
-        except SystemExit as refused:
-            status = int(refused.code or 0)
-    return status, output.getvalue(), errors.getvalue()
 
 
 @pytest.fixture
@@ -59,7 +46,9 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     written = tmp_path / "gpu.json"
     threads = torch.get_num_threads()
     try:
-        status, output, _ = printed(*SMALL, "--batch", "1,3", "--without", "flat", "--json", "--output", str(written))
+        status, output, _ = printed(
+            "gpu", *SMALL, "--batch", "1,3", "--without", "flat", "--json", "--output", str(written)
+        )
     finally:
         torch.set_num_threads(threads)
     assert status == 0
@@ -100,7 +89,7 @@ def test_what_cannot_be_made_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(shapes, "network_of", too_large)
-    status, output, _ = printed(*SMALL, "--no-peers")
+    status, output, _ = printed("gpu", *SMALL, "--no-peers")
     assert status == 0
     assert "left out: tiny: CUDA out of memory" in output
 
@@ -129,11 +118,11 @@ def test_what_there_is_no_time_for_is_told(tokens: Tokens) -> None:
 
 
 def test_bad_input_is_refused(tmp_path: Path) -> None:
-    assert printed("--shape", "13b")[0] == 2
-    assert printed("--graphs", "maybe")[0] == 2
-    assert printed(*SMALL, "--without", "no such words")[0] == 2
-    assert printed(*SMALL, "--without", "")[0] == 2
-    assert printed(*SMALL, "--vocabulary", str(tmp_path / "none.json"))[0] == 2
+    assert printed("gpu", "--shape", "13b")[0] == 2
+    assert printed("gpu", "--graphs", "maybe")[0] == 2
+    assert printed("gpu", *SMALL, "--without", "no such words")[0] == 2
+    assert printed("gpu", *SMALL, "--without", "")[0] == 2
+    assert printed("gpu", *SMALL, "--vocabulary", str(tmp_path / "none.json"))[0] == 2
     assert command.switches_named("off") == (False,)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.machinery
-import io
 import json
 import shutil
 import sys
@@ -18,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import report as reports
-from benchmarks.__main__ import run
 from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER
 from benchmarks.models import runtimes as runtime_bench
 from benchmarks.models import torch_precisions
@@ -28,21 +25,11 @@ from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.onnx.backend import OnnxBackend
+from support.bench_command import printed
 
 EMBEDDED = EMBEDDED_TOKENIZER.parent
 SMALL = ("--threads", "1", "--prompt", "40", "--steps", "3", "--repeats", "1")
 TIMES = ("prefill_ms", "decode_ms", "decode_tokens_per_second", "keystroke_ms", "load_ms", "megabytes", "nats", "same")
-
-
-def printed(*arguments: str) -> tuple[int, str, str]:
-    """Exit status, standard output and the last line of standard error."""
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            status = run(["runtimes", *arguments])
-        except SystemExit as refused:
-            status = int(refused.code or 0)
-    return status, output.getvalue(), errors.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +38,7 @@ def measured() -> dict[str, Any]:
     before = torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime_bench, "KEYSTROKES", 1)
-        status, output, _ = printed(*SMALL, "--json")
+        status, output, _ = printed("runtimes", *SMALL, "--json")
     assert status == 0
     assert torch.get_num_threads() == before
     report: dict[str, Any] = json.loads(output)
@@ -91,7 +78,7 @@ def test_gguf_files_are_measured_beside(tmp_path: Path) -> None:
     for precision in ("f16", "q8_0"):
         write_gguf(EMBEDDED, tmp_path / f"{precision}.gguf", precision, "smollm")
     files = [part for name in ("f16", "q8_0") for part in ("--gguf", str(tmp_path / f"{name}.gguf"))]
-    status, output, errors = printed(*SMALL, "--torch", "fp32", "--json", *files)
+    status, output, errors = printed("runtimes", *SMALL, "--torch", "fp32", "--json", *files)
     assert status == 0, errors
     fp32, f16, q8 = json.loads(output)["rows"]
     for row, precision in ((f16, "f16"), (q8, "q8_0")):
@@ -100,7 +87,7 @@ def test_gguf_files_are_measured_beside(tmp_path: Path) -> None:
         assert row["same"] > 0.8
         assert row["nats"] == pytest.approx(fp32["nats"], abs=0.1)
     assert q8["megabytes"] < f16["megabytes"]
-    assert printed(*SMALL, "--gguf", str(tmp_path / "missing.gguf"))[0] == 2
+    assert printed("runtimes", *SMALL, "--gguf", str(tmp_path / "missing.gguf"))[0] == 2
 
 
 def test_nothing_printed_names_a_folder_of_this_machine(measured: dict[str, Any]) -> None:
@@ -243,7 +230,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedOnnx:
 
 
 def test_an_exported_folder_is_measured_beside_torch(played: PlayedOnnx, exported: Path) -> None:
-    status, output, _ = printed(*SMALL, "--prompt", "20", "--onnx", str(exported), "--json")
+    status, output, _ = printed("runtimes", *SMALL, "--prompt", "20", "--onnx", str(exported), "--json")
     assert status == 0
     plain, row = json.loads(output)["rows"]
     assert played.threads == [1]
@@ -264,7 +251,7 @@ def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, onnx_backend.MODULE, broken)
     monkeypatch.setattr(runtime_bench, "TORCH_PRECISIONS", ("fp32",))
     monkeypatch.setattr(runtime_bench, "KEYSTROKES", 1)
-    status, output, _ = printed(*SMALL, "--onnx", str(exported), "--json")
+    status, output, _ = printed("runtimes", *SMALL, "--onnx", str(exported), "--json")
     assert status == 0
     plain, failed = json.loads(output)["rows"]
     assert plain["prefill_ms"] > 0
@@ -273,7 +260,7 @@ def test_a_variant_that_fails_is_noted(exported: Path, monkeypatch: pytest.Monke
 
 
 def test_precisions_of_torch_can_be_chosen() -> None:
-    status, output, _ = printed(*SMALL, "--torch", "int8", "--json")
+    status, output, _ = printed("runtimes", *SMALL, "--torch", "int8", "--json")
     assert status == 0
     assert [row["precision"] for row in json.loads(output)["rows"]] == ["fp32", "int8"]
 
@@ -297,7 +284,7 @@ def test_precisions_of_torch_can_be_chosen() -> None:
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments: tuple[str, ...], problem: str) -> None:
-    status, output, errors = printed(*arguments, "--json")
+    status, output, errors = printed("runtimes", *arguments, "--json")
     assert (status, output) == (2, "")
     assert problem in errors
     assert errors.count("\n") == 1
@@ -305,7 +292,7 @@ def test_bad_input_is_refused_in_one_line(arguments: tuple[str, ...], problem: s
 
 def test_an_export_of_another_model_is_refused(exported: Path) -> None:
     (exported / "genai_config.json").write_text('{"model": {"vocab_size": 7, "context_length": 1024}}')
-    status, _, errors = printed(*SMALL, "--onnx", str(exported), "--json")
+    status, _, errors = printed("runtimes", *SMALL, "--onnx", str(exported), "--json")
     assert status == 2
     assert "another model" in errors
 
@@ -315,7 +302,7 @@ def test_an_export_has_to_have_room_for_the_prompt_alone(exported: Path) -> None
     configuration = json.loads(file.read_text())
     configuration["model"]["context_length"] = 4
     file.write_text(json.dumps(configuration))
-    status, _, errors = printed(*SMALL, "--onnx", str(exported), "--json")
+    status, _, errors = printed("runtimes", *SMALL, "--onnx", str(exported), "--json")
     assert status == 2
     assert "more than its window, 4" in errors
 
@@ -323,7 +310,7 @@ def test_an_export_has_to_have_room_for_the_prompt_alone(exported: Path) -> None
 def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(EMBEDDED, folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    status, _, errors = printed(*SMALL, "--model", str(folder), "--json")
+    status, _, errors = printed("runtimes", *SMALL, "--model", str(folder), "--json")
     assert status == 2
     assert "weights" in errors
 

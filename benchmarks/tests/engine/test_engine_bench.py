@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +14,7 @@ from benchmarks.__main__ import run
 from benchmarks.engine import command as engine
 from benchmarks.engine.positions import Position
 from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER
+from support.bench_command import complaint, printed
 
 TINY = ["--positions", "1", "--files", "1", "--vocabulary", str(EMBEDDED_TOKENIZER)]
 
@@ -32,10 +29,9 @@ def test_a_row_sums_up() -> None:
 @pytest.fixture(scope="module")
 def answer() -> dict[str, Any]:
     """A tiny run's JSON."""
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        assert run(["engine", "--json", "--cpu-time", *TINY]) == 0
-    parsed: dict[str, Any] = json.loads(output.getvalue())
+    status, output, _ = printed("engine", "--json", "--cpu-time", *TINY)
+    assert status == 0
+    parsed: dict[str, Any] = json.loads(output)
     return parsed
 
 
@@ -141,7 +137,7 @@ def test_refusals_end_a_replay_and_are_counted(answer: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--vocabulary", "/nowhere/tokenizer.json"], "No such file"),
         (["--vocabulary", __file__], "test_engine_bench.py"),
@@ -152,16 +148,10 @@ def test_refusals_end_a_replay_and_are_counted(answer: dict[str, Any]) -> None:
         (["--only", "sum"], "--only, --sizes, --long and --all are options of --families"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], complaint: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "engine", "--json", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1
-    assert complaint in ended.stderr
+def test_bad_input_is_one_line(arguments: list[str], message: str) -> None:
+    found = complaint("engine", "--json", *arguments)
+    assert found.count("\n") == 1
+    assert message in found
 
 
 def test_rows_are_plain_data(report: engine.Report) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +25,7 @@ from benchmarks.families.report import Line, Report, Run
 from benchmarks.families.texts import CannotGrowError, Family, Placement, of_size
 from benchmarks.processes import EndedError, Limits, answers_of_limited_process
 from fim_server.language import Language
+from support.bench_command import complaint, printed
 
 WHOLE = (Placement.LEFT, Placement.RIGHT, Placement.CUT_RIGHT, Placement.AROUND)
 
@@ -275,10 +273,9 @@ FAMILIES = ["engine", "--families", "--only", 'sum: "+x"', "--only", "numbers: 1
 @pytest.fixture(scope="module")
 def answer() -> dict[str, Any]:
     """A run of two families, everything of each."""
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        assert run([*FAMILIES, "--operations", "all", "--cursors", "all", "--cpu-time", "--json"]) == 0
-    parsed: dict[str, Any] = json.loads(output.getvalue())
+    status, output, _ = printed(*FAMILIES, "--operations", "all", "--cursors", "all", "--cpu-time", "--json")
+    assert status == 0
+    parsed: dict[str, Any] = json.loads(output)
     return parsed
 
 
@@ -334,7 +331,7 @@ def test_an_operation_over_its_limit_is_a_result(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--only", "no such construct"], "no family of python has no such construct in its name"),
         (["--language", "cobol"], "invalid choice: 'cobol'"),
@@ -345,8 +342,5 @@ def test_an_operation_over_its_limit_is_a_result(
         (["--most-seconds", "0"], "not a number above 0"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], complaint: str) -> None:
-    command = [sys.executable, "-m", "benchmarks", "engine", "--families", "--json", *arguments]
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert complaint in ended.stderr.splitlines()[-1]
+def test_bad_input_is_one_line(arguments: list[str], message: str) -> None:
+    assert message in complaint("engine", "--families", "--json", *arguments).splitlines()[-1]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,6 +19,7 @@ from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER, read_tokens
 from benchmarks.peers.engines import PEERS
 from benchmarks.peers.jobs import Peer
 from fim_server.language import Matcher
+from support.bench_command import complaint, printed
 from support.bench_corpus import write_corpus
 
 TOKENIZER = str(EMBEDDED_TOKENIZER)
@@ -41,13 +38,6 @@ def command(corpus: Path, *more: str) -> list[str]:
     return ["masks", "--vocabulary", TOKENIZER, "--corpus", str(corpus), *counts, *more]
 
 
-def printed(*arguments: str) -> tuple[int, str]:
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        status = run(list(arguments))
-    return status, output.getvalue()
-
-
 @pytest.fixture(scope="module")
 def written(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
     """A tiny run's JSON, and the folder with its plot and its page."""
@@ -56,7 +46,7 @@ def written(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dic
         patch.setattr(Peer, "installed", lambda peer: False)
         files = ("--plot", str(folder / "masks.svg"), "--output", str(folder / "masks.md"))
         languages = [part for name in LANGUAGES for part in ("--language", name)]
-        status, output = printed(*command(corpus, *languages, "--verify", "--peers", "--json", *files))
+        status, output, _ = printed(*command(corpus, *languages, "--verify", "--peers", "--json", *files))
     assert status == 0
     return json.loads(output), folder
 
@@ -131,7 +121,7 @@ def test_the_page_has_the_tables_and_the_plot(written: tuple[dict[str, Any], Pat
 
 
 def test_the_tables_are_aligned(corpus: Path) -> None:
-    status, output = printed(*command(corpus, "--files", "1"))
+    status, output, _ = printed(*command(corpus, "--files", "1"))
     assert status == 0
     settings, table, facts, verdicts = output.split("\n\n")
     assert settings.startswith("command: ./dev bench masks")
@@ -158,7 +148,7 @@ def test_a_planted_difference_is_found(corpus: Path, monkeypatch: pytest.MonkeyP
         flipped(words)
 
     monkeypatch.setattr(Matcher, "fill_mask_plain", plain)
-    status, output = printed(*command(corpus, "--files", "1", "--verify", "--json"))
+    status, output, _ = printed(*command(corpus, "--files", "1", "--verify", "--json"))
     report = json.loads(output)
     assert status == 1
     assert report["differing_masks"] == report["verified_masks"] > 0
@@ -174,7 +164,7 @@ def test_a_refused_token_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatc
         words[:] = 0
 
     monkeypatch.setattr(Matcher, "fill_mask", nothing)
-    status, output = printed(*command(corpus, "--files", "1", "--cursors", "1", "--json"))
+    status, output, _ = printed(*command(corpus, "--files", "1", "--cursors", "1", "--json"))
     report = json.loads(output)
     assert status == 1
     assert report["refused_tokens"] == report["steps"] > 0
@@ -189,7 +179,7 @@ def test_a_refused_end_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatch)
         words[end >> 5] &= ~np.uint32(1 << (end & 31))
 
     monkeypatch.setattr(Matcher, "fill_mask", endless)
-    status, output = printed(*command(corpus, "--files", "1", "--cursors", "1", "--json"))
+    status, output, _ = printed(*command(corpus, "--files", "1", "--cursors", "1", "--json"))
     report = json.loads(output)
     assert status == 1
     assert report["refused_tokens"] == 0
@@ -197,7 +187,7 @@ def test_a_refused_end_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--vocabulary", "/nowhere/tokenizer.json"], "No such file"),
         (["--vocabulary", __file__], "test_masks_bench.py"),
@@ -212,17 +202,11 @@ def test_a_refused_end_is_counted(corpus: Path, monkeypatch: pytest.MonkeyPatch)
         (["more"], "unrecognized arguments"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     given = [argument.format(empty=tmp_path) for argument in arguments]
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "masks", "--json", "--vocabulary", TOKENIZER, *given],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1
-    assert complaint in ended.stderr
+    found = complaint("masks", "--json", "--vocabulary", TOKENIZER, *given)
+    assert found.count("\n") == 1
+    assert message in found
 
 
 def test_a_result_that_cannot_be_written_is_bad_input(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

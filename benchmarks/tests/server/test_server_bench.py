@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from benchmarks.server import report as server_report
 from benchmarks.server.lsp_client import Asked
 from benchmarks.server.report import KINDS, Report, Row
 from benchmarks.server.scenarios import SCENARIOS, Counts, Item, Played, Request, note
+from support.bench_command import complaint, started
 from support.bench_corpus import TYPED_SOURCE as SOURCE
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_does_not_start_is_one_line(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["--path", "/nowhere"], "no such folder"),
         (["--path", "{empty}"], "no Python files to type in"),
@@ -143,17 +143,10 @@ def test_a_server_that_does_not_start_is_one_line(corpus: Path) -> None:
         (["--scenario", "dances"], "invalid choice: 'dances'"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], complaint: str, tmp_path: Path) -> None:
-    given = [argument.format(empty=tmp_path) for argument in arguments]
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "server", "--json", *given],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1
-    assert complaint in ended.stderr
+def test_bad_input_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    found = complaint("server", "--json", *(argument.format(empty=tmp_path) for argument in arguments))
+    assert found.count("\n") == 1
+    assert message in found
 
 
 def test_files_are_chosen_by_the_seed(corpus: Path) -> None:
@@ -169,13 +162,7 @@ def test_files_are_chosen_by_the_seed(corpus: Path) -> None:
 
 
 def command(corpus: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks", "server", "--path", str(corpus), "--json", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-    )
+    return started("server", "--path", str(corpus), "--json", *arguments)
 
 
 def test_a_short_run(corpus: Path, tmp_path: Path) -> None:
