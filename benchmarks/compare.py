@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.options import add_json
 from benchmarks.report import DONE, publish, shown
 from fim_server.errors import BenchError, LimitError
 from fim_server.language.limited_files import parse_json, read_limited
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--figure", choices=FIGURES, default="p50", help="what to compare of rows that have several (default: p50)"
     )
     parser.add_argument("--only", metavar="TEXT", help="only rows with this in their name")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def run(options: CompareOptions) -> int:

@@ -35,7 +35,7 @@ from benchmarks.engine.vocabularies import (
 )
 from benchmarks.families import measuring as family_table
 from benchmarks.families.texts import Placement
-from benchmarks.options import positive_count
+from benchmarks.options import add_json, add_seed, positive_count
 from benchmarks.processes import Clock, Footprint, clock_of, footprint, in_own_process, peak_memory, timed
 from benchmarks.report import (
     DONE,
@@ -136,7 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--positions", type=positive_count, default=8, metavar="N", help="samples of each named position (default: 8)"
     )
     parser.add_argument("--files", type=positive_count, default=6, metavar="N", help="files of each size (default: 6)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of both (default: 0)")
+    add_seed(parser, "the choice of both")
     parser.add_argument(
         "--vocabulary",
         metavar="PATH",
@@ -148,7 +148,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count the processor time of this process instead of the clock's, where the machine has other work",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
     scaling.add_arguments(parser)
     family_table.add_arguments(parser)
 

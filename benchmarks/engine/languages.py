@@ -22,7 +22,7 @@ from benchmarks.engine.command import check_along, load_language
 from benchmarks.engine.cursors import first_tokens
 from benchmarks.engine.masks import with_cache
 from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER, Tokens, read_tokens
-from benchmarks.options import positive_count
+from benchmarks.options import add_json, add_seed, positive_count
 from benchmarks.processes import clock_of, in_own_process
 from benchmarks.report import (
     DONE,
@@ -98,9 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=positive_count, default=24, metavar="N", help="tokens of a middle at most (default: 24)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of all (default: 0)")
+    add_seed(parser, "the choice of all")
     parser.add_argument("--cpu-time", action="store_true", help="count the processor time of this process")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
     parser.add_argument("--output", metavar="FILE.md", help="write the table as Markdown")
 
 

@@ -39,7 +39,7 @@ from benchmarks.engine.masks_report import (
     summed,
 )
 from benchmarks.engine.vocabularies import Tokens, read_tokens
-from benchmarks.options import positive_count, positive_counts
+from benchmarks.options import add_json, add_seed, positive_count, positive_counts
 from benchmarks.peers import running
 from benchmarks.peers.engines import PEERS
 from benchmarks.peers.jobs import Job, Work
@@ -127,7 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens of a middle at most (default: 64)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of all (default: 0)")
+    add_seed(parser, "the choice of all")
     parser.add_argument(
         "--batch",
         type=positive_counts,
@@ -147,7 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cpu-time", action="store_true", help="count processor time, except in batches and plain walks"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
     parser.add_argument("--plot", metavar="FILE.svg", help="write a plot of the times' distributions")
     parser.add_argument("--output", metavar="FILE.md", help="write the tables as Markdown")
 

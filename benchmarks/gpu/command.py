@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.report import Report
-from benchmarks.options import positive_count, positive_counts
+from benchmarks.options import add_json, add_seed, positive_count, positive_counts
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
 from fim_server.errors import BenchError
 from fim_server.models.pytorch.devices import require_torch
@@ -100,9 +100,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WORDS",
         help="leave out constraints that are called so, such as 'flat Python', which takes half a minute to open",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of all (default: 0)")
+    add_seed(parser, "the choice of all")
     parser.add_argument("--output", metavar="FILE.json", help="write what was found after each batch")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def shapes_named(text: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from benchmarks.index.cursors import Cursor, draw, first_of
 from benchmarks.index.trial import SUFFIXES, asked
-from benchmarks.options import positive_count
+from benchmarks.options import add_json, add_seed, positive_count
 from benchmarks.report import DONE, machine, percentiles, progress_for, publish, setting_lines, shown
 from fim_server._core import ProjectMemory
 from fim_server.errors import BenchError
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cursors", type=positive_count, default=500, metavar="N", help="in each package (default: 500)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of what is drawn (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_seed(parser, "what is drawn")
+    add_json(parser)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.options import positive_count, positive_counts
+from benchmarks.options import add_json, positive_count, positive_counts
 from benchmarks.processes import Clock, clock_of, timed
 from benchmarks.report import DONE, kind_of_time, machine, progress_for, publish, setting_lines, shown
 from benchmarks.server import played_editor
@@ -140,7 +140,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count the processor time of this process, all its threads, instead of the clock's, where the machine "
         "has other work",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
 
 
 def count(text: str) -> int:

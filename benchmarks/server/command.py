@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.engine import corpus
-from benchmarks.options import add_typing_arguments, positive_count
+from benchmarks.options import add_json, add_typing_arguments, positive_count
 from benchmarks.processes import usage_of
 from benchmarks.report import DONE, load_average, machine, progress_for, publish, version_of
 from benchmarks.server.lsp_client import CAPABILITIES, Client
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine", metavar="TEXT", help="how the report calls this machine (default: its processor and its load)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, every request among it")
+    add_json(parser, "every request among it")
     parser.add_argument("--output", metavar="FILE.md", help="write the tables as Markdown")
 
 

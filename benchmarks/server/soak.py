@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks import plot
-from benchmarks.options import add_typing_arguments, positive_count
+from benchmarks.options import add_json, add_typing_arguments, positive_count
 from benchmarks.processes import usage_of
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
 from benchmarks.server.command import Source, choose
@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", default="embedded", metavar="NAME", help="a model folder or hub name (default: embedded)"
     )
     parser.add_argument("--machine", metavar="TEXT", help="how the report calls this machine (default: its processor)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object, every reading among it")
+    add_json(parser, "every reading among it")
     parser.add_argument("--plot", metavar="FILE.svg", help="write a plot of memory over keystrokes")
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.options import positive_count
+from benchmarks.options import add_json, add_seed, positive_count
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
 from benchmarks.server.command import shared
 from benchmarks.suggestions.lines import (
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"lines that are typed in all, as many in each project (default: {LINES})",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice of lines (default: 0)")
+    add_seed(parser, "the choice of lines")
     parser.add_argument(
         "--pace",
         choices=(NONE, HUMAN),
@@ -133,7 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine", metavar="TEXT", help="how the report calls this machine (default: its processor and its load)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(parser)
     parser.add_argument("--output", metavar="FILE.md", help="write the tables as Markdown")
     parser.add_argument("--records", metavar="FILE.jsonl", help="write every request, one JSON object a line")
 
