@@ -10,7 +10,7 @@ from fim_server import Language, Vocabulary
 from fim_server.decoding.bias.hidden_characters import DEAD_BEGINNING, Visible
 from fim_server.decoding.results import StopReason
 from fim_server.text.hidden import HIDDEN, RANGES, escaped, hidden_in, known_at, on_one_line
-from support.editors.told_shares import Steps, texts_of
+from support.models.listed_probabilities import Steps, texts_of
 
 HIDDEN_TEXTS = [
     *("\u202a", "\u202e", "\u2066", "\u2069", "\u200b", "\u200f", "\u2060", "\u2064", "\ufeff", "\u00ad", "\u061c"),

@@ -19,7 +19,7 @@ from fim_server.decoding.ending.right_closer import RightCloser
 from fim_server.models.numpy_logits import NumpyArithmetic
 from fim_server.models.pytorch.backend import TorchArithmetic
 from fim_server.models.remote.rows import RemoteArithmetic, RemoteRow
-from support.editors.told_shares import texts_of
+from support.models.listed_probabilities import texts_of
 
 DEVICE = torch.device("cpu")
 

@@ -9,7 +9,7 @@ from fim_server.decoding.complete import complete
 from fim_server.decoding.ending.rest_of_line import RestOfLine
 from fim_server.decoding.options import DecodeOptions
 from fim_server.text.document import Split
-from support.editors.told_shares import texts_of
+from support.models.listed_probabilities import texts_of
 from support.models.scripted_models import network
 
 PIECES = [" =", " b", " ==", " = b", " = c", "x.", ".y", ".z", "y(", " if", " ifs", "a", "b = ", "\n"]

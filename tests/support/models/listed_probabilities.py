@@ -1,4 +1,4 @@
-"""Models of a few words: after each text, the shares of the tokens that may come next."""
+"""Models of a few words: after each text, the probabilities of the tokens that may come next."""
 
 from __future__ import annotations
 
