@@ -1,8 +1,8 @@
 """``./dev bench compare``: two versions of the program by what their benchmarks printed with ``--json``.
 
-Runs of both versions are to take turns on one machine, because its load changes while they run: before, after, before,
-after. Each row is then told as the ratio of the medians over all runs, and its spread as the ratios of the pairs that
-ran next to each other. A row is called slower or faster only where every pair says so.
+Runs of both versions should take turns on one machine, because its load changes: before, after, before, after. Each row
+has the ratio of the medians over all runs, and the spread of the ratios of pairs that ran next to each other. A row is
+slower or faster only if it is so in every pair.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class Figure:
 
 
 def read(path: str) -> dict[str, Any]:
-    """A report.
+    """Read a report.
 
     Raises:
-        BenchError: It cannot be read, or is none.
+        BenchError: It cannot be read, or is no report.
     """
     try:
         report = parse_json(read_limited(path))

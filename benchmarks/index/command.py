@@ -68,12 +68,12 @@ class Asked:
     """A cursor at which something was found.
 
     Attributes:
-        matched: Lexemes of the best offer's match.
-        first: The confidence in its first word.
-        whole: The same of all of its line.
-        empty: Whether it says that nothing is missing.
-        first_right: Whether its first word or character is what was typed.
-        whole_right: Whether its line is.
+        matched: Lexemes of the match of the best continuation.
+        first: Confidence in its first word.
+        whole: Confidence in its whole line.
+        empty: True if it adds nothing to the line.
+        first_right: True if its first word or character is the typed one.
+        whole_right: True if its line is the typed one.
     """
 
     matched: int
@@ -85,7 +85,7 @@ class Asked:
 
 
 def judged(cursor: Cursor, offer: ScoredContinuation) -> Asked:
-    """The best offer at a cursor, beside what was typed there; an offer at a line's end is wrong."""
+    """Compare the best continuation at a cursor with the typed text; at the end of a line every one is wrong."""
     text, truth = offer.text.rstrip(), cursor.truth.rstrip()
     first = bool(truth) and first_of(offer.text) == first_of(cursor.truth)
     matched = offer.continuation.matched

@@ -87,7 +87,7 @@ def commit_all(matcher: Matcher, text: bytes) -> int:
 
 
 def forced_by_definition(matcher: Matcher, most: int) -> bytes:
-    """Yield the byte that follows while it is the only one and the middle is incomplete, without a change."""
+    """Return the bytes that follow while there is one only and the middle is incomplete."""
     found = b""
     while len(found) < most and not matcher.is_complete():
         allowed = allowed_bytes(matcher)
