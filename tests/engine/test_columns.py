@@ -58,7 +58,7 @@ MIDDLES = (
 @cache
 def plain() -> Language:
     definition = grammar.read_builtin("python")
-    folder = Path(str(grammar.__file__)).parents[1] / "languages" / "python"
+    folder = Path(str(grammar.__file__)).parents[2] / "languages" / "python"
     spec = (folder / "python.toml").read_text(encoding="utf-8")
     changed = spec.replace('rule = "indent"\n', 'rule = "indent"\ncolumn_classes = false\n')
     assert changed != spec

@@ -18,6 +18,7 @@ from fim_server.server import supervision
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models import loading
 from fim_server.server.models.loading import look_for_better
+from fim_server.suggest import pipeline
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Loaded, Work
 from fim_server.suggest.pipeline import Completer
@@ -42,11 +43,11 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         todo.get("request", lambda stop: None)(cancelled)
         return None if cancelled.is_set() else Work(request.answered((offer("1"),), lasting=False))
 
-    def explain(self: Completer, loading: object, request: Request, cancelled: Stop) -> Any:
+    def explain(context: object, loading: object, request: Request, cancelled: Stop) -> Any:
         todo["question"](cancelled)
 
     monkeypatch.setattr(Completer, "_answer", answer)
-    monkeypatch.setattr(Completer, "_explain", explain)
+    monkeypatch.setattr(pipeline, "explain", explain)
     return todo
 
 
