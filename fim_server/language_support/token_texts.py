@@ -17,7 +17,7 @@ class TokenTexts:
     Attributes:
         words: Tokens by the text before their word, and by the word.
         others: All other tokens with their texts, a character for each byte.
-        numbers: Tokens by the text before their word.
+        after: All tokens of ``words`` by the text before their word.
     """
 
     def __init__(self, tokens: Sequence[bytes]) -> None:
@@ -30,6 +30,6 @@ class TokenTexts:
                 self.words[blank].setdefault(word, []).append(token)
             elif text:
                 self.others.append((token, text.decode("latin-1")))
-        self.numbers = {
+        self.after = {
             blank: [token for tokens in words.values() for token in tokens] for blank, words in self.words.items()
         }

@@ -175,7 +175,9 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
             known = f"the shortest completion known takes {run.landing.needed - healed}"
             return f"at no point within {tokens} tokens was the text complete; {known}"
         case StopReason.DEAD_END if tokens == 0 and run.rules.refuse_words:
-            return "each word that the model proposes would load an unbound name, or continue the chosen one"
+            return (
+                "each word that the model proposes would load an undefined name, or lengthen the word before the cursor"
+            )
         case StopReason.DEAD_END if tokens == 0:
             return "nothing can connect the text before the cursor with the text after it"
         case StopReason.DEAD_END:

@@ -150,7 +150,7 @@ class Tracker(Reader):
                 continue
             beginnings = begun.words_to_come()
             if beginnings is None:
-                mask[texts.numbers[blank]] = True
+                mask[texts.after[blank]] = True
                 continue
             for beginning in beginnings:
                 for token in words.get(beginning, ()):
