@@ -163,17 +163,18 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
     """Return the reason for a run without a text, as a user reads it."""
     healed = run.middle.healed_tokens
     tokens = len(run.tokens) - healed
+    count = counted(tokens)
     points = (point.tokens for point in run.middle.points if point.tokens > healed)
-    unbound = [name for length in points for name in run.rules.unbound(length)]
+    would_load = any(run.rules.unbound(length) for length in points)
     match stop_reason:
         case StopReason.CANCELLED:
             return "cancelled"
-        case _ if unbound:
-            return f"wherever the text was complete it would load a name that nothing binds: {unbound[-1]}"
+        case _ if would_load:
+            return "wherever the text was complete it would load an undefined name"
         case StopReason.BUDGET if run.landing is not None and run.landing.needed is not None:
-            tokens = min(tokens, run.budget.tokens - run.budget.healed)
+            count = counted(min(tokens, run.budget.tokens - run.budget.healed))
             known = f"the shortest completion known takes {run.landing.needed - healed}"
-            return f"at no point within {tokens} tokens was the text complete; {known}"
+            return f"at no point within {count} was the text complete; {known}"
         case StopReason.DEAD_END if tokens == 0 and run.rules.refuse_words:
             return (
                 "each word that the model proposes would load an undefined name, or lengthen the word before the cursor"
@@ -183,15 +184,20 @@ def explain_nothing(run: Run, stop_reason: StopReason) -> str:
         case StopReason.DEAD_END:
             return f"no token can follow the first {tokens}, and at no point before was the text complete"
         case StopReason.REPETITION:
-            return f"the model repeats itself, and at no point within {tokens} tokens was the text complete"
+            return f"the model repeats itself, and at no point within {count} was the text complete"
         case StopReason.UNLIKELY:
-            return f"the model is not sure of anything within {tokens} tokens"
+            return f"the model is not sure of anything within {count}"
         case StopReason.LOST:
-            return f"the model gave nothing more after {tokens} tokens, and at no point was the text complete"
+            return f"the model gave nothing more after {count}, and at no point was the text complete"
         case StopReason.DEADLINE:
-            return f"the deadline passed after {tokens} tokens, and at no point was the text complete"
+            return f"the deadline passed after {count}, and at no point was the text complete"
         case _:
-            return f"at no point within {tokens} tokens was the text complete"
+            return f"at no point within {count} was the text complete"
+
+
+def counted(tokens: int) -> str:
+    """Return a number of tokens in words."""
+    return f"{tokens} token{'s' * (tokens != 1)}"
 
 
 def text_of(model: FimModel, tokens: Sequence[int], strict: bool) -> str:

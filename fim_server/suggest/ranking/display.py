@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 NOT_SURE = "the model is not sure enough (setting minConfidence)"
-NO_NAME = "it would load a name that nothing binds"
+NO_NAME = "it would load an undefined name"
 CHANGES_COMMANDS = "it would change which lines of the cell are commands"
 """Messages for the user."""
 
