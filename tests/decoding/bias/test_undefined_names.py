@@ -397,4 +397,6 @@ def test_if_names_refuse_every_token_there_is_a_reason_and_no_text(left: str, wo
     found = complete(model, PYTHON, split, options)
     assert (found.text, found.guarantee) == (None, "exact" if left == "x = " else "none")
     assert found.reason is not None
-    assert found.reason.endswith(("would load an undefined name, or lengthen the word before the cursor", "load an undefined name"))
+    assert found.reason.endswith(
+        ("would load an undefined name, or lengthen the word before the cursor", "load an undefined name")
+    )
