@@ -60,15 +60,15 @@ class Pace:
     def __init__(self) -> None:
         self.tokens_per_second = 0.0
         """Speed; 0 while it is unknown."""
-        self.is_told = False
-        """True if the backend has told its speed, so that the times of passes do not matter."""
+        self.is_reported = False
+        """True if the backend has measured its own speed, so that the times of passes do not matter."""
         self.drafts_pay = True
         """True if a pass over several tokens is cheap enough for drafts to save time."""
         self._prompt_tokens = LEAST_PROMPT
         self._least_chunk = LEAST_CHUNK
 
     def note(self, tokens: int, seconds: float) -> None:
-        if seconds > 0 and not self.is_told:
+        if seconds > 0 and not self.is_reported:
             self.tokens_per_second = max(self.tokens_per_second, tokens / seconds)
 
     def note_passes(self, short: tuple[int, float], long: tuple[int, float]) -> None:
@@ -117,7 +117,7 @@ def measure(model: FimModel) -> Pace:
     """
     pace = Pace()
     if isinstance(model.backend, PacedBackend):
-        pace.tokens_per_second, pace.is_told = model.backend.reading_speed(), True
+        pace.tokens_per_second, pace.is_reported = model.backend.reading_speed(), True
         return pace
     size, most = MEASURED_TOKENS
     size, most = min(size, model.window), min(most, model.window)

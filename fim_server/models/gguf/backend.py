@@ -19,7 +19,7 @@ import numpy as np
 from fim_server.errors import ModelError, StoppedError
 from fim_server.models.backend import LEAST_WINDOW, LLAMA_CPP, require_crop, require_tokens
 from fim_server.models.gguf.context import ABORTED, MOST_ROWS, Context, Network
-from fim_server.models.gguf.library import load_library, said
+from fim_server.models.gguf.library import first_error, load_library
 from fim_server.models.gguf.rows import Sequences
 from fim_server.models.gguf.tokenizer import GgufTokenizer
 from fim_server.models.masking import word_count
@@ -75,10 +75,10 @@ class GgufBackend:
         self.device = "gpu" if gpu_layers else "cpu"
         options = library.llama_model_default_params()
         options.gpu_layers = gpu_layers if gpu_layers >= 0 else 1 << 16
-        said.begin()
+        first_error.begin()
         model = library.llama_model_load_from_file(os.fsencode(path), options)
         if not model:
-            raise ModelError(f"{path}: llama.cpp cannot load it ({said.reason})")
+            raise ModelError(f"{path}: llama.cpp cannot load it ({first_error.reason})")
         self._network = Network(library, model)
         if library.llama_model_has_encoder(model):
             raise ModelError(f"{path}: has an encoder: no model that completes texts")
@@ -90,7 +90,7 @@ class GgufBackend:
         if adapter is not None:
             self._network.adapter = library.llama_adapter_lora_init(model, os.fsencode(adapter))
             if not self._network.adapter:
-                raise ModelError(f"{adapter}: llama.cpp cannot load the adapter ({said.reason})")
+                raise ModelError(f"{adapter}: llama.cpp cannot load the adapter ({first_error.reason})")
         described = ctypes.create_string_buffer(128)
         library.llama_model_desc(model, described, len(described))
         self.about = described.value.decode(errors="replace")
@@ -181,7 +181,7 @@ class GgufCache:
                 is_clean = context.keep(self._length)
                 if done == ABORTED and is_clean:
                     raise StoppedError("the model's pass was left")
-                raise RuntimeError(f"llama.cpp's pass failed with {done} ({said.reason})")
+                raise RuntimeError(f"llama.cpp's pass failed with {done} ({first_error.reason})")
         self._length += count
         return [context.logits(self._size, back).copy() for back in range(rows, 0, -1)]
 
@@ -203,10 +203,10 @@ def read_tokenizer(path: Path) -> GgufTokenizer:
     library = load_library()
     options = library.llama_model_default_params()
     options.vocabulary_only = True
-    said.begin()
+    first_error.begin()
     model = library.llama_model_load_from_file(os.fsencode(path), options)
     if not model:
-        raise ModelError(f"{path}: llama.cpp cannot read it ({said.reason})")
+        raise ModelError(f"{path}: llama.cpp cannot read it ({first_error.reason})")
     return GgufTokenizer(library, library.llama_model_get_vocab(model), Network(library, model))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fim_server.language.stop import on_stop
 from fim_server.models.backend import PREFILL_CHUNK
-from fim_server.models.gguf.library import said
+from fim_server.models.gguf.library import first_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +46,10 @@ class Context:
         options.batch = options.pass_tokens = max(sequences, min(room, PREFILL_CHUNK))
         options.threads = options.threads_of_batch = threads
         options.outputs = max(sequences, min(MOST_ROWS, int(options.batch)))
-        said.begin()
+        first_error.begin()
         self._context = library.llama_init_from_model(network.address, options)
         if not self._context:
-            raise RuntimeError(f"llama.cpp has no room for {room * sequences} tokens ({said.reason})")
+            raise RuntimeError(f"llama.cpp has no room for {room * sequences} tokens ({first_error.reason})")
         weakref.finalize(self, library.llama_free, self._context)
         self._memory = library.llama_get_memory(self._context)
         # The library asks before each operator whether to leave the pass, by a function of one argument. One in Python

@@ -164,16 +164,16 @@ CONTEXT_DEFAULTS = {
 Log = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, Address)
 
 
-class Said:
-    """Errors that the library writes to its log alone.
+class FirstError:
+    """First error of a call, which the library writes to its log alone.
 
     Attributes:
-        first: The first one since :meth:`begin`, which causes the others.
+        first: The first message since :meth:`begin`; it is the cause of later ones.
     """
 
     def __init__(self) -> None:
         self.first = ""
-        self.hear = Log(self._hear)
+        self.callback = Log(self._log)
         """Callback of the library; the reference keeps it alive."""
 
     def begin(self) -> None:
@@ -183,13 +183,13 @@ class Said:
     def reason(self) -> str:
         return self.first or "no reason given"
 
-    def _hear(self, level: int, text: bytes | None, data: object) -> None:
+    def _log(self, level: int, text: bytes | None, data: object) -> None:
         line = (text or b"").decode(errors="replace").strip()
         if level == LOG_ERROR and line and not self.first:
             self.first = line.split(": ", 1)[-1]
 
 
-said = Said()
+first_error = FirstError()
 
 
 def is_installed() -> bool:
@@ -226,7 +226,7 @@ def load_library() -> Any:
         raise ModelError(f"{path.name}: not the llama.cpp that is known ({error}): {HOW_TO_INSTALL}") from error
     check(library.llama_model_default_params(), MODEL_DEFAULTS)
     check(library.llama_context_default_params(), CONTEXT_DEFAULTS)
-    library.llama_log_set(ctypes.cast(said.hear, Address), None)
+    library.llama_log_set(ctypes.cast(first_error.callback, Address), None)
     library.llama_backend_init()
     return library
 

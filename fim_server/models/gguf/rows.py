@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from fim_server.errors import StoppedError
 from fim_server.models.backend import require_tokens
 from fim_server.models.gguf.context import ABORTED
-from fim_server.models.gguf.library import said
+from fim_server.models.gguf.library import first_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +98,7 @@ class Sequences:
     def _fail(done: int, is_clean: bool) -> NoReturn:
         if done == ABORTED and is_clean:
             raise StoppedError("the model's pass was left")
-        raise RuntimeError(f"llama.cpp's pass failed with {done} ({said.reason})")
+        raise RuntimeError(f"llama.cpp's pass failed with {done} ({first_error.reason})")
 
     def _new(self, tokens: Sequence[int]) -> int:
         """Append a row of tokens, and return its number."""

@@ -81,7 +81,7 @@ def require_sound(tried: Tried) -> None:
 
     Raises:
         ModelError: The header is invalid, or the trial failed or ended its process; one line.
-        StoppedError: The thread was told to stop.
+        StoppedError: A stop of the thread was set.
     """
     try:
         key = checksum_of(tried)
@@ -139,12 +139,12 @@ def checksum_of(tried: Tried) -> str:
 def verdict_of(tried: Tried) -> str | None:
     """Try a file and return its fault, or None. Raises ModelError where the trial itself fails."""
     until = time.monotonic() + LEAST_SECONDS + sum(file.stat().st_size for file in tried.files) / BYTES_A_SECOND
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as complained:
+    with tempfile.TemporaryFile() as answered, tempfile.TemporaryFile() as complained:
         try:
             process = subprocess.Popen(
                 [*COMMAND, json.dumps(asdict(tried))],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=answered,
                 stderr=complained,
                 env={**os.environ, **NO_BACKTRACE},
             )
@@ -161,7 +161,7 @@ def verdict_of(tried: Tried) -> str | None:
                 process.kill()
                 process.wait()
         with suppress(ValueError, LookupError, TypeError):
-            answer: dict[str, Any] = json.loads(beginning_of(said))
+            answer: dict[str, Any] = json.loads(beginning_of(answered))
             return None if answer["problem"] is None else str(answer["problem"])
         reason = reason_of(process.returncode, beginning_of(complained))
     if is_crash(process.returncode):
@@ -183,8 +183,8 @@ def beginning_of(file: IO[bytes]) -> str:
 def reason_of(status: int, complaint: str) -> str:
     """Return the reason for a process's end, in a few words."""
     lines = [line.strip() for line in complaint.splitlines()]
-    told = next((line for line in lines if "ASSERT" in line or "what():" in line), "")
+    chosen = next((line for line in lines if "ASSERT" in line or "what():" in line), "")
     if status == 1 and lines:
-        told = lines[-1]
-    words = told.rpartition("/")[2] or (f"signal {-status}" if status < 0 else f"status {status}")
+        chosen = lines[-1]
+    words = chosen.rpartition("/")[2] or (f"signal {-status}" if status < 0 else f"status {status}")
     return "".join(letter if letter.isprintable() else "?" for letter in words[:LONGEST_REASON])

@@ -218,7 +218,7 @@ class StaticRows:
         self.tokens, self._at = self._state[0], self._state[1]
         self._numbers = torch.arange(rows, device=place)
         self._at_is_known = False
-        self._told: torch.cuda.Event | None = None
+        self._copied: torch.cuda.Event | None = None
         self._steps: dict[tuple[int, int], Replayed] = {}
         self._uses: dict[tuple[int, int], int] = {}
         """Uses of sizes that are not captured yet."""
@@ -367,7 +367,7 @@ class StaticRows:
 
     def forward(self, tokens: Sequence[int]) -> torch.Tensor:
         """Read one token a row. Returns float32 logits [rows, V], computed, and valid until the next step."""
-        self._tell(tokens)
+        self._copy_state(tokens)
         logits = self.launch()
         if self._place.type == "cuda":
             torch.cuda.current_stream(self._place).synchronize()
@@ -376,13 +376,12 @@ class StaticRows:
     def launch(self) -> torch.Tensor:
         """Have each row read its token of :attr:`tokens`.
 
-        Returns float32 logits [rows, V], perhaps still being computed.
-
-        They are valid until the next step. Raises ValueError where a row has no room for another token.
+        Returns float32 logits [rows, V], perhaps still being computed, and valid until the next step. Raises ValueError
+        where a row has no room for another token.
         """
         rows = len(self.lengths)
         if not self._at_is_known:
-            self._tell()
+            self._copy_state()
         span = -(-(max(self.lengths) + 1) // self._span_step) * self._span_step
         if span > self.positions:
             raise ValueError(f"a row of {self.positions} tokens is full")
@@ -391,10 +390,10 @@ class StaticRows:
         self.lengths = [length + 1 for length in self.lengths]
         return logits
 
-    def _tell(self, tokens: Sequence[int] | None = None) -> None:
+    def _copy_state(self, tokens: Sequence[int] | None = None) -> None:
         """Copy the rows' lengths, and tokens if given, to the device; unused rows have length 0."""
-        if self._told is not None:
-            self._told.synchronize()  # an earlier copy may still be under way
+        if self._copied is not None:
+            self._copied.synchronize()  # an earlier copy may still be under way
         rows = len(self.lengths)
         self._host[1] = 0
         self._host[1, :rows] = torch.tensor(self.lengths)
@@ -404,8 +403,8 @@ class StaticRows:
             self._host[0, :rows] = torch.tensor(tokens)
             self._state.copy_(self._host, non_blocking=True)
         if self._place.type == "cuda":
-            self._told = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._told.record(torch.cuda.current_stream(self._place))
+            self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._copied.record(torch.cuda.current_stream(self._place))
         self._at_is_known = True
 
     def _rounded(self, rows: int) -> int:

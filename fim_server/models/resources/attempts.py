@@ -23,8 +23,7 @@ MOST_CRASHES = 2
 """Crashes after which a model is blocked."""
 
 FORGOTTEN_SECONDS = 600.0
-"""Age at which a crash no longer counts: its cause may be gone, and one attempt every ten minutes costs
-little."""
+"""Age at which a crash no longer counts: its cause may be gone, and an attempt every ten minutes costs little."""
 
 MOST_FILES = 100
 """Files of a folder to look at. A model has some ten; other folders may have more."""
@@ -65,7 +64,7 @@ def forget(mark: Path) -> None:
 
 
 def forget_all() -> None:
-    """Remove the marks of this process, which is told to end in the middle of loading."""
+    """Remove the marks of this process, which may end in the middle of loading."""
     for mark in list(marks):
         forget(mark)
 

@@ -76,15 +76,15 @@ def read_adapter(path: Path) -> Adapter:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            told = file.metadata() or {}
+            found = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
-        rank, alpha, tokens = int(told["rank"]), float(told["alpha"]), int(told["tokens"])
+        rank, alpha, tokens = int(found["rank"]), float(found["alpha"]), int(found["tokens"])
         rows, row_ids = tensors.pop(ROWS), tensors.pop(ROW_IDS)
         names = sorted({name.removesuffix(".scale").rpartition(".")[0] for name in tensors})
         matrices = {name: (_taken(tensors, f"{name}.A"), _taken(tensors, f"{name}.B")) for name in names}
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise ModelError(f"{path}: not a readable adapter ({str(error).splitlines()[0]})") from error
-    adapter = Adapter(rank, alpha, tokens, matrices, rows, row_ids, told.get("base", ""), told.get("recipe", ""))
+    adapter = Adapter(rank, alpha, tokens, matrices, rows, row_ids, found.get("base", ""), found.get("recipe", ""))
     problem = misfit(adapter, tensors)
     if problem is not None:
         raise ModelError(f"{path}: not a usable adapter ({problem})")
@@ -142,10 +142,10 @@ def write_adapter(path: Path, adapter: Adapter, small: bool = False) -> None:
             rounded = np.rint(matrix / scale).clip(-127, 127)
             tensors[f"{name}.{part}"], tensors[f"{name}.{part}.scale"] = rounded.astype(np.int8), scale
     numbers = {"rank": str(adapter.rank), "alpha": str(adapter.alpha), "tokens": str(adapter.tokens)}
-    told = {**numbers, "base": adapter.base, "recipe": adapter.recipe}
+    metadata = {**numbers, "base": adapter.base, "recipe": adapter.recipe}
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, beside, metadata=told)
+        save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, beside, metadata=metadata)
         with beside.open("rb+") as file:
             os.fsync(file.fileno())
         beside.replace(path)

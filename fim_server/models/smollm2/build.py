@@ -113,8 +113,8 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     adapter = read_adapter(adapter_file) if adapter_file.is_file() else None
     if adapter is not None and built_of(source)[1]:
         raise ModelError(f"{source}: has an adapter in its weights already; give what it was built of")
-    told = f"the adapter of {adapter.tokens:,} tokens" if adapter is not None else "no adapter"
-    say(f"writing the weights, with {told}")
+    described = f"the adapter of {adapter.tokens:,} tokens" if adapter is not None else "no adapter"
+    say(f"writing the weights, with {described}")
     weights = merged_weights(base, adapter)
     write_weights(folder / WEIGHTS_FILE, weights)
     write_json(folder / CONFIG_FILE, base.shape.config(bos_token_id=END_ID, eos_token_id=END_ID))

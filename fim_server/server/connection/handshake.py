@@ -115,12 +115,12 @@ class HandshakeProtocol(LanguageServerProtocol):
             if number != self.msg_id and not future.done():
                 future.cancel()
 
-    def once_cancelled(self, told: Callable[[], object]) -> None:
-        """Call ``told`` if the current request is cancelled, which does not stop a command's handler."""
+    def once_cancelled(self, work: Callable[[], object]) -> None:
+        """Call ``work`` if the current request is cancelled, which does not stop a command's handler."""
         number = self.msg_id
-        asked = None if number is None else self._request_futures.get(number)
-        if asked is not None:
-            asked.add_done_callback(lambda done: told() if done.cancelled() else None)
+        answered = None if number is None else self._request_futures.get(number)
+        if answered is not None:
+            answered.add_done_callback(lambda done: work() if done.cancelled() else None)
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> Generator[Any, Any, None]:

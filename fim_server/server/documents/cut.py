@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fim_server.text.notebook import Reader
 
 CELL_SCHEMES = ("vscode-notebook-cell:", "vscode-interactive-input:")
-"""Schemes of documents that are cells, also where the editor tells of no notebook."""
+"""Schemes of documents that are cells, even if the editor opens no notebook."""
 
 
 @dataclass(frozen=True, slots=True)

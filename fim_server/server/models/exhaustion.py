@@ -21,9 +21,9 @@ from fim_server.server.status import send_status
 if TYPE_CHECKING:
     from fim_server.server.language_server import FimLanguageServer
 
-SAID = "too little memory, or no thread available: the server ends; choose a smaller model or give the process more"
-LINE = f"fim-server: {SAID}\n".encode()
-"""Message in bytes, built while there is memory for it."""
+MESSAGE = "too little memory, or no thread available: the server ends; choose a smaller model or give the process more"
+LINE = f"fim-server: {MESSAGE}\n".encode()
+"""The message as a line of bytes, built while there is memory for it."""
 
 
 class Exhaustion:
@@ -36,16 +36,16 @@ class Exhaustion:
         """End the process after such an error; return whether it is one, for tests."""
         if not is_exhaustion(error):
             return False
-        self.say()
+        self.write_message()
         with suppress(Exception):  # the message to the editor may need more memory than there is
-            self._server.model.failure = SAID
-            self._server.log(types.MessageType.Error, SAID)
+            self._server.model.failure = MESSAGE
+            self._server.log(types.MessageType.Error, MESSAGE)
             send_status(self._server)
         self._leave(EXHAUSTED)
         return True
 
     @staticmethod
-    def say() -> None:
+    def write_message() -> None:
         """Write the message to standard error without allocating anything for it."""
         with suppress(OSError):
             os.write(2, LINE)
@@ -61,7 +61,7 @@ class Exhaustion:
 
         def handle_thread_error(raised: threading.ExceptHookArgs) -> None:
             if is_exhaustion(raised.exc_value):
-                self.say()
+                self.write_message()
                 self._leave(EXHAUSTED)
             in_threads(raised)
 
@@ -71,5 +71,5 @@ class Exhaustion:
 
 def leave_exhausted() -> NoReturn:
     """End the process where the event loop itself cannot continue."""
-    Exhaustion.say()
+    Exhaustion.write_message()
     os._exit(EXHAUSTED)

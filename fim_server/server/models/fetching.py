@@ -160,10 +160,10 @@ async def follow(process: Process, report: Callable[[str, float], None]) -> Outc
             elif share:
                 share = DOWNLOADING_SHARE
             report(message, share)
-    said = (await complaints).decode("utf-8", "replace").strip().splitlines()
+    complaint_lines = (await complaints).decode("utf-8", "replace").strip().splitlines()
     if await process.wait() == 0:
         return Outcome()
-    return Outcome(problem=said[-1].removeprefix("fim-server: ") if said else WITHOUT_MESSAGE)
+    return Outcome(problem=complaint_lines[-1].removeprefix("fim-server: ") if complaint_lines else WITHOUT_MESSAGE)
 
 
 async def end(process: Process) -> None:

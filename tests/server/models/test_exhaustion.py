@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fim_server.errors import EXHAUSTED, ModelError, is_exhaustion
-from fim_server.server.models.exhaustion import SAID
+from fim_server.server.models.exhaustion import MESSAGE
 from support.editors.editor import PATIENCE, SERVE, STATUS, Ending, Server, Wire, patiently
 
 LACKING = [sys.executable, str(Path(__file__).parents[2] / "support" / "servers" / "lacking_server.py")]
@@ -52,13 +52,13 @@ async def initialize(wire: Wire) -> None:
 async def test_a_lack_of_memory_or_threads_is_reported_and_ends_the_server(what: str) -> None:
     async with started(*LACKING, what) as (server, wire):
         assert await server.ended(PATIENCE) == EXHAUSTED
-        assert SAID in server.errors.decode()
+        assert MESSAGE in server.errors.decode()
         assert "Traceback" not in server.errors.decode()
         if what == "memory":
             with pytest.raises(AssertionError):  # the end of its messages
                 await wire.note_of("no such message")
             last = [note["params"] for note in wire.notes if note["method"] == STATUS][-1]
-            assert (last["state"], last["message"]) == ("error", SAID)
+            assert (last["state"], last["message"]) == ("error", MESSAGE)
 
 
 @pytest.mark.asyncio

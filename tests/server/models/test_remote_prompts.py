@@ -49,7 +49,7 @@ def endpoint(local: FimModel, request: pytest.FixtureRequest) -> Iterator[tuple[
 def paced() -> Pace:
     """The pace of an endpoint that reads the least in time."""
     pace = Pace()
-    pace.tokens_per_second, pace.is_told = 200.0, True
+    pace.tokens_per_second, pace.is_reported = 200.0, True
     return pace
 
 
@@ -62,7 +62,7 @@ def test_passes_do_not_measure_an_endpoints_speed(endpoint: tuple[Endpoint, FimM
     _, model = endpoint
     pace = measure(model)
     before = pace.tokens_per_second
-    assert pace.is_told
+    assert pace.is_reported
     assert before > 0
     pace.note(4000, 1e-6)  # nothing was read yet
     assert pace.tokens_per_second == before
