@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fim_server.models.remote.client import Client
     from fim_server.models.remote.dialects import Dialect
-    from fim_server.models.remote.rows import Told
+    from fim_server.models.remote.rows import Reported
     from fim_server.models.remote.streams import Source
 
 NAME = "remote"
@@ -51,7 +51,7 @@ class RemoteBackend:
 
     Attributes:
         size: Length of a row, V.
-        window: Context window in tokens, as far as the endpoint tells it.
+        window: Context window in tokens, as far as the endpoint reports it.
         dialect: Requests and answers.
     """
 
@@ -104,7 +104,7 @@ class RemoteCache:
         self._backend, self._tokens = backend, list[int]()
         self._source: Source | None = None
         self._known: tuple[Sequence[int], int] = (), 0
-        """Prefix of the last row, and the number of tokens told there."""
+        """Prefix of the last row, and the number of tokens reported there."""
         self._until: float | None = None
         """Time limit of the current text; None before its first row."""
         self.patience: Callable[[], None] = nothing
@@ -117,7 +117,7 @@ class RemoteCache:
             raise RuntimeError(f"{len(self._tokens) + len(token_ids)} tokens are above the window")
         self._tokens.extend(token_ids)
         prefix = tuple(self._tokens)
-        return RemoteRow(size, partial(self._told, prefix), partial(self._likeliest, prefix))
+        return RemoteRow(size, partial(self._reported, prefix), partial(self._likeliest, prefix))
 
     def crop(self, length: int) -> None:
         """Take back the last ``-length`` tokens. Raises ValueError where there are fewer."""
@@ -154,36 +154,36 @@ class RemoteCache:
         if source is not None:
             source.close()
 
-    def _told(self, prefix: Sequence[int]) -> Told:
+    def _reported(self, prefix: Sequence[int]) -> Reported:
         """Return the row after a prefix. Raises LostError without the key in its message."""
         try:
             self._check_time()
-            told = self._streamed(prefix)
+            reported = self._streamed(prefix)
         except LostError as error:
-            raise type(error)(self._backend.client.told(error)) from None
-        self._known = prefix, len(told)
-        return told
+            raise type(error)(self._backend.client.message_of(error)) from None
+        self._known = prefix, len(reported)
+        return reported
 
-    def _streamed(self, prefix: Sequence[int]) -> Told:
+    def _streamed(self, prefix: Sequence[int]) -> Reported:
         """Return the row from the open stream or from a new one."""
         dialect = self._backend.dialect
         for _ in range(TRIES):
             try:
                 if self._source is not None:
-                    told = self._source.told(prefix, self._wait)
-                    if told is not None:
-                        return told
+                    reported = self._source.reported(prefix, self._wait)
+                    if reported is not None:
+                        return reported
                     self._leave()
                 self._source = dialect.open(prefix, self._count(prefix), self._wait)
-                told = self._source.told(prefix, self._wait)
-                if told is not None:
-                    return told
+                reported = self._source.reported(prefix, self._wait)
+                if reported is not None:
+                    return reported
                 self._leave()  # it has ended before its first token
                 if isinstance(dialect, LlamaCpp):
                     return dialect.one(prefix, self._wait)
             except HeldBack:
                 self._leave()
-                assert isinstance(dialect, LlamaCpp), "it alone holds tokens back"
+                assert isinstance(dialect, LlamaCpp), "no other dialect holds tokens back"
                 return dialect.one(prefix, self._wait)
             except (LostError, StoppedError):
                 self._leave()
@@ -194,11 +194,11 @@ class RemoteCache:
         self._leave()
         dialect = self._backend.dialect
         if not dialect.exact and self._known[0] == prefix and self._known[1] > 1:
-            return None  # of others than it has told it tells nothing
+            return None  # the endpoint reports nothing about other tokens
         try:
             return dialect.likeliest(prefix, tokens.tolist(), self._wait)
         except LostError as error:
-            raise type(error)(self._backend.client.told(error)) from None
+            raise type(error)(self._backend.client.message_of(error)) from None
 
     def _count(self, prefix: Sequence[int]) -> int:
         return max(1, min(STREAMED_TOKENS, self._backend.window - len(prefix)))

@@ -69,7 +69,7 @@ AGAIN = (408, 425, 429, 500, 502, 503, 504)
 BEFORE_VALUES = bytes((0x2C, 0x5B, 0x7B))
 """Marks before values of JSON: a comma, or the beginning of an array or object."""
 
-SAID, MOST_TOLD = 200, 500
+MOST_REFUSAL, MOST_MESSAGE = 200, 500
 """Most characters of an endpoint's refusal, and of a whole message, in an error."""
 
 Patience = Callable[[], None]
@@ -260,10 +260,10 @@ class Client:
             raise LostError(f"{self.base}: compresses its answers, which is not supported")
         if 300 <= status < 400:
             raise LostError(f"{self.base}: HTTP {status} redirects to another address: name that one")
-        said = shortened(self.hidden(await said_of(response)))
-        problem = f"HTTP {status}{f' ({said})' if said else ''}"
+        refusal = shortened(self.hidden(await refusal_of(response)))
+        problem = f"HTTP {status}{f' ({refusal})' if refusal else ''}"
         if status in AGAIN:
-            raise Transient(problem, asked_pause(response))
+            raise Transient(problem, requested_pause(response))
         if status in (401, 403):
             problem += "; a key goes by --api-key-env"
         raise LostError(f"{self.base}: {problem}")
@@ -274,9 +274,9 @@ class Client:
             text += "; an authority of your own goes by SSL_CERT_FILE"
         return Transient(f"{type(error).__name__}: {text}")
 
-    def told(self, error: Exception) -> str:
+    def message_of(self, error: Exception) -> str:
         """Return an error's message without the key; shortening comes last, so that no part of the key is left."""
-        return shortened(self.hidden(str(error)), MOST_TOLD)
+        return shortened(self.hidden(str(error)), MOST_MESSAGE)
 
     def hidden(self, text: str) -> str:
         key = self._address.key
@@ -350,7 +350,7 @@ class Stream:
         return value if kind == "event" else None
 
     def close(self) -> None:
-        """Cancel the task; closing the connection tells the endpoint."""
+        """Cancel the task; the closed connection shows it to the endpoint."""
         if self._task is not None:
             self._task.cancel()
 
@@ -373,7 +373,7 @@ class Stream:
                     if not left:
                         break
             self._queue.put(("end", None))
-        except Exception as error:  # noqa: BLE001  # it is for who waits
+        except Exception as error:  # noqa: BLE001  # the waiting thread gets it
             self._queue.put(("failed", error))
 
 
@@ -428,7 +428,7 @@ def parsed(text: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-async def said_of(response: Response) -> str:
+async def refusal_of(response: Response) -> str:
     text = ""
     with suppress(Exception):
         text = (await limited(response)).decode(errors="replace")
@@ -438,12 +438,12 @@ async def said_of(response: Response) -> str:
     return " ".join(text.split())
 
 
-def shortened(text: str, most: int = SAID) -> str:
+def shortened(text: str, most: int = MOST_REFUSAL) -> str:
     return text[:most] + ("..." if len(text) > most else "")
 
 
-def asked_pause(response: Response) -> float | None:
-    """Return the seconds after which an endpoint wants the next request, if it tells them."""
+def requested_pause(response: Response) -> float | None:
+    """Return the seconds after which an endpoint wants the next request, if it names them."""
     with suppress(ValueError):
         return max(0.0, float(response.headers.get("retry-after", "")))
     return None

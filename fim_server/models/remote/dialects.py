@@ -1,6 +1,6 @@
 """Dialects of endpoints: their requests and answers.
 
-llama.cpp's server and vLLM take and tell token ids, give the log probabilities of the likeliest tokens before any
+llama.cpp's server and vLLM take and report token ids, give the log probabilities of the likeliest tokens before any
 change, and can choose among given tokens. So their rows are the model's own. Others take the texts on both sides of the
 cursor and write text, with or without the likeliest texts at each place.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fim_server.models.remote.client import Client, Patience
-    from fim_server.models.remote.rows import Told
+    from fim_server.models.remote.rows import Reported
     from fim_server.models.remote.texts import Pieces, Prompts
     from fim_server.tokens.vocabulary import Vocabulary
 
-TOLD = 20
-"""Log probabilities to ask for at each place; vLLM tells no more by default."""
+MOST_REPORTED = 20
+"""Log probabilities to ask for at each place; vLLM reports no more by default."""
 
 HOT, DRAWS = 5.0, 3
 """Temperature at which the model may write anything, and the number of draws at it; each is a trip."""
@@ -56,7 +56,7 @@ class LlamaCpp:
         self._client, self._vocabulary = client, vocabulary
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
-        """Open a stream in which end tokens are told and not written, so that a refused end costs nothing."""
+        """Open a stream in which end tokens are reported and not written, so that a refused end costs nothing."""
         body = self._body(prefix, count)
         body["logit_bias"] = [[token, False] for token in self._vocabulary.end_token_ids]
         stream = self._client.stream("/completion", {**body, "stream": True}, patience)
@@ -87,7 +87,7 @@ class LlamaCpp:
         """
         answer = self._client.ask("/completion", {**self._body(prefix, 1), "stream": False}, patience)
         try:
-            return dict(entry_of(answer["completion_probabilities"][0]).told)  # type: ignore[arg-type]
+            return dict(entry_of(answer["completion_probabilities"][0]).reported)  # type: ignore[arg-type]
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise LostError(f"{self._client.base}: answers without log probabilities") from None
 
@@ -96,7 +96,7 @@ class LlamaCpp:
         return {
             "prompt": list(prefix),
             "n_predict": count,
-            "n_probs": TOLD,
+            "n_probs": MOST_REPORTED,
             "temperature": 0,
             "repeat_penalty": 1.0,
             "presence_penalty": 0.0,
@@ -133,8 +133,8 @@ class HeldBack(Exception):
 
 def entry_of(entry: Any) -> Step:
     """Return the step in an entry of llama.cpp's. Raises LookupError, TypeError or ValueError for an invalid entry."""
-    told = {int(other["id"]): float(other["logprob"]) for other in entry["top_logprobs"]}
-    return Step(int(entry["id"]), octets(entry.get("bytes")), told)
+    reported = {int(other["id"]): float(other["logprob"]) for other in entry["top_logprobs"]}
+    return Step(int(entry["id"]), octets(entry.get("bytes")), reported)
 
 
 class VllmServer:
@@ -163,7 +163,7 @@ class VllmServer:
             raise LostError(f"{self._client.base}: answers without log probabilities") from None
         if step.token is None or step.token not in set(tokens):
             return None
-        return step.token, float(step.told.get(step.token, 0.0))  # type: ignore[call-overload]
+        return step.token, float(step.reported.get(step.token, 0.0))  # type: ignore[call-overload]
 
     def _body(self, prefix: Sequence[int], count: int) -> dict[str, Any]:
         return {
@@ -171,7 +171,7 @@ class VllmServer:
             "prompt": list(prefix),
             "max_tokens": count,
             "temperature": 0,
-            "logprobs": TOLD,
+            "logprobs": MOST_REPORTED,
             "return_tokens_as_token_ids": True,
             "skip_special_tokens": False,
             "spaces_between_special_tokens": False,
@@ -180,10 +180,10 @@ class VllmServer:
     @staticmethod
     def _steps(event: Any) -> Iterator[Step]:
         for choice in event["choices"]:
-            told = choice.get("logprobs")
-            if told is None:
+            reported = choice.get("logprobs")
+            if reported is None:
                 continue
-            for token, top in zip(told["tokens"], told["top_logprobs"], strict=True):
+            for token, top in zip(reported["tokens"], reported["top_logprobs"], strict=True):
                 yield Step(id_of(token), b"", {id_of(other): float(share) for other, share in top.items()})
 
 
@@ -208,7 +208,7 @@ class Texts:
     def __init__(self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces) -> None:
         self._client, self._vocabulary, self._model = client, vocabulary, model
         self.prompts, self.pieces = prompts, pieces
-        self._last_drawn: tuple[tuple[int, ...], Told] = (), {}
+        self._last_drawn: tuple[tuple[int, ...], Reported] = (), {}
         """Place and row of the last draw, since the caller may ask for several of its tokens."""
 
     def open(self, prefix: Sequence[int], count: int, patience: Patience) -> Source:
@@ -221,27 +221,27 @@ class Texts:
         self._ask(prefix, self._body(1), patience)
 
     def likeliest(self, prefix: Sequence[int], tokens: Sequence[int], patience: Patience) -> tuple[int, float] | None:
-        """Return the likeliest of the tokens that the endpoint tells where it writes something.
+        """Return the likeliest of the tokens that the endpoint reports beside its text.
 
-        Where its likeliest continuation is the end it tells none, so a draw makes it write something unlikely.
+        It reports none where its likeliest continuation is the end, so a draw makes it write something unlikely.
         """
-        place, told = self._last_drawn
+        place, reported = self._last_drawn
         if place != tuple(prefix):
-            told = self._told(prefix, patience)
-            self._last_drawn = tuple(prefix), told
-        known = {token: told[token] for token in set(tokens) & told.keys()}
+            reported = self._reported(prefix, patience)
+            self._last_drawn = tuple(prefix), reported
+        known = {token: reported[token] for token in set(tokens) & reported.keys()}
         return max(known.items(), key=lambda entry: entry[1]) if known else None
 
-    def _told(self, prefix: Sequence[int], patience: Patience) -> Told:
+    def _reported(self, prefix: Sequence[int], patience: Patience) -> Reported:
         """Return the row at a place where the endpoint draws something unlikely; empty where each draw is the end."""
         for seed in range(DRAWS):
             found = self._drawn(prefix, seed, patience)
             if found is not None:
-                return self.pieces.tokens(found.told)  # type: ignore[arg-type]
+                return self.pieces.tokens(found.reported)  # type: ignore[arg-type]
         return {}
 
     def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
-        """Draw a step at a high temperature; return None for the end, or where the endpoint tells no other tokens."""
+        """Draw a step at a high temperature; return None for the end, or where the endpoint reports no other tokens."""
         raise NotImplementedError
 
     def _steps(self, event: Any) -> Iterator[Step]:
@@ -258,7 +258,7 @@ class Texts:
     def _ask(self, prefix: Sequence[int], body: dict[str, Any], patience: Patience) -> Step | None:
         """Return the first step of an answer with other tokens at its place; None where there is none."""
         answer = self._client.ask(self.path, {**body, **self.prompts.fields(prefix), "stream": False}, patience)
-        return next((step for step in read_event(self._steps, answer) if step.told), None)
+        return next((step for step in read_event(self._steps, answer) if step.reported), None)
 
 
 class Ollama(Texts):
@@ -276,7 +276,7 @@ class Ollama(Texts):
             "truncate": False,
             "shift": False,
             "logprobs": True,
-            "top_logprobs": TOLD,
+            "top_logprobs": MOST_REPORTED,
             "options": {"temperature": temperature, "num_predict": count, "repeat_penalty": 1.0, **options},
         }
 
@@ -292,45 +292,45 @@ class OpenAi(Texts):
     name, path = "OpenAI", "/v1/completions"
 
     def __init__(
-        self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces, told: int
+        self, client: Client, vocabulary: Vocabulary, model: str, prompts: Prompts, pieces: Pieces, reported: int
     ) -> None:
-        """Make the dialect. ``told``: log probabilities that the server tells at each place; 0: none."""
+        """Make the dialect. ``reported``: log probabilities that the server reports at each place; 0: none."""
         super().__init__(client, vocabulary, model, prompts, pieces)
-        self.told = told
+        self.reported = reported
 
     def _drawn(self, prefix: Sequence[int], seed: int, patience: Patience) -> Step | None:
-        if not self.told:
+        if not self.reported:
             return None
         body = {**self._body(1), "temperature": HOT, "seed": seed, "top_p": 1.0}
         return self._ask(prefix, body, patience)
 
     def _body(self, count: int) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self._model, "max_tokens": count, "temperature": 0}
-        return {**body, "logprobs": self.told} if self.told else body
+        return {**body, "logprobs": self.reported} if self.reported else body
 
     def _steps(self, event: Any) -> Iterator[Step]:
         if "error" in event:
             raise failed(event)
         for choice in event["choices"]:
-            told, text = choice.get("logprobs") or {}, choice["text"].encode()
-            if entries := told.get("content"):  # as chat completions tell them: llama.cpp and what is built on it
+            reported, text = choice.get("logprobs") or {}, choice["text"].encode()
+            if entries := reported.get("content"):  # the form of chat completions, as of llama.cpp
                 yield from steps_of(entries, text)
                 continue
-            tokens = told.get("tokens")
+            tokens = reported.get("tokens")
             if not tokens or "".join(tokens).encode() != text:  # a token may be a part of a character
                 if text:
                     yield Step(None, text, {})
                 continue
-            for token, top in zip(tokens, told["top_logprobs"] or [{}] * len(tokens), strict=True):
+            for token, top in zip(tokens, reported["top_logprobs"] or [{}] * len(tokens), strict=True):
                 shares = {other.encode(): float(share) for other, share in (top or {}).items()}
                 yield Step(None, token.encode(), shares)
 
 
 def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
-    """Yield the steps of told tokens and their joint text.
+    """Yield the steps of reported tokens and their joint text.
 
-    Ollama tells a part of a character as a replacement, and the text when the character is complete. Then the text is
-    one step without log probabilities.
+    Ollama reports a part of a character as a replacement, and the text when the character is complete. Then the text
+    is one step without log probabilities.
     """
     steps = [Step(None, bytes_of(entry), shares_of(entry)) for entry in entries]
     if b"".join(step.text for step in steps) == text:
@@ -342,12 +342,12 @@ def steps_of(entries: Sequence[Any], text: bytes) -> Iterator[Step]:
 def failed(event: Any) -> LostError:
     """Return an endpoint's error in the middle of a stream, at full length: it may hold the key."""
     error = event["error"]
-    said = str(error.get("message", error) if isinstance(error, dict) else error)
-    return LostError(f"the endpoint has failed: {' '.join(said.split())}")
+    refusal = str(error.get("message", error) if isinstance(error, dict) else error)
+    return LostError(f"the endpoint has failed: {' '.join(refusal.split())}")
 
 
 def shares_of(entry: Any) -> dict[bytes, float]:
-    """Return the log probabilities at a told token's place, by bytes."""
+    """Return the log probabilities at a reported token's place, by bytes."""
     return {bytes_of(other): float(other["logprob"]) for other in entry.get("top_logprobs") or [entry]}
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fim_server.models.remote.client import Client
 
 USUAL_WINDOW = 4096
-"""Context window in tokens, where an endpoint does not tell it."""
+"""Context window in tokens, where an endpoint does not report it."""
 
 MOST_NAMED, LONGEST_NAME = 10, 80
 """Most models that a message names, and characters of each."""
@@ -21,8 +21,8 @@ LONGEST_ASKED = 512
 """Most characters of a model's name, which every request and the status contain."""
 
 
-def window_told(value: Any) -> int:
-    """Return the context window that an endpoint tells, or the usual one for an impossible value."""
+def reported_window(value: Any) -> int:
+    """Return the context window that an endpoint reports, or the usual one for an impossible value."""
     return value if type(value) is int and value >= LEAST_WINDOW else USUAL_WINDOW
 
 

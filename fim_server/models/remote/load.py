@@ -15,8 +15,8 @@ from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.client import Client, SilentError
-from fim_server.models.remote.dialects import TOLD, LlamaCpp, OpenAi, VllmServer
-from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, vllm_models, window_told
+from fim_server.models.remote.dialects import MOST_REPORTED, LlamaCpp, OpenAi, VllmServer
+from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, reported_window, vllm_models
 from fim_server.models.remote.ollama import load_ollama
 from fim_server.models.remote.texts import Pieces, Sides, Whole
 from fim_server.models.remote.tokens import has_llama_cpp, here, in_model_folders, remedy, shown, tokenizer_of
@@ -51,9 +51,9 @@ def load_remote(name: str, options: LoadOptions) -> FimModel:
         heed()  # raises where the loading was stopped from outside
         raise AwayError(f"{client.base}: has not described its model within {LOADING_SECONDS:.0f} s") from None
     except SilentError as error:
-        raise AwayError(client.told(error)) from None
+        raise AwayError(client.message_of(error)) from None
     except LostError as error:
-        raise ModelError(client.told(error)) from None
+        raise ModelError(client.message_of(error)) from None
 
 
 def is_there(name: str, options: LoadOptions) -> bool:
@@ -89,7 +89,7 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
     """Load the model of llama.cpp's server, with the tokens of its file if that is readable here, else its own."""
     path = str(properties.get("model_path") or "")
     settings = properties["default_generation_settings"]
-    window = window_told(settings.get("n_ctx")) if isinstance(settings, dict) else USUAL_WINDOW
+    window = reported_window(settings.get("n_ctx")) if isinstance(settings, dict) else USUAL_WINDOW
     bound: BoundFormat | None
     source = options.tokenizer
     if source is None and is_gguf(path) and has_llama_cpp():
@@ -118,22 +118,22 @@ def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOp
     except ModelError as error:
         problem = f"the tokens of its model are not known ({error})"
         raise ModelError(f"{client.base}: {problem}: {remedy(named)}") from error
-    window = window_told(entry.get("max_model_len"))
+    window = reported_window(entry.get("max_model_len"))
     backend = RemoteBackend(client, VllmServer(client, vocabulary, model), vocabulary.size, window)
     return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)
 
 
 def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
-    """Load the model of another server with `/v1/completions`, and find out how much it tells.
+    """Load the model of another server with `/v1/completions`, and find out how much it reports.
 
     Its tokens are those that `options` names, else the embedded model's.
     """
     known = tokenizer_of(options.tokenizer) if options.tokenizer else None
     bound, vocabulary = known or tokenizer_of(locate(EMBEDDED_NAME))
-    for sees_suffix, told in itertools.product((False,) if known else (True, False), (TOLD, 5, 0)):
+    for sees_suffix, reported in itertools.product((False,) if known else (True, False), (MOST_REPORTED, 5, 0)):
         body = {"model": model, "prompt": "a = ", "max_tokens": 1, "temperature": 0}
         body |= {"suffix": "\n"} if sees_suffix else {}
-        body |= {"logprobs": told} if told else {}
+        body |= {"logprobs": reported} if reported else {}
         answer = client.post("/v1/completions", body, missing=(400, 422))
         if answer is not None:
             break
@@ -143,14 +143,14 @@ def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
     if known:
         prompts = Whole(bound, vocabulary, None, raw=False)
     pieces = Pieces(vocabulary, bound, own=known is not None)
-    dialect = OpenAi(client, vocabulary, model, prompts, pieces, told if has_log_probabilities(answer) else 0)
+    dialect = OpenAi(client, vocabulary, model, prompts, pieces, reported if has_log_probabilities(answer) else 0)
     return FimModel(model, RemoteBackend(client, dialect, vocabulary.size, USUAL_WINDOW), bound, vocabulary)
 
 
 def has_log_probabilities(answer: Any) -> bool:
     """Return whether an answer has log probabilities of tokens. Never raises."""
     try:
-        told = answer["choices"][0]["logprobs"]
-        return bool(told.get("content") or told.get("top_logprobs"))
+        reported = answer["choices"][0]["logprobs"]
+        return bool(reported.get("content") or reported.get("top_logprobs"))
     except (LookupError, TypeError, AttributeError):
         return False

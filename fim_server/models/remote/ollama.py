@@ -1,4 +1,4 @@
-"""Models of Ollama, which tells their files' metadata, so that prompts can be put together here."""
+"""Models of Ollama, which reports their files' metadata, so that prompts can be put together here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.client import MOST_VOCABULARY_BYTES
 from fim_server.models.remote.dialects import Ollama
-from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, window_told
+from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, reported_window
 from fim_server.models.remote.texts import Pieces, Prompts, Sides, Whole
 from fim_server.models.remote.tokens import tokenizer_of
 from fim_server.models.source import EMBEDDED_NAME, first_line, locate
@@ -55,7 +55,7 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
     info, capabilities = fields(shown.get("model_info")), shown.get("capabilities")
     inserts = not isinstance(capabilities, list) or "insert" in capabilities
     try:
-        bound, vocabulary = tokenizer_of(options.tokenizer) if options.tokenizer else told_tokens(info)
+        bound, vocabulary = tokenizer_of(options.tokenizer) if options.tokenizer else reported_tokens(info)
         own = bound.sees_suffix or not inserts
     except ModelError as error:
         if options.tokenizer or not inserts:
@@ -73,13 +73,13 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
 
 
 def window_of(client: Client, model: str, info: dict[str, Any]) -> int:
-    """Return the context window that Ollama gives a model, which it tells of loaded models only; this loads it."""
+    """Return the context window that Ollama gives a model, which it reports for loaded models only; this loads it."""
     client.post("/api/generate", {"model": model}, missing=(400, 404), tries=1, seconds=LOAD_SECONDS)
     for entry in models_of(client.get("/api/ps")):
         name = str(entry.get("name"))
         if model in (name, name.removesuffix(":latest")) and entry.get("context_length"):
-            return window_told(entry["context_length"])
-    trained = (window_told(value) for name, value in info.items() if name.endswith(".context_length"))
+            return reported_window(entry["context_length"])
+    trained = (reported_window(value) for name, value in info.items() if name.endswith(".context_length"))
     return min([USUAL_WINDOW, *trained])
 
 
@@ -96,18 +96,18 @@ def models_of(answer: Any) -> list[dict[str, Any]]:
 def put_before(info: dict[str, Any]) -> int | None:
     """Return the token that Ollama puts before every prompt; None for none."""
     begins = info.get("tokenizer.ggml.add_bos_token", info.get("tokenizer.ggml.model") == "llama")
-    return id_told(info, "bos") if begins else None
+    return reported_id(info, "bos") if begins else None
 
 
-def id_told(info: dict[str, Any], name: str) -> int | None:
-    """Return the id of a token with a role; None where it is not among the told tokens."""
+def reported_id(info: dict[str, Any], name: str) -> int | None:
+    """Return the id of a token with a role; None where it is not among the reported tokens."""
     number, tokens = info.get(f"tokenizer.ggml.{name}_token_id"), info.get("tokenizer.ggml.tokens")
     if type(number) is not int or number < 0:
         return None
     return None if isinstance(tokens, list) and number >= len(tokens) else number
 
 
-def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
+def reported_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
     """Return the prompt format and the vocabulary in a GGUF file's metadata.
 
     Texts are encoded roughly as the model does it, which suffices since prompts go out as texts. Raises ModelError.
@@ -116,20 +116,20 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
 
     tokens, kinds = info.get("tokenizer.ggml.tokens"), info.get("tokenizer.ggml.token_type")
     if not isinstance(tokens, list) or not tokens:
-        raise ModelError("does not tell its tokens")
+        raise ModelError("does not report its tokens")
     if not isinstance(kinds, list) or len(kinds) != len(tokens):
         kinds = [1] * len(tokens)
-    check_told(tokens, info.get("tokenizer.ggml.merges"))
+    check_reported(tokens, info.get("tokenizer.ggml.merges"))
     try:
         definition = json.dumps(definition_of(info, tokens, kinds))
         tokenizer = FileTokenizer(Tokenizer.from_str(definition))
         bound = bind_format(tokenizer)
         if bound is None:
-            ends = [id_told(info, name) for name in ("eos", "eot", "eom")]
+            ends = [reported_id(info, name) for name in ("eos", "eot", "eom")]
             begin = put_before(info)
             stops = [end for end in ends if end is not None]
             if not stops:
-                raise ModelError("does not tell which token ends its texts")
+                raise ModelError("does not report which token ends its texts")
             bound = plain_format(tokenizer, () if begin is None else (begin,), stops)
         vocabulary = Vocabulary.from_tokenizer(tokenizer, size=len(tokens), end_token_ids=bound.stop_ids)
         vocabulary.encode(SPELT)
@@ -137,12 +137,12 @@ def told_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
     except ModelError:
         raise
     except (VocabularyError, LookupError, TypeError, ValueError) as error:
-        raise ModelError(f"tells tokens that are not understood ({first_line(error)})") from error
+        raise ModelError(f"reports tokens that are not understood ({first_line(error)})") from error
     except Exception as error:  # the `tokenizers` library raises Exception itself
         raise ModelError(f"its tokens make no tokenizer ({first_line(error)})") from error
 
 
-def check_told(tokens: list[Any], merges: Any) -> None:
+def check_reported(tokens: list[Any], merges: Any) -> None:
     """Refuse too many or too long tokens and merges before building anything of them. Raises ModelError."""
     merges = merges if isinstance(merges, list) else []
     if not all(isinstance(text, str) for texts in (tokens, merges) for text in texts):

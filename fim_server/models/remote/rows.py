@@ -1,7 +1,7 @@
 """Rows with the log probabilities of an endpoint's likeliest tokens, and decoding's arithmetic on them.
 
-A row [V] has minus infinity at tokens that the endpoint has not told. That suffices while a told token may come next:
-the likeliest allowed one of these is the likeliest of all allowed ones. Otherwise the endpoint is asked for the
+A row [V] has minus infinity at tokens that the endpoint has not reported. That suffices while a reported token may come
+next: the likeliest allowed one of these is the likeliest of all allowed ones. Otherwise the endpoint is asked for the
 likeliest of the other allowed tokens, in one exact step.
 
 A row is requested at its first use, so a prompt that is read in parts requests only the last one's.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Values = NDArray[np.float32]
-    Told = Mapping[int, float]
+    Reported = Mapping[int, float]
 
 MOST_LOG_PROBABILITY = 0.01
 """Greatest log probability: 0, apart from rounding."""
@@ -42,13 +42,16 @@ class RemoteRow:
     """
 
     def __init__(
-        self, size: int, tell: Callable[[], Told], likeliest: Callable[[NDArray[np.intp]], tuple[int, float] | None]
+        self,
+        size: int,
+        request: Callable[[], Reported],
+        likeliest: Callable[[NDArray[np.intp]], tuple[int, float] | None],
     ) -> None:
         """Make a row.
 
-        ``tell`` requests it; ``likeliest`` requests the likeliest of some tokens, with its log probability.
+        ``request`` asks for it; ``likeliest`` requests the likeliest of some tokens, with its log probability.
         """
-        self._size, self._tell, self.ask = size, tell, likeliest
+        self._size, self._request, self.ask = size, request, likeliest
         self._values: Values | None = None
         self.others: NDArray[np.bool_] | None = None
         self.refused = frozenset[int]()
@@ -67,29 +70,29 @@ class RemoteRow:
         """Log probabilities [V]."""
         if self._values is None:
             values = np.full(self._size, NO_WEIGHT, dtype=np.float32)
-            told = self._tell()
-            values[list(told.keys())] = list(told.values())
-            if not np.all(values <= MOST_LOG_PROBABILITY):  # nor is what is no number
+            reported = self._request()
+            values[list(reported.keys())] = list(reported.values())
+            if not np.all(values <= MOST_LOG_PROBABILITY):  # NaN is invalid too
                 raise LostError("the endpoint sent an invalid log probability")
             self._values = values
         return self._values
 
     def with_values(self, values: Values, others: NDArray[np.bool_] | None) -> RemoteRow:
         """Return a row of the same place with other values."""
-        found = RemoteRow(self._size, self._tell, self.ask)
+        found = RemoteRow(self._size, self._request, self.ask)
         found._values, found.others = values, others  # its own kind
         found.refused, found.steps = self.refused, self.steps
         return found
 
 
 class RemoteArithmetic:
-    """Implementation of :class:`..backend.Arithmetic` on such rows; tokens that were not told have no share."""
+    """Implementation of :class:`..backend.Arithmetic` on such rows; tokens that were not reported have no share."""
 
     def __init__(self) -> None:
         self._numpy = NumpyArithmetic()
 
     def sampler(self, temperature: float, seed: int) -> RemoteSampler:
-        """Return a sampler that draws among the told tokens above temperature 0."""
+        """Return a sampler that draws among the reported tokens above temperature 0."""
         return RemoteSampler(self, self._numpy.sampler(temperature, seed))
 
     def copy(self, row: RemoteRow) -> RemoteRow:
@@ -121,7 +124,7 @@ class RemoteArithmetic:
     def mixed(self, row: RemoteRow, shares: Mapping[int, float]) -> RemoteRow:
         if row.others is not None:
             return row.with_values(self._numpy.mixed(row.values, shares), row.others)
-        # These are probabilities as they are, although some of all of them was not told.
+        # These are probabilities as they are, although the endpoint has not reported all of them.
         values = row.values + np.float32(np.log1p(-sum(shares.values())))
         for token, share in shares.items():
             values[token] = np.logaddexp(values[token], np.log(share))
@@ -131,7 +134,7 @@ class RemoteArithmetic:
         return row.with_values(self._numpy.shifted(row.values, changes), row.others)
 
     def tempered(self, row: RemoteRow, temperature: float) -> RemoteRow:
-        """Divide by the temperature; the shares are those of the told tokens alone."""
+        """Divide by the temperature; the shares are those of the reported tokens alone."""
         others = np.zeros(len(row), dtype=np.bool_) if row.others is None else row.others
         return row.with_values(row.values / np.float32(temperature), others)
 
@@ -154,7 +157,7 @@ class RemoteArithmetic:
         return False
 
     def shares(self, row: RemoteRow) -> Values:
-        """Return the probabilities of the told tokens. After a mask, those of the allowed ones, which sum to 1."""
+        """Return the probabilities of the reported tokens. After a mask, those of the allowed ones, which sum to 1."""
         values = row.values
         if row.others is None:
             return np.exp(values)
@@ -202,6 +205,6 @@ class RemoteSampler:
         self._arithmetic, self._sampler = arithmetic, sampler
 
     def draw(self, row: RemoteRow) -> int:
-        """Return a token, which the endpoint is asked for where no told one is left."""
+        """Return a token, which the endpoint is asked for where no reported one is left."""
         self._arithmetic.is_spent(row)
         return self._sampler.draw(row.values)

@@ -1,4 +1,4 @@
-"""Streams of endpoints as rows of told tokens, by the model's ids or by texts."""
+"""Streams of endpoints as rows of reported tokens, by the model's ids or by texts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fim_server.models.remote.client import Patience, Stream
-    from fim_server.models.remote.rows import Told
+    from fim_server.models.remote.rows import Reported
     from fim_server.models.remote.texts import Pieces
     from fim_server.tokens.vocabulary import Vocabulary
 
 LOOKAHEAD_BYTES = 24
-"""Bytes of a text without tokens that have to come, if it does not end, before its next token is told."""
+"""Bytes of a text without tokens that have to come, if it does not end, before its next token is reported."""
 
 
 ROW_SECONDS = 60.0
@@ -28,7 +28,7 @@ MOST_SHARES = 1024
 """Most log probabilities at one place, of which 20 are asked for. Each takes 8 us for each token of a text."""
 
 AHEAD = 1e-3
-"""Margin by which the next token of the streamed text exceeds the likeliest told token."""
+"""Margin by which the next token of the streamed text exceeds the likeliest reported token."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,20 @@ class Step:
     """Token that the model has written.
 
     Attributes:
-        token: Its id; None where the endpoint tells none.
+        token: Its id; None where the endpoint reports none.
         text: Its bytes.
-        told: Log probabilities at its place, by id, or by bytes where the endpoint tells no ids.
+        reported: Log probabilities at its place, by id, or by bytes where the endpoint reports no ids.
     """
 
     token: int | None
     text: bytes
-    told: Mapping[int, float] | Mapping[bytes, float]
+    reported: Mapping[int, float] | Mapping[bytes, float]
 
 
 class Source(Protocol):
     """Stream that begins after a prefix."""
 
-    def told(self, prefix: Sequence[int], patience: Patience) -> Told | None:
+    def reported(self, prefix: Sequence[int], patience: Patience) -> Reported | None:
         """Wait for the row after a prefix, and return it; None where the stream differs from it or ends before.
 
         Raises LostError where the stream cannot be the model's.
@@ -72,7 +72,7 @@ class IdSource:
         self._found: list[Step] = []
         self._tokens: list[int] = []
 
-    def told(self, prefix: Sequence[int], patience: Patience) -> Told | None:
+    def reported(self, prefix: Sequence[int], patience: Patience) -> Reported | None:
         start = len(self.base)
         at = len(prefix) - start
         if at < 0 or list(prefix[:start]) != self.base:
@@ -83,7 +83,7 @@ class IdSource:
             if list(prefix[start : start + known]) != self._tokens[:known]:
                 return None
             if at < len(self._found):
-                return {int(token): share for token, share in self._found[at].told.items()}
+                return {int(token): share for token, share in self._found[at].reported.items()}
             event = next_event(self._stream, until, patience)
             if event is None:
                 return None
@@ -93,10 +93,10 @@ class IdSource:
     def _take(self, step: Step) -> None:
         token, size = step.token, self._vocabulary.size
         if token is None:
-            raise LostError("the endpoint tells no token ids any more")
-        for number in (token, *step.told):
+            raise LostError("the endpoint reports no token ids any more")
+        for number in (token, *step.reported):
             if not isinstance(number, int) or not 0 <= number < size:
-                raise LostError(f"the endpoint tells a token {number!r}, and its model has {size}")
+                raise LostError(f"the endpoint reports a token {number!r}, and its model has {size}")
         known = self._vocabulary.token_bytes(token)
         if known and step.text and known != step.text:
             raise LostError(f"the endpoint has another tokenizer: its token {token} is not {known!r}")
@@ -111,7 +111,7 @@ class TextSource:
     """Stream of text with the likeliest texts at each place, if any, over a vocabulary that may be another model's.
 
     The row is the text's own next token alone where this vocabulary cuts the text in another place. So it is where the
-    endpoint tells no probabilities, or none of its next text.
+    endpoint reports no probabilities, or none of its next text.
     """
 
     def __init__(
@@ -124,14 +124,14 @@ class TextSource:
     ) -> None:
         """Wrap a stream.
 
-        ``pieces`` maps told texts to tokens; its end token is told where the stream ends by itself.
+        ``pieces`` maps reported texts to tokens; its end token is reported where the stream ends by itself.
         """
         self.base, self._stream, self._steps, self._vocabulary = list(base), stream, steps, vocabulary
         self._pieces, self._text, self._is_over, self._has_ended = pieces, b"", False, False
         self._rows: dict[int, Mapping[bytes, float]] = {}
         """Rows by the number of bytes before them."""
 
-    def told(self, prefix: Sequence[int], patience: Patience) -> Told | None:
+    def reported(self, prefix: Sequence[int], patience: Patience) -> Reported | None:
         start = len(self.base)
         if len(prefix) < start or list(prefix[:start]) != self.base:
             return None
@@ -143,20 +143,20 @@ class TextSource:
         if not self._text.startswith(written):
             return None
         rest = self._text[at:]
-        told = self._pieces.tokens(self._rows[at]) if at in self._rows else {}
+        reported = self._pieces.tokens(self._rows[at]) if at in self._rows else {}
         if rest:
-            return self._led(told, rest)
-        return told or ({self._pieces.end: 0.0} if self._is_over and self._has_ended else None)
+            return self._led(reported, rest)
+        return reported or ({self._pieces.end: 0.0} if self._is_over and self._has_ended else None)
 
-    def _led(self, told: Told, rest: bytes) -> Told:
-        """Return told tokens with the text's own next token first, since the text may be cut another way."""
-        if not told:
+    def _led(self, reported: Reported, rest: bytes) -> Reported:
+        """Return reported tokens with the text's own next token first, since the text may be cut another way."""
+        if not reported:
             return {self._first(rest): 0.0}
-        best = max(told, key=lambda token: told[token])
+        best = max(reported, key=lambda token: reported[token])
         text = self._vocabulary.token_bytes(best)
         if text and rest.startswith(text):
-            return told
-        return {**told, self._first(rest): told[best] + AHEAD}
+            return reported
+        return {**reported, self._first(rest): reported[best] + AHEAD}
 
     def _has_row(self, at: int) -> bool:
         return at in self._rows and len(self._text) > at
@@ -168,9 +168,9 @@ class TextSource:
             return
         self._has_ended = self._has_ended or is_end(event)
         for step in read_event(self._steps, event):
-            if step.told:
+            if step.reported:
                 self._rows[len(self._text)] = {
-                    text: share for text, share in step.told.items() if isinstance(text, bytes)
+                    text: share for text, share in step.reported.items() if isinstance(text, bytes)
                 }
             self._text += step.text
 
@@ -206,6 +206,6 @@ def read_event(steps: Callable[[object], Iterable[Step]], event: object) -> list
         found = list(steps(event))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise LostError("the endpoint sends something other than completions") from None
-    if any(len(step.told) > MOST_SHARES for step in found):
+    if any(len(step.reported) > MOST_SHARES for step in found):
         raise LostError(f"the endpoint sends more than {MOST_SHARES:,} log probabilities for one token")
     return found

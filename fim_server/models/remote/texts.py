@@ -1,8 +1,8 @@
-"""Prompts for endpoints that take texts, and the tokens of the texts that they tell.
+"""Prompts for endpoints that take texts, and the tokens of the texts that they report.
 
-If the model's own tokens are known, its prompt is put together here, in the format of its training, and a told text is
-exactly one token. If not, the endpoint's template puts the prompt together, and a told text stands for the longest
-token of another vocabulary that it begins with.
+If the model's own tokens are known, its prompt is put together here, in the format of its training, and a reported
+text is exactly one token. If not, the endpoint's template puts the prompt together, and a reported text stands for the
+longest token of another vocabulary that it begins with.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fim_server.tokens.vocabulary import Vocabulary
 
 LOST = "\N{REPLACEMENT CHARACTER}".encode()
-"""Replacement that an endpoint tells for bytes that are no characters by themselves."""
+"""Replacement that an endpoint reports for bytes that are no characters by themselves."""
 
 
 class Prompts(Protocol):
@@ -86,7 +86,7 @@ class Whole:
 
 
 class Pieces:
-    """Map of told texts to tokens.
+    """Map of reported texts to tokens.
 
     Attributes:
         end: The token that ends a middle.
@@ -111,7 +111,7 @@ class Pieces:
         self._controls.update((name.encode(), token) for name in names if name)
 
     def token(self, text: bytes) -> int | None:
-        """Return the token of a told text; None for an unknown one, and for one that a middle cannot contain."""
+        """Return the token of a reported text; None for an unknown one, and for one that a middle cannot contain."""
         if not text:
             return self.end
         if text in self._controls:
@@ -125,14 +125,14 @@ class Pieces:
         """Return the longest token that a text begins with."""
         return self._vocabulary.token_at(text)
 
-    def tokens(self, told: Mapping[bytes, float]) -> dict[int, float]:
+    def tokens(self, reported: Mapping[bytes, float]) -> dict[int, float]:
         """Return log probabilities by token, without those of incomplete characters. Raises LostError."""
         from math import exp, log
 
-        if not all(share <= MOST_LOG_PROBABILITY for share in told.values()):  # nor is what is no number
+        if not all(share <= MOST_LOG_PROBABILITY for share in reported.values()):  # NaN is invalid too
             raise LostError("the endpoint sent an invalid log probability")
         shares: dict[int, float] = {}
-        for text, share in told.items():
+        for text, share in reported.items():
             token = None if LOST in text else self.token(text)
             if token is not None:
                 shares[token] = shares.get(token, 0.0) + exp(share)

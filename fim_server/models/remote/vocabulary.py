@@ -36,7 +36,7 @@ TOKENS_BESIDES = 16
 """Most tokens of a text beyond one for each of its bytes."""
 
 ENDS = ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>", "<EOT>")
-"""Names of tokens that end a text, where nothing else tells them."""
+"""Names of tokens that end a text, where the endpoint does not report them."""
 
 
 class LlamaCppTokenizer:
@@ -46,7 +46,7 @@ class LlamaCppTokenizer:
     """
 
     def __init__(self, client: Client) -> None:
-        """Ask for the vocabulary. Raises ModelError where the endpoint does not tell it."""
+        """Ask for the vocabulary. Raises ModelError where the endpoint does not report it."""
         self._client = client
         answer = client.post(
             "/completion",
@@ -57,9 +57,11 @@ class LlamaCppTokenizer:
             entries = answer["completion_probabilities"][0]["top_logprobs"]
             found = {int(entry["id"]): octets(entry.get("bytes")) for entry in entries}
         except (LookupError, TypeError, ValueError, ArithmeticError):
-            raise ModelError(f"{client.base}: does not tell its vocabulary; --tokenizer names a file with it") from None
+            raise ModelError(
+                f"{client.base}: does not report its vocabulary; --tokenizer names a file with it"
+            ) from None
         if not found or min(found) < 0 or max(found) >= MOST_TOKENS:
-            raise ModelError(f"{client.base}: tells no vocabulary")
+            raise ModelError(f"{client.base}: reports no vocabulary")
         try:
             check_lengths([len(text) for text in found.values()])
         except VocabularyError as error:

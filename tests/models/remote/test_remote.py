@@ -293,7 +293,7 @@ def test_a_request_survives_the_server_s_death(local: FimModel, hasty: None, kin
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("ids", "tells a token 1000000, and its model has"),
+        ("ids", "reports a token 1000000, and its model has"),
         ("bytes", "has another tokenizer"),
         ("shares", "sent an invalid log probability"),
         ("error", "the endpoint has failed"),
@@ -445,7 +445,7 @@ def test_the_real_server_gives_the_tokens_of_the_same_file_here(tmp_path: Path) 
         texts = load_openai(client, "any", LoadOptions())
         assert isinstance(texts.backend, RemoteBackend)
         assert isinstance(texts.backend.dialect, OpenAi)
-        assert (texts.mode, texts.backend.dialect.told) == ("checked", 20)
+        assert (texts.mode, texts.backend.dialect.reported) == ("checked", 20)
         left, right = "values = [1, 2]\nresult = [", "]\n"
         completion, _ = written(texts, Split(left, right), max_new_tokens=12, single_line=True)
         assert completion.text is not None

@@ -1,4 +1,4 @@
-"""Endpoints that take and tell texts: prompts that are put together here, told texts as tokens, Ollama's metadata."""
+"""Endpoints that take and report texts: prompts put together here, reported texts as tokens, Ollama's metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fim_server.models.options import LoadOptions
 from fim_server.models.prompt import PLAIN
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.dialects import Texts
-from fim_server.models.remote.ollama import told_tokens
+from fim_server.models.remote.ollama import reported_tokens
 from fim_server.models.remote.texts import Pieces, Sides, Whole
 from fim_server.models.source import locate
 from fim_server.text.document import Split
@@ -115,7 +115,7 @@ def test_a_template_is_used_where_no_tokens_are_told(local: FimModel) -> None:
 def test_a_model_without_template_and_tokens_is_refused(local: FimModel) -> None:
     with (
         serving(Endpoint(local, "ollama", inserts=False)) as address,
-        pytest.raises(ModelError, match=r"a-model:latest: does not tell its tokens; --tokenizer names a file"),
+        pytest.raises(ModelError, match=r"a-model:latest: does not report its tokens; --tokenizer names a file"),
     ):
         load_model(address)
     with serving(Endpoint(local, "ollama", inserts=False)) as address:
@@ -189,28 +189,28 @@ def sentence_piece(**others: Any) -> dict[str, Any]:
 
 
 def test_tokens_of_sentencepiece_s_kind_are_read() -> None:
-    bound, vocabulary = told_tokens(sentence_piece())
+    bound, vocabulary = reported_tokens(sentence_piece())
     texts = [vocabulary.token_bytes(token) for token in range(vocabulary.size)]
     assert texts[:12] == [b"", b"", b"", b"\n", b" ", b" a", b"a", b"=", b" =", b"1", b" 1", b"    "]
     assert (bound.family, bound.pieces[0], bound.stop_ids) == (PLAIN, 1, (2,))
     assert b"".join(texts[token] for token in vocabulary.encode("a = 1\n    a")) == b"a = 1\n    a"
-    unbegun, _ = told_tokens(sentence_piece(**{"tokenizer.ggml.add_bos_token": False}))
+    unbegun, _ = reported_tokens(sentence_piece(**{"tokenizer.ggml.add_bos_token": False}))
     assert len(unbegun.pieces) == 1
 
 
 @pytest.mark.parametrize(
     ("others", "problem"),
     [
-        ({"tokenizer.ggml.tokens": None}, "does not tell its tokens"),
+        ({"tokenizer.ggml.tokens": None}, "does not report its tokens"),
         ({"tokenizer.ggml.model": "bert"}, "a tokenizer of the kind 'bert'"),
-        ({"tokenizer.ggml.eos_token_id": None}, "does not tell which token ends its texts"),
-        ({"tokenizer.ggml.scores": [0.0]}, "tells tokens that are not understood"),
+        ({"tokenizer.ggml.eos_token_id": None}, "does not report which token ends its texts"),
+        ({"tokenizer.ggml.scores": [0.0]}, "reports tokens that are not understood"),
         ({"tokenizer.ggml.tokens": [1, 2, 3], "tokenizer.ggml.scores": None}, "its tokens make no tokenizer"),
     ],
 )
 def test_unreadable_tokens_are_one_line(others: dict[str, Any], problem: str) -> None:
     with pytest.raises(ModelError, match=problem) as failure:
-        told_tokens(sentence_piece(**others))
+        reported_tokens(sentence_piece(**others))
     assert "\n" not in str(failure.value)
 
 
@@ -284,10 +284,10 @@ def test_a_key_that_the_endpoint_repeats_is_in_no_message(local: FimModel, monke
 
 
 def test_tokens_that_cannot_spell_source_code_are_none() -> None:
-    with pytest.raises(ModelError, match="tells tokens"):
-        told_tokens(sentence_piece(**{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": []}))
+    with pytest.raises(ModelError, match="reports tokens"):
+        reported_tokens(sentence_piece(**{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": []}))
     for odd in (-1, 10**20, 999, True, "x"):
-        bound, _ = told_tokens(sentence_piece(**{"tokenizer.ggml.bos_token_id": odd}))
+        bound, _ = reported_tokens(sentence_piece(**{"tokenizer.ggml.bos_token_id": odd}))
         assert len(bound.pieces) == 1
 
 
