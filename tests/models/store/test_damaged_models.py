@@ -274,7 +274,7 @@ print(getting.get("smollm2", None, Told()).new)
 
 def test_two_processes_repair_it_once(folder: Path, base: Path) -> None:
     flip(folder / "tokenizer.json")
-    command = [sys.executable, "-c", REPAIRING, str(Path(__file__).parents[2] / "support"), str(base)]
+    command = [sys.executable, "-c", REPAIRING, str(Path(__file__).parents[2]), str(base)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = sorted(process.communicate()[0].strip() for process in both)
     assert said == ["False", "True"]
