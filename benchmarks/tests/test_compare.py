@@ -160,6 +160,7 @@ def test_every_benchmarks_figures_are_read(report: dict[str, Any], expected: dic
     [
         (None, "No such file"),
         ("{", "not JSON"),
+        pytest.param("[" * 100_000, "not JSON", id="nested deeply"),
         ("[]", "not printed by"),
         ('{"setting": {}}', "no figures"),
     ],
@@ -170,6 +171,12 @@ def test_what_is_no_report_is_refused(content: str | None, complaint: str, tmp_p
         path.write_text(content, encoding="utf-8")
     with pytest.raises(BenchError, match=rf"report\.json: .*{complaint}|report\.json: {complaint}"):
         compare.compare(CompareOptions([str(path)], [str(path)], "p50", None, json=False))
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="the system has no endless file")
+def test_an_endless_report_is_refused() -> None:
+    with pytest.raises(BenchError, match="/dev/zero: larger than"):
+        compare.read("/dev/zero")
 
 
 def test_runs_that_do_not_match_are_refused(tmp_path: Path) -> None:
