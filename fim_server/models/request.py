@@ -29,7 +29,7 @@ class LoadRequest:
     Attributes:
         name: The model's name, path or address.
         device: The device as torch spells it; None for a GPU where there is one.
-        runtime: The runtime's name in :data:`.loaders.RUNTIMES`; None for the first that can run the model.
+        runtime: The runtime's name in :data:`.loaders.RUNTIMES`; None for the most special one that runs the model.
         options: Options of endpoints and GGUF files.
         tell: Receives the progress of a download in bytes, on other threads.
     """
