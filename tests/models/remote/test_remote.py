@@ -146,7 +146,7 @@ def test_requests_avoid_what_an_endpoint_refuses(local: FimModel, refused: tuple
 
 
 @pytest.mark.parametrize("options", [{"search": 2}, {"samples": 3, "temperature": 0.7}, {"temperature": 0.9}])
-def test_other_ways_of_decoding_take_endpoints(local: FimModel, options: dict[str, Any]) -> None:
+def test_search_and_samples_take_endpoints(local: FimModel, options: dict[str, Any]) -> None:
     left, right = "values = [1, 2]\nresult = [", "]\n"
     with serving(Endpoint(local, "llama.cpp")) as address:
         remote = load_model(address, options=options_of("llama.cpp"))
@@ -213,7 +213,7 @@ def words(*tokens: int, size: int = 100) -> Any:
     return found
 
 
-def test_the_likeliest_allowed_token_is_told_or_asked_for() -> None:
+def test_the_likeliest_allowed_token_is_reported_or_requested() -> None:
     arithmetic, asked = RemoteArithmetic(), list[list[int]]()
     row = row_of({3: -0.5, 4: -1.5}, {70: -7.0, 71: -6.0, 72: -9.0}, asked)
     sampler = arithmetic.sampler(0, 0)
@@ -378,7 +378,7 @@ def test_plain_http_needs_loopback_or_permission() -> None:
     assert address_of("https://example.com/api#model", None, False).model == "model"
 
 
-def test_a_key_is_sent_and_never_told(
+def test_a_key_is_sent_and_never_shown(
     local: FimModel, hasty: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -92,7 +92,7 @@ def test_the_window_is_the_endpoint_s(local: FimModel) -> None:
         assert load_model(address).backend.window == 1024
 
 
-def test_told_tokens_are_the_model_s(local: FimModel) -> None:
+def test_reported_tokens_are_the_models(local: FimModel) -> None:
     with serving(Endpoint(local, "ollama", shows=True)) as address:
         remote = load_model(address)
     vocabulary = local.vocabulary
@@ -103,7 +103,7 @@ def test_told_tokens_are_the_model_s(local: FimModel) -> None:
     assert b"".join(remote.vocabulary.token_bytes(token) for token in remote.vocabulary.encode(text)) == text.encode()
 
 
-def test_a_template_is_used_where_no_tokens_are_told(local: FimModel) -> None:
+def test_a_template_is_used_where_no_tokens_are_reported(local: FimModel) -> None:
     endpoint = Endpoint(local, "ollama")
     with serving(endpoint) as address:
         remote = load_model(address)
@@ -259,7 +259,7 @@ def test_ollama_s_description_may_be_anything(local: FimModel, odd: Any, monkeyp
         {"token": "a", "logprob": "x"},
     ],
 )
-def test_invalid_told_texts_are_ignored(local: FimModel, entry: dict[str, Any]) -> None:
+def test_invalid_reported_texts_are_ignored(local: FimModel, entry: dict[str, Any]) -> None:
     endpoint = Endpoint(local, "ollama", shows=True, entry=entry)
     with serving(endpoint) as address:
         remote = load_model(address)

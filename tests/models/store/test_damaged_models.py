@@ -319,7 +319,7 @@ def test_hub_files_are_checked_against_their_blob_names(tmp_path: Path, monkeypa
     assert hub_damage_of(snapshot, patterns) == "config.json is missing"
 
 
-def test_nothing_is_said_where_there_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_model_is_no_damaged_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIM_SERVER_CACHE", str(tmp_path))
     assert cached_damage("smollm2") is None
     assert state_of(entry_of("smollm2")) is State.MISSING

@@ -386,7 +386,7 @@ def test_all_parts_of_a_gguf_model_are_removed(shop: Shop) -> None:
     assert remove(str(other)) == 5
 
 
-def test_a_model_that_cannot_be_deleted_is_said_in_one_line(shop: Shop) -> None:
+def test_a_model_that_cannot_be_deleted_is_reported_in_one_line(shop: Shop) -> None:
     shop.models.mkdir(parents=True, exist_ok=True)
     (shop.models / "smollm2").symlink_to(shop.models)
     with pytest.raises(ModelError) as refusal:
@@ -411,7 +411,7 @@ def test_the_default_is_what_is_in_the_cache_else_the_embedded_model(shop: Shop)
     assert to_be_got(None) is None
 
 
-def test_users_of_another_model_get_no_offer_of_the_default(shop: Shop) -> None:
+def test_users_of_another_model_are_not_pointed_to_the_default(shop: Shop) -> None:
     assert to_be_got("smollm2") == (shop.entry, State.MISSING)
     assert to_be_got("embedded") is None
     assert to_be_got("./some-model") is None
