@@ -242,7 +242,7 @@ struct DefinitionFile {
     error_lexemes: Vec<String>,
     #[serde(default)]
     brackets: Vec<(Text, Text)>,
-    /// Literals that may also be read as several others in sequence. The grammar received here has them in its rules.
+    /// Lexemes that may also be read as several others in sequence. The grammar received here has them in its rules.
     #[serde(default)]
     split: BTreeMap<String, Vec<Text>>,
     /// Texts that have to come again. The grammar received here has marks for them.

@@ -130,14 +130,17 @@ def test_distances_of_small_contexts(small: Language) -> None:
 
 
 def test_every_cut_of_every_short_text(small: Language) -> None:
-    rng = random.Random(2)
+    check_cuts(small, random.Random(2), PAIRS // 4)
+
+
+def check_cuts(language: Language, rng: random.Random, count: int) -> None:
     valid = sorted(texts())
-    chosen = rng.sample(valid, min(len(valid), PAIRS // 4))
-    chosen += ["".join(rng.choice(ALPHABET) for _ in range(rng.randrange(LONGEST))) for _ in range(PAIRS // 4)]
+    chosen = rng.sample(valid, min(len(valid), count))
+    chosen += ["".join(rng.choice(ALPHABET) for _ in range(rng.randrange(LONGEST))) for _ in range(count)]
     wrong = []
     for text in chosen:
         start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
-        verdict = small.open(text[:start], text[end:]).check(text[start:end])
+        verdict = language.open(text[:start], text[end:]).check(text[start:end])
         expected = is_small(text)
         if verdict.complete != expected or (expected and not verdict.viable):
             wrong.append((text[:start], text[start:end], text[end:], expected))
@@ -145,10 +148,41 @@ def test_every_cut_of_every_short_text(small: Language) -> None:
 
 
 def test_a_mode_names_lexemes_that_exist_once(tmp_path: Path) -> None:
-    with pytest.raises(LanguageError, match="there is no lexeme NOWHERE"):
+    with pytest.raises(LanguageError, match=r"modes\.spec: there is no lexeme 'NOWHERE'"):
         load(tmp_path, GRAMMAR, SPEC.replace('["Q_CLOSE"], close', '["Q_CLOSE", "NOWHERE"], close'))
     with pytest.raises(LanguageError, match="lexeme T_OPEN is in two modes"):
         load(tmp_path, GRAMMAR, SPEC.replace('["Q_CLOSE"], close', '["Q_CLOSE", "T_OPEN"], close'))
+
+
+TAGS = """
+start: item*
+item: NAME | "<" "!" TEXT? ">"
+NAME: /a/
+TEXT: /[a ]+/
+BLANK: " "
+%ignore BLANK
+"""
+TAG_MODE = 'name = "tags"\nsuffixes = [".tags"]\nstart = "start"\nmodes = [{ name = "tag", lexemes = [LEXEMES] }]\n'
+
+
+@pytest.mark.parametrize("lexemes", ['"!", "TEXT", ">"', '"BANG", "TEXT", "END"', '"!", "TEXT", "END"'])
+def test_a_mode_names_literals_by_their_text_as_well(tmp_path: Path, lexemes: str) -> None:
+    terminals = 'BANG: "!"\nEND: ">"\n' if "END" in lexemes else ""
+    language = load(tmp_path, TAGS + terminals, TAG_MODE.replace("LEXEMES", lexemes))
+    for text, whole in {"a<! a >a": True, "<!>": True, "a ! a": False, "a>": False, "<! <!>": False}.items():
+        for at in range(len(text) + 1):
+            assert language.open(text[:at], text[at:]).check("").complete == whole, (text, at)
+
+
+def test_a_mode_reads_code_without_a_pattern(tmp_path: Path) -> None:
+    """The field's names are lexemes of its mode, and those of code are not read in it: the language is the same."""
+    grammar = GRAMMAR.replace('field: NAME+ "}" | NAME+', 'field: FIELD_NAME+ "}" | FIELD_NAME+')
+    spec = SPEC.replace('lexemes = ["FIELD_COLON"]', 'lexemes = ["FIELD_COLON", "FIELD_NAME"]')
+    spec = spec.replace('without = [":", "::"]', 'without = [":", "::", "NAME"]')
+    language = load(tmp_path, grammar + "FIELD_NAME: /a/\n", spec)
+    check_cuts(language, random.Random(3), PAIRS // 16)
+    with pytest.raises(LanguageError, match=r"modes\.field: without: no rule uses the literal 'NAMES'"):
+        load(tmp_path, grammar + "FIELD_NAME: /a/\n", spec.replace('"NAME"]', '"NAMES"]'))
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ PARTS = {
 }
 """Splittable lexemes, by their text; the parts of some are split in turn."""
 
+PATTERNS = {"ba+": ("Tb", "a+"), "ab+": ("Ta", "b+"), "aa[ab]": ("Taa", "[ab]")}
+"""Splittable patterns, each with a literal part and the pattern of the other part."""
+
 
 class SplitOracle(Oracle):
     """Brute force over a language with split lexemes."""
@@ -58,24 +61,31 @@ def random_language(rng: random.Random) -> tuple[Toy, dict[str, tuple[str, ...]]
     lexemes: list[tuple[str, str | None, str | None, int]] = [(f"T{text}", text, None, 0) for text in texts]
     if rng.random() < 0.3:
         lexemes.append(("P", None, rng.choice(["ba+", "a+b", "b+"]), 0))
-    nonterminals = ["s", "x", "y", "z"][: rng.randint(2, 4)]
-    symbols = [name for name, *_ in lexemes] + ["Ta", "Ta", "Tb"] + nonterminals
-    rules = {
-        (nonterminal, tuple(rng.choice(symbols) for _ in range(rng.choice([0, 1, 1, 2, 2, 3]))))
-        for nonterminal in nonterminals
-        for _ in range(rng.randint(1, 3))
-    }
     parts = {
         f"T{text}": tuple(f"T{part}" for part in PARTS[text])
         for text in texts
         if text in PARTS and all(part in texts for part in PARTS[text])
+    }
+    if rng.random() < 0.5:
+        whole, (literal, rest) = rng.choice(sorted(PATTERNS.items()))
+        if literal[1:] in texts:
+            lexemes += [("WHOLE", None, whole, rng.choice([0, 1])), ("REST", None, rest, 0)]
+            parts["WHOLE"] = (literal, "REST")
+    nonterminals = ["s", "x", "y", "z"][: rng.randint(2, 4)]
+    # The parser may take the whole of a pattern, as of a literal, or only its parts.
+    taken = [name for name, *_ in lexemes if name != "WHOLE" or rng.random() < 0.5]
+    symbols = [*taken, "Ta", "Ta", "Tb", *nonterminals]
+    rules = {
+        (nonterminal, tuple(rng.choice(symbols) for _ in range(rng.choice([0, 1, 1, 2, 2, 3]))))
+        for nonterminal in nonterminals
+        for _ in range(rng.randint(1, 3))
     }
     return Toy(tuple(lexemes), tuple(sorted(rules)), rng.random() < 0.5), parts
 
 
 @pytest.mark.parametrize("chunk", range(2))
 def test_split_lexemes_agree_with_brute_force(chunk: int) -> None:
-    verdicts = {"complete": 0, "viable": 0, "refused": 0, "languages": 0, "split": 0}
+    verdicts = {"complete": 0, "viable": 0, "refused": 0, "languages": 0, "split": 0, "patterns": 0}
     for index in range(LANGUAGES // 2):
         rng = random.Random(chunk * 1_000_003 + index)
         toy, parts = random_language(rng)
@@ -92,6 +102,7 @@ def test_split_lexemes_agree_with_brute_force(chunk: int) -> None:
             continue
         verdicts["languages"] += 1
         verdicts["split"] += any(not plain.member(text) for text in members)
+        verdicts["patterns"] += "WHOLE" in parts and any(not plain.member(text) for text in members)
         for left, right in contexts(oracle, rng, members):
             check_contexts(language, oracle, left, right, rng, verdicts, toy)
     assert min(verdicts.values()) > 0, verdicts
@@ -138,6 +149,34 @@ def test_a_definition_says_what_is_split(tmp_path: Path) -> None:
     assert not session.check("c>>>").viable
     assert language.open("a<b<c>", "> x").check("").complete  # what is split may be cut as well
     assert not language.open("", "").check("a < b >> c").complete
+
+
+CONDITIONAL = r"""
+start: value
+value: value "?." NAME | value "?" value ":" value | NAME | NUMBER
+NAME: /[a-z]+/
+NUMBER: /[0-9]*\.?[0-9]+/
+CONDITION: /\?\.[0-9]+/
+BLANK: / +/
+%ignore BLANK
+"""
+
+
+def test_a_pattern_is_split(tmp_path: Path) -> None:
+    (tmp_path / "a.lark").write_text(CONDITIONAL)
+    spec = 'name = "conditional"\nsuffixes = [".c"]\nstart = "start"\n[layout]\nrule = "none"\n'
+    (tmp_path / "a.toml").write_text(f'{spec}[split]\nCONDITION = ["?", "NUMBER"]\n')
+    language = Language.from_files(tmp_path / "a.lark", tmp_path / "a.toml")
+    texts = {"a?.5:1": True, "a?.b": True, "a?.b:1": False, "a?.5": False, "a ? .5 : b?.c": True, "a?.5 ?.b:1": True}
+    for text, whole in texts.items():
+        for start in range(len(text) + 1):
+            for end in range(start, len(text) + 1):
+                verdict = language.open(text[:start], text[end:]).check(text[start:end])
+                assert verdict.complete == whole, (text, start, end)
+                assert verdict.viable or not whole, (text, start, end)
+    (tmp_path / "a.toml").write_text(f'{spec}[split]\nCONDITION = ["?", "DIGITS"]\n')
+    with pytest.raises(LanguageError, match=r"split\.CONDITION: no rule uses the literal 'DIGITS'"):
+        Language.from_files(tmp_path / "a.lark", tmp_path / "a.toml")
 
 
 @pytest.mark.parametrize(

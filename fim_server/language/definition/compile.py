@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -17,6 +16,7 @@ from typing import Any
 from fim_server import _core
 from fim_server.errors import LanguageError, LimitError
 from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.definition.lexeme_names import LexemeNames
 from fim_server.language.definition.matching import Matching
 from fim_server.language.definition.sources import Sources, read_source
 from fim_server.language.definition.splitting import split
@@ -207,21 +207,23 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
 
     spec = definition.spec
     _check(spec)
-    terminals, rules, ignored = _read_grammar(definition, sources)
-    # A mode whose lexemes no rule uses (any more, in an older version of the language) is none.
+    terminals, defined, rules, ignored = _read_grammar(definition, sources)
+    literals = {
+        terminal.pattern.value: str(terminal.name)
+        for terminal in terminals
+        if isinstance(terminal.pattern, PatternStr) and not terminal.pattern.flags
+    }
+    names = LexemeNames(definition.name, literals, {str(terminal.name) for terminal in terminals}, defined)
     used = {str(symbol.name) for rule in rules for symbol in rule.expansion}
-    declared = spec.get("modes", [])
-    modes = [mode for mode in declared if used & set(mode["lexemes"])]
-    unused = {name for mode in declared if mode not in modes for name in mode["lexemes"]}
+    parts = _parts(definition, names)
+    modes, unused = names.modes(spec.get("modes", []), used | parts.keys())
     lexemes = []
-    by_text = {}
     for terminal in terminals:
         if terminal.name in unused:
             continue
         lexeme: dict[str, Any] = {"name": terminal.name, "priority": terminal.priority}
-        if isinstance(terminal.pattern, PatternStr) and not terminal.pattern.flags:
+        if literals.get(terminal.pattern.value) == terminal.name:
             lexeme["literal"] = terminal.pattern.value
-            by_text[terminal.pattern.value] = terminal.name
         else:
             lexeme["pattern"] = terminal.pattern.to_regexp()
         if terminal.name in spec.get("shown", {}):
@@ -232,11 +234,6 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
     if layout is not None:
         lexemes.extend({"name": layout[kind]} for kind in ("indent", "dedent"))
 
-    def named(key: str, text: str) -> str:
-        if text not in by_text:
-            raise LanguageError(f"language {definition.name}: {key}: no rule uses the literal {text!r}")
-        return str(by_text[text])
-
     written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
     marks, slotted = [], []
     if matched := spec.get("matched"):
@@ -245,7 +242,7 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         matching = Matching(definition.name, spec["start"], written, matched)
         written, marks, slotted = matching.rules, matching.marks(), matching.slotted()
         lexemes.extend({"name": mark["name"]} for mark in marks)
-    if parts := _parts(definition, named):
+    if parts:
         written = split(definition.name, spec["start"], written, parts)
     return {
         "name": definition.name,
@@ -254,36 +251,40 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         "ignore": list(ignored),
         "rules": [{"lhs": name, "rhs": list(symbols)} for name, symbols in written],
         "layout": layout and {key: value for key, value in layout.items() if key != "rule"},
-        "brackets": [[named("brackets", text) for text in pair] for pair in spec.get("brackets", [])],
-        "soft_keywords": [named("soft_keywords", text) for text in spec.get("soft_keywords", [])],
+        "brackets": [[names.literal("brackets", text) for text in pair] for pair in spec.get("brackets", [])],
+        "soft_keywords": [names.literal("soft_keywords", text) for text in spec.get("soft_keywords", [])],
         **{key: spec[key] for key in _AS_WRITTEN if key in spec},
-        "constructs": [_construct(key, name, named) for key, name in spec.get("constructs", {}).items()],
-        "modes": [_mode(mode, named) for mode in modes],
+        "constructs": [_construct(key, name, names) for key, name in spec.get("constructs", {}).items()],
+        "modes": modes,
         **({"marks": marks, "slotted": slotted} if marks else {}),
     }
 
 
-def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], list[Any], list[str]]:
-    """Read a grammar by Lark; return its terminals, its BNF rules, and the names of ignored terminals.
+def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], set[str], list[Any], list[str]]:
+    """Read a grammar by Lark.
+
+    Return its terminals, the names of all that it defines, its BNF rules, and the names of ignored terminals.
 
     Raises LanguageError if Lark refuses it, or it is above the limits.
     """
     from fim_server.language.definition.expansion import Counted
 
     sources.examine(definition.name, definition.grammar)
-    # Terminals that only other terminals use are building blocks, not lexemes; error lexemes are used by no rule.
-    kept = set(definition.spec.get("error_lexemes", []))
+    # Terminals that only other terminals use are building blocks, not lexemes. No rule need use an error lexeme, or one
+    # that is split.
+    kept = {*definition.spec.get("error_lexemes", []), *definition.spec.get("split", {})}
     try:
         builder = Counted(definition.name, [sources])
         builder.load_grammar(definition.grammar, f"{definition.name}.lark")
-        terminals, rules, ignored = builder.build().compile([definition.spec["start"]], kept)
+        grammar = builder.build()
+        terminals, rules, ignored = grammar.compile([definition.spec["start"]], kept)
     except LanguageError:
         raise
     # What Lark does not expect in a grammar fails as whatever it happens to fail as: assertions, keys, recursion.
     except Exception as error:
         reason = _one_line(error)
         raise LanguageError(f"language {definition.name}: {reason or type(error).__name__}") from error
-    return terminals, _without_empty(rules), ignored
+    return terminals, {str(name) for name, _ in grammar.term_defs}, _without_empty(rules), ignored
 
 
 def _without_empty(rules: list[Any]) -> list[Any]:
@@ -295,23 +296,24 @@ def _without_empty(rules: list[Any]) -> list[Any]:
     return [rule for rule in rules if rule.origin not in empty]
 
 
-def _parts(definition: Definition, named: Callable[[str, str], str]) -> dict[str, list[str]]:
-    """Return the split lexemes with their parts: literals in the TOML file, names here."""
+def _parts(definition: Definition, names: LexemeNames) -> dict[str, list[str]]:
+    """Return the split lexemes with their parts, by their names.
+
+    The text of a literal has to be that of its parts. Whether a pattern's texts are, is not checked.
+    """
     found = {}
     for text, parts in definition.spec.get("split", {}).items():
-        if len(parts) < 2 or "".join(parts) != text:
+        lexeme, parts_of = names.lexeme("split", text), [names.lexeme(f"split.{text}", part) for part in parts]
+        literal = all(name in names.literals.values() for name in (lexeme, *parts_of))
+        if len(parts) < 2 or (literal and "".join(parts) != text):
             raise LanguageError(f"language {definition.name}: split.{text}: its parts, put together, are not {text!r}")
-        found[named("split", text)] = [named(f"split.{text}", part) for part in parts]
+        found[lexeme] = parts_of
     return found
 
 
-def _mode(mode: dict[str, Any], named: Callable[[str, str], str]) -> dict[str, Any]:
-    return {**mode, "without": [named("modes.without", text) for text in mode.get("without", [])]}
-
-
-def _construct(key: str, name: str, named: Callable[[str, str], str]) -> dict[str, Any]:
+def _construct(key: str, name: str, names: LexemeNames) -> dict[str, Any]:
     rule, _, text = key.partition(" ")
-    return {"rule": rule, "lexeme": named(f"constructs.{key}", text) if text else None, "name": name}
+    return {"rule": rule, "lexeme": names.literal(f"constructs.{key}", text) if text else None, "name": name}
 
 
 def _cache_path(definition: Definition) -> Path | None:

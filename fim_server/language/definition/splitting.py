@@ -1,6 +1,7 @@
-"""Split lexemes: literals that the parser may also take as several adjacent ones, such as `>>` as two `>`.
+"""Split lexemes: lexemes that the parser may also take as several adjacent ones, such as `>>` as two `>`.
 
-Longest match makes one lexeme of `>>`, and where it stands, two rules may have to end. Only the grammar is changed for
+Longest match makes one lexeme of `>>`, and where it stands, two rules may have to end. A pattern is split as well:
+`?.5` where `?.` is a lexeme, into `?` and a number. Only the grammar is changed for
 that; the lexemes of a text stay deterministic. Reading a text in parts is a finite transducer whose state is the
 *pending* parts of a lexeme that are still to be taken. Context-free languages are closed under inverses of such
 transducers (Bar-Hillel, Perles & Shamir 1961). The new nonterminals are triples: the parts pending where the
