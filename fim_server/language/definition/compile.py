@@ -16,6 +16,7 @@ from typing import Any
 from fim_server import _core
 from fim_server.errors import LanguageError, LimitError
 from fim_server.language.cache import cache_folder, read_text, write_text
+from fim_server.language.definition import breaks, flags
 from fim_server.language.definition.lexeme_names import LexemeNames
 from fim_server.language.definition.matching import Matching
 from fim_server.language.definition.sources import Sources, read_source
@@ -31,6 +32,8 @@ _AS_WRITTEN = (
 """Keys of the TOML file that go to the engine as they are."""
 _OF_SPELLING = ("definitions", "line_comments")
 """Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
+_OF_LOWERING = ("breaks", "flags")
+"""Keys of the TOML file that are resolved here: the engine gets plain rules."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,12 @@ def _check(spec: dict[str, Any]) -> None:
     for key in ("layout", "limits", "recovery"):
         if not isinstance(spec.get(key, {}), dict):
             raise LanguageError(f"language {spec.get('name')}: {key}: expected a table")
+    flags.read_scopes(spec.get("name", ""), spec)
+    if not isinstance(spec.get("breaks", ""), str):
+        raise LanguageError(f"language {spec.get('name')}: breaks: expected the name of a rule or lexeme")
+    engine = {key: value for key, value in spec.items() if key not in _OF_LOWERING}
     try:
-        text = json.dumps(spec, default=str, allow_nan=False)
+        text = json.dumps(engine, default=str, allow_nan=False)
     except (RecursionError, ValueError) as error:
         raise LanguageError(f"language definition: {_one_line(error)}") from error
     _core.check_definition(text)
@@ -207,7 +214,8 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
 
     spec = definition.spec
     _check(spec)
-    terminals, defined, rules, ignored = _read_grammar(definition, sources)
+    scopes = flags.read_scopes(definition.name, spec)
+    terminals, defined, rules, ignored = _read_grammar(definition, sources, scopes)
     literals = {
         terminal.pattern.value: str(terminal.name)
         for terminal in terminals
@@ -235,6 +243,11 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         lexemes.extend({"name": layout[kind]} for kind in ("indent", "dedent"))
 
     written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
+    if "breaks" in spec:
+        hidden = {name for name, _ in written if scopes and flags.is_condition(name)}
+        written = breaks.with_breaks(definition.name, written, spec["breaks"], hidden)
+    if scopes:
+        written = flags.with_copies(definition.name, spec["start"], written, scopes)
     marks, slotted = [], []
     if matched := spec.get("matched"):
         if layout is not None or modes:
@@ -260,7 +273,9 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
     }
 
 
-def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], set[str], list[Any], list[str]]:
+def _read_grammar(
+    definition: Definition, sources: Sources, scopes: dict[str, str]
+) -> tuple[list[Any], set[str], list[Any], list[str]]:
     """Read a grammar by Lark.
 
     Return its terminals, the names of all that it defines, its BNF rules, and the names of ignored terminals.
@@ -275,22 +290,27 @@ def _read_grammar(definition: Definition, sources: Sources) -> tuple[list[Any], 
     kept = {*definition.spec.get("error_lexemes", []), *definition.spec.get("split", {})}
     try:
         builder = Counted(definition.name, [sources])
-        builder.load_grammar(definition.grammar, f"{definition.name}.lark")
+        added = flags.templates(scopes) + (breaks.TEMPLATE if "breaks" in definition.spec else "")
+        builder.load_grammar(definition.grammar + added, f"{definition.name}.lark")
         grammar = builder.build()
-        terminals, rules, ignored = grammar.compile([definition.spec["start"]], kept)
+        a_break = definition.spec.get("breaks", "")
+        starts = [definition.spec["start"], *([a_break] if a_break.islower() else [])]
+        terminals, rules, ignored = grammar.compile(starts, kept | ({a_break} - set(starts)))
     except LanguageError:
         raise
     # What Lark does not expect in a grammar fails as whatever it happens to fail as: assertions, keys, recursion.
     except Exception as error:
         reason = _one_line(error)
         raise LanguageError(f"language {definition.name}: {reason or type(error).__name__}") from error
-    return terminals, {str(name) for name, _ in grammar.term_defs}, _without_empty(rules), ignored
+    return terminals, {str(name) for name, _ in grammar.term_defs}, _without_empty(rules, bool(scopes)), ignored
 
 
-def _without_empty(rules: list[Any]) -> list[Any]:
+def _without_empty(rules: list[Any], has_flags: bool) -> list[Any]:
     """Return BNF rules without the nonterminals that stand for nothing, such as an empty argument of a template."""
     texts = {rule.origin for rule in rules if rule.expansion}
     empty = {rule.origin for rule in rules} - texts
+    if has_flags:
+        empty = {origin for origin in empty if not flags.is_condition(str(origin.name))}
     for rule in rules:
         rule.expansion = [symbol for symbol in rule.expansion if symbol not in empty]
     return [rule for rule in rules if rule.origin not in empty]
