@@ -257,6 +257,23 @@ def test_an_appeal_decides_where_the_judge_contradicts(odd_judge: list[str], tmp
         assert judge.decided("wrong", True) == (False, "since it is wrong")
 
 
+def test_refusing_an_early_error_is_wrong(odd_judge: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "early.py"
+    path.write_text(ODD_JUDGE.replace("no since it is wrong", "no early Twice: a name"))
+    early = [sys.executable, str(path)]
+    with Judge(early) as judge:
+        assert judge.verdict("wrong") is False
+        assert judge.decided("wrong", True) == (False, "early Twice: a name")
+        assert judge.decided("wrong", False) == (True, "early Twice: a name")
+    with Judge(early, odd_judge) as judge:
+        assert judge.decided("wrong", False) == (False, "since it is wrong")
+        assert judge.decided("wrong", True) == (False, "since it is wrong")
+        assert judge.appeals == 2
+    with Judge(odd_judge, early) as judge:
+        assert judge.decided("wrong", True) == (False, "early Twice: a name")
+        assert judge.decided("wrong", False) == (False, "since it is wrong")
+
+
 def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
     folder = tmp_path / "words"
     folder.mkdir()

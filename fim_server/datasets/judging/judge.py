@@ -5,6 +5,9 @@ UTF-8. For each it writes a line: ``ok``, or ``no`` and an error, or ``?`` and t
 
 Where the language's own parser is slow, a faster one may judge first, and the slow one is the appeal. The appeal is
 asked about a text only if the first judge contradicts the claim about it, and has the last word.
+
+An error that begins with ``early`` is one of a text whose syntax is right: it breaks a rule that no grammar carries,
+such as a name declared twice. A definition may take such a text, as a documented difference, but not refuse it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ REMEMBERED = 20_000_000
 
 MESSAGE = 300
 """Most characters of a message about a wrong text."""
+
+EARLY = "early "
+"""Beginning of a message about a text whose syntax is right."""
 
 
 class Judge:
@@ -77,8 +83,13 @@ class Judge:
         return self._told([text])[0][1]
 
     def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
-        """Return the last judge's verdict on a text with a claim, and its message."""
+        """Return the last judge's verdict on a text with a claim, and its message.
+
+        Refusing a text with an early error alone is wrong: of such a claim the verdict is that the text is taken.
+        """
         answer = self._told([text])[0]
+        if not claimed and answer[1].startswith(EARLY):
+            answer = True, answer[1]
         if answer[0] is claimed or not self._appeal:
             return answer
         if self._higher is None:

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from fim_server.datasets.judging.judge import Judge
 from fim_server.errors import JudgeError
 from fim_server.language import Language
@@ -23,6 +25,8 @@ from fim_server.language.cache import cache_folder
 FOLDER = Path(__file__).parent / "programs"
 BUILD_S = 600.0
 """Seconds that building a judge may take."""
+PACKAGES = "node_modules"
+"""Folder of packages that may lie in a judge's own, and are none of its sources."""
 
 
 @cache
@@ -37,6 +41,9 @@ def table() -> dict[str, dict[str, Any]]:
             "is": name,
             "told": [sys.executable, "--version"],
         }
+    for language, row in found.items():
+        if "like" in row:  # a row comes after the one that it is like
+            found[language] = {"program": row["like"], **found[row["like"]], **row}
     return found
 
 
@@ -139,30 +146,44 @@ def _command(language: str, version: str | None, key: str) -> list[str]:
     if reason is not None:
         raise JudgeError(reason)
     row = table()[language]
-    source = FOLDER / language
+    source = FOLDER / row.get("program", language)
     versions = Language.versions(language) if language in Language.names() else ()
-    places = {"source": str(source), "version": version or (versions[-1] if versions else "")}
+    places = {
+        "source": str(source),
+        "language": language,
+        "version": version or (versions[-1] if versions else ""),
+    }
     if "build" in row:
         places["built"] = str(_built(language, row, source))
     return [part.format(**places) for part in row[key]]
 
 
 def _built(language: str, row: dict[str, Any], source: Path) -> Path:
-    folder = cache_folder() or Path(tempfile.gettempdir()) / "fim-server"
-    digest = hashlib.sha256(json.dumps(row).encode())
-    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+    """Return the folder of a built judge, which another process may be building at the same time."""
+    folder = (cache_folder() or Path(tempfile.gettempdir()) / "fim-server") / "judges"
+    digest = hashlib.sha256(json.dumps(row["build"]).encode())
+    for path in sorted(path for path in source.rglob("*") if path.is_file() and PACKAGES not in path.parts):
         digest.update(path.relative_to(source).as_posix().encode() + b"\0" + path.read_bytes())
-    built = folder / "judges" / f"{language}-{digest.hexdigest()[:16]}"
-    if (built / "done").is_file():
-        return built
-    built.mkdir(parents=True, exist_ok=True)
-    line = [part.format(source=source, built=built) for part in row["build"]]
+    built = folder / f"{source.name}-{digest.hexdigest()[:16]}"
+    if not (built / "done").is_file():
+        built.mkdir(parents=True, exist_ok=True)
+        with FileLock(built / "lock"):
+            if not (built / "done").is_file():
+                _build(language, row, source, built)
+                (built / "done").touch()
+    return built
+
+
+def _build(language: str, row: dict[str, Any], source: Path, built: Path) -> None:
+    copied = row.get("copied", False)
+    if copied:
+        shutil.copytree(source, built, dirs_exist_ok=True, ignore=shutil.ignore_patterns(PACKAGES))
+    program, *rest = (part.format(source=source, built=built) for part in row["build"])
+    line, place = [shutil.which(program) or program, *rest], built if copied else source
     try:
-        done = subprocess.run(line, cwd=source, capture_output=True, text=True, timeout=BUILD_S, check=False)
+        done = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=BUILD_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JudgeError(f"the judge of {language} cannot be built: {error}") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
         raise JudgeError(f"the judge of {language} cannot be built: {said[0]}")
-    (built / "done").touch()
-    return built

@@ -1,0 +1,95 @@
+// Three parsers with one answer: null for a text they take, or why they refuse it. `early NAME: …` is said of a text
+// whose syntax is right.
+import { isEarly, isEarlyMessage } from "./early.mjs";
+
+/** Syntax, and the kinds of file to try in turn, of each language. */
+const LANGUAGES = {
+  javascript: { suffix: "js" },
+  jsx: { suffix: "jsx" },
+  typescript: { suffix: "ts" },
+  tsx: { suffix: "tsx" },
+};
+const KINDS = ["module", "commonjs", "script"];
+/** A file whose kind nothing tells is a module if it can be one. */
+const UNTOLD = ["module", "commonjs"];
+
+/** Babel's plug-ins for what oxc reads without any. */
+const DECORATORS = ["decorators", { version: "2023-11" }];
+const PROPOSALS = {
+  js: [DECORATORS],
+  jsx: ["jsx", DECORATORS],
+  ts: ["typescript", DECORATORS, "decoratorAutoAccessors", "deferredImportEvaluation"],
+  tsx: ["typescript", "jsx", DECORATORS, "decoratorAutoAccessors", "deferredImportEvaluation"],
+  dts: [["typescript", { dts: true }], DECORATORS, "decoratorAutoAccessors", "deferredImportEvaluation"],
+};
+
+/**
+ * Returns the syntax to read, and the kinds of file to try in turn.
+ *
+ * A variant is words, as in "module", "d.ts" or "tsx-script". Numbers of versions say nothing here.
+ */
+export function asked(language, variant) {
+  if (!(language in LANGUAGES)) throw new Error(`no language ${language}`);
+  let { suffix } = LANGUAGES[language];
+  let kinds = UNTOLD;
+  for (const word of variant.split(/[-\s]+/)) {
+    if (KINDS.includes(word)) kinds = [word];
+    else if (word === "d.ts") [suffix, kinds] = ["dts", ["module"]];
+    else if (["js", "jsx", "ts", "tsx"].includes(word)) suffix = word;
+    else if (!/^[\d.]*$/.test(word) && !(word in LANGUAGES)) throw new Error(`no variant ${variant}`);
+  }
+  return { suffix, kinds };
+}
+
+/** The verdict of a kind of file that takes a text; else one of early errors alone; else the first kind's. */
+function best(kinds, verdict) {
+  let told = null;
+  for (const kind of kinds) {
+    const why = verdict(kind);
+    if (why === null) return null;
+    if (told === null || (why.startsWith("early ") && !told.startsWith("early "))) told = why;
+  }
+  return told;
+}
+
+async function oxc({ suffix, kinds }) {
+  const { parseSync } = await import("oxc-parser");
+  return (text) =>
+    best(kinds, (sourceType) => {
+      const { errors } = parseSync(`a.${suffix}`, text, { lang: suffix, sourceType });
+      if (errors.length === 0) return null;
+      const hard = errors.find(({ message }) => !isEarlyMessage(message));
+      return hard ? hard.message : `early ${errors[0].message}`;
+    });
+}
+
+async function babel({ suffix, kinds }) {
+  const { parse } = await import("@babel/parser");
+  const plugins = PROPOSALS[suffix];
+  return (text) =>
+    best(kinds, (sourceType) => {
+      let errors;
+      try {
+        ({ errors } = parse(text, { sourceType, plugins, errorRecovery: true, attachComment: false }));
+      } catch (error) {
+        if (error.reasonCode === undefined) throw error;
+        return `${error.reasonCode}: ${error.message}`;
+      }
+      if (errors.length === 0) return null;
+      const hard = errors.find((error) => !isEarly(error, sourceType === "module"));
+      return hard ? `${hard.reasonCode}: ${hard.message}` : `early ${errors[0].reasonCode}: ${errors[0].message}`;
+    });
+}
+
+/** TypeScript's own parser, which takes more than the language: only its refusals tell something. */
+async function typescript({ suffix }) {
+  const { default: ts } = await import("typescript");
+  const name = suffix === "dts" ? "a.d.ts" : `a.${suffix}`;
+  return (text) => {
+    const [error] = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, false).parseDiagnostics;
+    return error ? `TS${error.code}: ${ts.flattenDiagnosticMessageText(error.messageText, " ")}` : null;
+  };
+}
+
+/** Parsers by name: loaded at the first use, each returns its verdict on a text. */
+export const PARSERS = { oxc, babel, typescript };
