@@ -109,7 +109,8 @@ def _add_build(commands: Any) -> None:
         help="a file of the language, or a folder of such files; a parquet or JSON Lines file (texts in `content` or "
         "`text`), or a folder of these; stdlib: the interpreter's library without its tests; packages:NAME,...: "
         "installed distributions; go:MODULE@VERSION,..., maven:GROUP:ARTIFACT:VERSION,..., crates:NAME@VERSION,... "
-        "or npm:NAME@VERSION,... (JSON): packages fetched by go, mvn, cargo or npm; NAME.toml: a list of packages; "
+        "or npm:NAME@VERSION,... (JSON, or by --language JavaScript and TypeScript): packages fetched by go, mvn, "
+        "cargo or npm; NAME.toml: a list of packages; "
         "hub:OWNER/NAME[@REVISION]: a dataset of the hub; "
         f"hub:OWNER/NAME=PATH: a local copy; for {HUMAN_EVAL} and {SAFIM}: the folder of its files",
     )

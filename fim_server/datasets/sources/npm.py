@@ -1,4 +1,4 @@
-"""JSON files in packages of npm's registry: their manifests, schemas, data and themes."""
+"""Files in packages of npm's registry: JSON, such as manifests, schemas and themes, and source code."""
 
 from __future__ import annotations
 
@@ -18,10 +18,17 @@ from fim_server.datasets.licences import spdx
 from fim_server.datasets.sources.files import LEFT_OUT_FOLDERS
 from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.datasets.sources.tools import fetched, parts_of
+from fim_server.datasets.sources.written import is_written
 from fim_server.errors import DatasetError, LimitError
 from fim_server.language.limited_files import read_all
 
-LANGUAGE = "json"
+JSON = "json"
+LANGUAGES = (JSON, "javascript", "jsx", "typescript", "tsx")
+"""Languages of the packages' files, the one that nothing else tells first."""
+
+_JSX = "jsx"
+_ELEMENT = re.compile(rb"</[\w.-]*>|/>")
+"""End of an element of JSX, by which files of JavaScript with elements are known; most have that suffix."""
 
 _NAME = re.compile(r"(?P<name>(@\w[\w.-]*/)?\w[\w.-]*)@(?P<version>\d+\.\d+\.\d+[\w.+-]*)")
 
@@ -31,7 +38,10 @@ class NpmPackages(Source):
 
     name = "npm"
 
-    def __init__(self, named: Sequence[str]) -> None:
+    def __init__(self, named: Sequence[str], language: str = JSON) -> None:
+        """Fetch the packages, whose files of a language are read. Raises DatasetError where npm fails."""
+        self._language = language
+        self._suffixes = suffixes(language) + ((".js",) if language == _JSX else ())
         wanted = {(match["name"], match["version"]): match for match in parts_of(named, _NAME, "NAME@VERSION")}
         self._folder = TemporaryDirectory(prefix="fim-server-")
         folder = Path(self._folder.name)
@@ -56,12 +66,20 @@ class NpmPackages(Source):
                     # Whatever the folder that holds everything is called; npm leaves it away as well.
                     files = {member.name.partition("/")[2]: member for member in archive if member.isfile()}
                     licence = _licence(_read(archive, files.get("package.json")))
-                    names = [name for name in files if name.endswith(suffixes(LANGUAGE)) and not _left_out(name)]
+                    names = [name for name in files if name.endswith(self._suffixes) and not _left_out(name)]
                     for name in sorted(names, key=lambda name: name.split("/")):
                         content = _read(archive, files[name])
-                        yield SourceText(content, name, package["name"], package["version"], licence)
+                        if content is None or self._is_own(name, content):
+                            yield SourceText(content, name, package["name"], package["version"], licence)
             except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
                 raise DatasetError(f"{package['name']}: its files cannot be read: {error}") from None
+
+    def _is_own(self, name: str, content: bytes) -> bool:
+        """Return whether a file is of the language, and in no other form than its authors gave it."""
+        if self._language == JSON:
+            return True
+        of_language = self._language != _JSX or name.endswith(".jsx") or _ELEMENT.search(content) is not None
+        return of_language and is_written(name, content)
 
     def _unpacked(self, filename: str) -> Path:
         """Return a package's archive without compression, in which a file is found without reading all before it."""
