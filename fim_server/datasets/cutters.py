@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from fim_server.datasets.defined import constructions as defined
-from fim_server.datasets.defined.text import DefinedText, Lexemes
+from fim_server.datasets.defined.text import DefinedText, Lexemes, ToldSymbols
 from fim_server.datasets.holes import Cut, Refused
 from fim_server.datasets.judging import programs
 from fim_server.datasets.python import constructions as python
@@ -111,10 +111,15 @@ class DefinedCutter(Cutter):
             version = next(reversed(versions.known), None)
         started = programs.start(language, version, judge)
         self._judged_by, self._judge = started.title, started.judge
-        self._lexemes = Lexemes(language, started.version)
+        self._lexemes: Lexemes | ToldSymbols = Lexemes(language, started.version)
+        command = programs.symbols(language, started.version)
+        if command:
+            self._lexemes = ToldSymbols(command, self._lexemes.brackets)
 
     def close(self) -> None:
         self._judge.close()
+        if isinstance(self._lexemes, ToldSymbols):
+            self._lexemes.close()
 
     @property
     def judged_by(self) -> str:

@@ -244,6 +244,30 @@ def test_another_judge_may_be_named(tmp_path: Path) -> None:
     assert (manifest["judge"], manifest["counts"]["left_out"], len(samples)) == (own, {"refused by the judge": 1}, 1)
 
 
+TOLD_SYMBOLS = r"""
+import json, re, struct, sys
+while len(head := sys.stdin.buffer.read(4)) == 4:
+    text = sys.stdin.buffer.read(struct.unpack(">I", head)[0]).decode()
+    found = re.finditer(r'"(\\.|[^"])*"|[][{}:,]|[^][{}:,"\s]+', text)
+    print("ok", json.dumps([number for one in found for number in (*one.span(), 1)]), flush=True)
+"""
+
+
+@pytest.mark.parametrize("construction", constructions.CONSTRUCTIONS)
+def test_symbols_may_be_told_by_a_program(construction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holes are the same as those between lexemes, and the program's messages may be long."""
+    long = json.dumps([{"a": [number, "😀"]} for number in range(200)], indent=1, ensure_ascii=False)
+    texts = {"a.json": DOCUMENTS["object"], "b.json": long}
+    folder = write_tree(tmp_path / "source", texts)
+    request = Request(construction, str(folder), language="json")
+    by_lexemes = built(request, tmp_path / "by-lexemes.jsonl")[1]
+    program = write_tree(tmp_path, {"symbols.py": TOLD_SYMBOLS}) / "symbols.py"
+    monkeypatch.setitem(programs.table()["json"], "symbols", [sys.executable, str(program)])
+    by_program = built(request, tmp_path / "by-program.jsonl")[1]
+    assert by_program == by_lexemes
+    assert {sample.origin.path for sample in by_program} == {*texts}
+
+
 def test_a_language_without_its_parser_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(programs.table()["json"], "needs", ["no-such-program"])
     with pytest.raises(JudgeError, match="the judge of json needs no-such-program"):

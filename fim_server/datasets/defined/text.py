@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from fim_server.datasets.holes import LONGEST_FILE, Refused
+from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.lined_text import LinedText
 from fim_server.language import Language
 from fim_server.language.definition.compile import lower, read_builtin
@@ -33,6 +35,44 @@ class Block(NamedTuple):
     brackets: str
     start: int
     end: int
+
+
+class Reader(Protocol):
+    """Reader of a language's symbols."""
+
+    brackets: Mapping[str, str]
+
+    def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Yield the offsets of each lexeme of a text that is not blank, and whether it is a symbol or a comment."""
+
+
+class ToldSymbols:
+    """Symbols that a language's own parser tells, for languages whose lexemes depend on the rules around them."""
+
+    def __init__(self, command: Sequence[str], brackets: Mapping[str, str]) -> None:
+        """Start the parser's program (`symbols` in `fim_server/datasets/judging/programs.toml`).
+
+        Raises:
+            JudgeError: It cannot be started.
+        """
+        self._program = Judge(command, longest_message=None)
+        self.brackets = brackets
+
+    def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Yield the offsets of each symbol and comment, and whether it is a symbol.
+
+        Raises:
+            Refused: The parser refuses the text.
+        """
+        taken, told = self._program.answer(text)
+        if not taken:
+            raise Refused("refused by tokenize")
+        numbers = iter(json.loads(told))
+        for start, end, is_symbol in zip(numbers, numbers, numbers, strict=True):
+            yield start, end, bool(is_symbol)
+
+    def close(self) -> None:
+        self._program.close()
 
 
 class Lexemes:
@@ -89,7 +129,7 @@ class Lexemes:
 class DefinedText(LinedText):
     """File of a language that is defined by data; its line ends are "\\n"."""
 
-    def __init__(self, text: str, lexemes: Lexemes) -> None:
+    def __init__(self, text: str, lexemes: Reader) -> None:
         """Keep a text, which is read at the first use.
 
         Raises:

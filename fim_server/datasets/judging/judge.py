@@ -45,18 +45,22 @@ class Judge:
         appeals: Number of texts that the appeal judged.
     """
 
-    def __init__(self, command: Sequence[str], appeal: Sequence[str] = ()) -> None:
+    def __init__(
+        self, command: Sequence[str], appeal: Sequence[str] = (), longest_message: int | None = MESSAGE
+    ) -> None:
         """Start the process.
 
         Args:
             command: The program.
             appeal: The judge with the last word; empty for none.
+            longest_message: Most characters of a message; None for any number.
 
         Raises:
             JudgeError: The program cannot be started, or does not answer as a judge.
         """
         self._command = list(command)
         self._appeal = list(appeal)
+        self._longest_message = longest_message
         self._higher: Judge | None = None
         self.appeals = 0
         self._memory: dict[str, tuple[bool | None, str]] = {}
@@ -80,7 +84,11 @@ class Judge:
 
     def message(self, text: str) -> str:
         """Return the judge's message about a text that it refuses; empty for one that it takes."""
-        return self._told([text])[0][1]
+        return self.answer(text)[1]
+
+    def answer(self, text: str) -> tuple[bool | None, str]:
+        """Return the verdict on a text, and the rest of the answer."""
+        return self._told([text])[0]
 
     def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
         """Return the last judge's verdict on a text with a claim, and its message.
@@ -131,7 +139,7 @@ class Judge:
                 line = self._lines.get(timeout=PATIENCE_S)
             except queue.Empty:
                 line = b""
-            answer = _answer(line.decode("utf-8", "replace"))
+            answer = _answer(line.decode("utf-8", "replace"), self._longest_message)
             answers.append(answer)
             if answer is None:
                 process.kill()
@@ -180,11 +188,11 @@ def _frame(text: str) -> bytes:
     return struct.pack(">I", len(encoded)) + encoded
 
 
-def _answer(line: str) -> tuple[bool | None, str] | None:
+def _answer(line: str, longest: int | None) -> tuple[bool | None, str] | None:
     """Parse a line; None for a line that is no answer."""
     word, _, message = line.rstrip("\r\n").partition(" ")
     verdicts = {"ok": True, "no": False, "?": None}
-    return (verdicts[word], message[:MESSAGE]) if word in verdicts else None
+    return (verdicts[word], message[:longest]) if word in verdicts else None
 
 
 def _write(process: subprocess.Popen[bytes], frames: bytes) -> None:

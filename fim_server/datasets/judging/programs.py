@@ -141,6 +141,15 @@ def appeal(language: str, version: str | None = None) -> list[str]:
     return _command(language, version, "appeal") if "appeal" in table().get(language, {}) else []
 
 
+def symbols(language: str, version: str | None = None) -> list[str]:
+    """Return the command of the program that tells a text's symbols; empty where lexemes alone tell them.
+
+    Raises:
+        JudgeError: As `command`.
+    """
+    return _command(language, version, "symbols") if "symbols" in table().get(language, {}) else []
+
+
 def _command(language: str, version: str | None, key: str) -> list[str]:
     reason = unavailable(language)
     if reason is not None:

@@ -4,9 +4,8 @@
 //
 // reads texts, each after its length in four bytes, big-endian, and answers each with a line. PARSERS is `oxc`, `babel` or
 // `typescript`, or several, joined by a plus: a text is taken if all of them take it.
+import { answering, line } from "./frames.mjs";
 import { asked, PARSERS } from "./parsers.mjs";
-
-const LONGEST_MESSAGE = 300;
 
 const [names, language, variant = ""] = process.argv.slice(2);
 
@@ -26,10 +25,6 @@ async function judge() {
   }
 }
 
-function line(word, message) {
-  return `${word} ${message.replace(/\s+/g, " ").slice(0, LONGEST_MESSAGE)}\n`;
-}
-
 const verdict = await judge();
 
 function answer(text) {
@@ -41,25 +36,4 @@ function answer(text) {
   }
 }
 
-let received = [];
-let size = 0;
-let wanted = 4;
-process.stdin.on("data", (chunk) => {
-  received.push(chunk);
-  size += chunk.length;
-  if (size < wanted) return;
-  const buffer = Buffer.concat(received);
-  let at = 0;
-  let answers = "";
-  wanted = 4;
-  while (buffer.length - at >= 4) {
-    wanted = 4 + buffer.readUInt32BE(at);
-    if (buffer.length - at < wanted) break;
-    answers += answer(buffer.toString("utf8", at + 4, at + wanted));
-    at += wanted;
-    wanted = 4;
-  }
-  received = [buffer.subarray(at)];
-  size = buffer.length - at;
-  if (answers) process.stdout.write(answers);
-});
+answering(answer);

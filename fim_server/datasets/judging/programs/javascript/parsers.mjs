@@ -13,15 +13,19 @@ const KINDS = ["module", "commonjs", "script"];
 /** A file whose kind nothing tells is a module if it can be one. */
 const UNTOLD = ["module", "commonjs"];
 
-/** Babel's plug-ins for what oxc reads without any. */
-const DECORATORS = ["decorators", { version: "2023-11" }];
-const PROPOSALS = {
-  js: [DECORATORS],
-  jsx: ["jsx", DECORATORS],
-  ts: ["typescript", DECORATORS, "decoratorAutoAccessors", "deferredImportEvaluation"],
-  tsx: ["typescript", "jsx", DECORATORS, "decoratorAutoAccessors", "deferredImportEvaluation"],
-  dts: [["typescript", { dts: true }], DECORATORS, "decoratorAutoAccessors", "deferredImportEvaluation"],
+/** Babel's plug-ins for what oxc reads without any, by the syntax. */
+const COMMON = [["decorators", { version: "2023-11" }], "decoratorAutoAccessors"];
+const TYPED = [...COMMON, "deferredImportEvaluation"];
+export const PLUGINS = {
+  js: COMMON,
+  jsx: ["jsx", ...COMMON],
+  ts: ["typescript", ...TYPED],
+  tsx: ["typescript", "jsx", ...TYPED],
+  dts: [["typescript", { dts: true }], ...TYPED],
 };
+
+/** Error of Babel about what TypeScript takes: decorators of parameters. */
+const TAKEN_TYPED = "UnsupportedParameterDecorator";
 
 /**
  * Returns the syntax to read, and the kinds of file to try in turn.
@@ -65,7 +69,8 @@ async function oxc({ suffix, kinds }) {
 
 async function babel({ suffix, kinds }) {
   const { parse } = await import("@babel/parser");
-  const plugins = PROPOSALS[suffix];
+  const plugins = PLUGINS[suffix];
+  const isTyped = suffix.endsWith("ts") || suffix === "tsx";
   return (text) =>
     best(kinds, (sourceType) => {
       let errors;
@@ -75,6 +80,7 @@ async function babel({ suffix, kinds }) {
         if (error.reasonCode === undefined) throw error;
         return `${error.reasonCode}: ${error.message}`;
       }
+      if (isTyped) errors = errors.filter(({ reasonCode }) => reasonCode !== TAKEN_TYPED);
       if (errors.length === 0) return null;
       const hard = errors.find((error) => !isEarly(error, sourceType === "module"));
       return hard ? `${hard.reasonCode}: ${hard.message}` : `early ${errors[0].reasonCode}: ${errors[0].message}`;
