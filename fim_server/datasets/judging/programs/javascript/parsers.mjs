@@ -91,8 +91,12 @@ async function babel({ suffix, kinds }) {
 async function typescript({ suffix }) {
   const { default: ts } = await import("typescript");
   const name = suffix === "dts" ? "a.d.ts" : `a.${suffix}`;
+  const options = {
+    languageVersion: ts.ScriptTarget.Latest,
+    jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
+  };
   return (text) => {
-    const [error] = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, false).parseDiagnostics;
+    const [error] = ts.createSourceFile(name, text, options, false).parseDiagnostics;
     return error ? `TS${error.code}: ${ts.flattenDiagnosticMessageText(error.messageText, " ")}` : null;
   };
 }
