@@ -28,6 +28,7 @@ from fim_server.errors import DatasetError
 from fim_server.language import Language
 from support.command_line import run_command
 from support.evaluation.dataset_files import write_tree
+from support.languages.source_files import unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -322,6 +323,14 @@ def test_packages_of_npm() -> None:
     assert source.pinned()["one@1.0.0"].startswith("sha512-")
     with pytest.raises(DatasetError, match=r"packages of npm cannot be fetched: npm error"):
         open_source("npm:one@2.0.0", None, "json")
+
+
+@pytest.mark.usefixtures("npm_registry")
+def test_packages_are_unpacked_for_checks(tmp_path: Path) -> None:
+    assert unpack("npm:one@1.0.0,@s/two@1.0.0", tmp_path / "out") == 3
+    found = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.json")}
+    assert found == {"one/data/a.json", "one/package.json", "@s+two/package.json"}
+    assert (tmp_path / "out" / "one" / "data" / "a.json").read_text() == "[1]"
 
 
 # --- JavaScript and TypeScript -----------------------------------------------------------------------------------
