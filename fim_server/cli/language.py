@@ -43,6 +43,7 @@ class CheckLanguageArguments:
     source: list[str]
     judge: str | None
     language_version: str | None
+    variant: str | None
     files: int | None
     cuts: int
     sentences: int
@@ -90,6 +91,7 @@ def add_language(commands: Any) -> None:
     )
     checking.add_argument("--judge", metavar="COMMAND", help="the language's parser (default: the built-in one)")
     checking.add_argument("--language-version", metavar="VERSION", help="version of the language (default: the newest)")
+    checking.add_argument("--variant", metavar="NAME", help="variant of the language, if its folder has several")
     checking.add_argument("--files", type=positive(int), metavar="N", help="most whole files (default: all)")
     checking.add_argument(
         "--cuts",
@@ -128,7 +130,7 @@ def run_new(arguments: NewArguments) -> int:
 def run_check_language(arguments: CheckLanguageArguments) -> int:
     """Run the command; return the exit status. Raises LanguageError, JudgeError and DocumentError."""
     from fim_server.datasets.judging.cutting import KINDS
-    from fim_server.datasets.judging.running import Plan, files_of
+    from fim_server.datasets.judging.running import Plan, files_of, variant_of
 
     unknown = sorted({*(arguments.kind or ())} - {*KINDS})
     if unknown:
@@ -145,6 +147,7 @@ def run_check_language(arguments: CheckLanguageArguments) -> int:
         arguments.seed,
         tuple(arguments.kind or KINDS),
         _appeal(arguments),
+        arguments.variant or variant_of(arguments.language),
     )
     return _checked(arguments, plan)
 

@@ -47,16 +47,20 @@ class Language:
 
     @staticmethod
     def from_files(
-        grammar_path: str | PathLike[str], spec_path: str | PathLike[str], version: str | None = None
+        grammar_path: str | PathLike[str],
+        spec_path: str | PathLike[str],
+        version: str | None = None,
+        variant: str | None = None,
     ) -> Language:
-        """Compile a language from a Lark grammar and a TOML file of your own.
+        """Compile a language from a Lark grammar and a TOML file of your own; one variant of it, if they have several.
 
         Raises LanguageError for any error in them, in one line.
         """
         expect("grammar_path", grammar_path, str | PathLike, "a path")
         expect("spec_path", spec_path, str | PathLike, "a path")
         expect("version", version, str | None, "a str or None")
-        return Language(grammar.read(Path(grammar_path), Path(spec_path), version))
+        expect("variant", variant, str | None, "a str or None")
+        return Language(grammar.read(Path(grammar_path), Path(spec_path), version, variant))
 
     @staticmethod
     def names() -> list[str]:
@@ -133,6 +137,11 @@ class Language:
         """
         expect("path", path, str | PathLike, "a path")
         return _name_for(Path(path).suffix)
+
+    @staticmethod
+    def name_for_editor(editor_id: str) -> str:
+        """Return the name of the language that an editor calls so; the editor's own if no language has it."""
+        return grammar.editor_names().get(editor_id, editor_id)
 
     @property
     def title(self) -> str:

@@ -237,7 +237,8 @@ def triggers(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
     read = one_of(*TRIGGERS)
-    return {**DEFAULTS["languages"], **{str(language): read(trigger) for language, trigger in value.items()}}
+    named = {Language.name_for_editor(str(language)): read(trigger) for language, trigger in value.items()}
+    return {**DEFAULTS["languages"], **named}
 
 
 def python_version(value: object) -> str | None:

@@ -288,7 +288,8 @@ def test_people_would_leave_out_the_same(name: str, text: str, expected: list[in
     assert [group.line + 1 + at for group in found.ignored for at in range(group.count)] == expected
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Programs of reed have few lines that are statements of their own.
+@pytest.mark.parametrize("name", ["heath", "tarn"])
 def test_random_breaks_are_left_out(name: str) -> None:
     rng = random.Random(6)
     broken = repaired = 0

@@ -20,7 +20,7 @@ from fim_server.datasets.judging.examining import CHECKS, Examiner
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.sentences import Sentences
 from fim_server.language import Language
-from fim_server.language.definition.compile import Definition, builtin_files, lower, read
+from fim_server.language.definition.compile import Definition, builtin_files, builtin_variant, lower, read
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Plan:
     seed: int
     kinds: tuple[str, ...] = KINDS
     appeal: tuple[str, ...] = ()
+    variant: str | None = None
 
     def definition(self) -> Definition:
         """Read the language's definition.
@@ -49,7 +50,7 @@ class Plan:
         Raises:
             LanguageError: It is wrong.
         """
-        return read(self.grammar, self.grammar.with_suffix(".toml"), self.version)
+        return read(self.grammar, self.grammar.with_suffix(".toml"), self.version, self.variant)
 
 
 def files_of(name_or_folder: str) -> Path:
@@ -66,6 +67,15 @@ def files_of(name_or_folder: str) -> Path:
     if len(named) != 1:
         raise FileNotFoundError(f"{name_or_folder}: no language, and no folder with one NAME.lark and its NAME.toml")
     return named[0]
+
+
+def variant_of(name_or_folder: str) -> str | None:
+    """Return the variant that a language of the package is; None for a folder.
+
+    Raises:
+        LanguageError: Two languages have one name.
+    """
+    return builtin_variant(name_or_folder) if name_or_folder in Language.names() else None
 
 
 class Worker:

@@ -21,6 +21,7 @@ from fim_server.language.definition.lexeme_names import LexemeNames
 from fim_server.language.definition.matching import Matching
 from fim_server.language.definition.sources import Sources, read_source
 from fim_server.language.definition.splitting import split
+from fim_server.language.definition.variants import Variants
 from fim_server.language.definition.versions import Versions
 from fim_server.language.encodings import Declaration
 
@@ -38,10 +39,10 @@ _OF_LOWERING = ("breaks", "flags")
 
 @dataclass(frozen=True)
 class Definition:
-    """Two files of a language, without the lines of its other versions.
+    """Two files of a language, without the lines of its other versions and variants.
 
     Attributes:
-        name: The language's name.
+        name: The language's name; that of the variant, if the files have several.
         suffixes: File suffixes with their dot.
         grammar: The Lark grammar's text.
         spec: The TOML file's fields.
@@ -50,6 +51,7 @@ class Definition:
         encoding: Rule by which files declare their encoding; None where they are in UTF-8.
         keeps_returns: True if a lone carriage return is no line break.
         of_spelling: Fields of the TOML file that the engine does not read.
+        editor_ids: Names that editors have for the language, beside its own.
     """
 
     name: str
@@ -61,10 +63,11 @@ class Definition:
     encoding: Declaration | None = None
     keeps_returns: bool = False
     of_spelling: dict[str, Any] = field(default_factory=dict)
+    editor_ids: tuple[str, ...] = ()
 
 
 def names() -> list[str]:
-    return sorted(path.name for path in _LANGUAGES.iterdir() if (path / f"{path.name}.toml").is_file())
+    return sorted(places(_LANGUAGES))
 
 
 def read_builtin(name: str, version: str | None = None) -> Definition:
@@ -72,13 +75,14 @@ def read_builtin(name: str, version: str | None = None) -> Definition:
 
     Raises LanguageError if there is no such language, or no such version of it.
     """
-    return read(*builtin_files(name), version)
+    return read(*builtin_files(name), version, builtin_variant(name))
 
 
 @cache
 def builtin_versions(name: str) -> Versions:
     """Return the versions of a language of the package. Raises LanguageError if there is no such language."""
-    return Versions.from_spec(tomllib.loads(builtin_files(name)[1].read_text(encoding="utf-8")))
+    spec, variants, variant = _tables(read_source(builtin_files(name)[1]), builtin_variant(name))
+    return Versions.from_spec(variants.narrowed(spec, variant))
 
 
 @cache
@@ -100,6 +104,13 @@ def keeps_returns(name: str) -> bool:
 
 
 @cache
+def editor_names() -> dict[str, str]:
+    """Return the languages of the package by the names that editors have for them, beside their own."""
+    named = [name for name in names() if "editor_ids" in read_source(builtin_files(name)[1])]
+    return {other: name for name in named for other in read_builtin(name).editor_ids}
+
+
+@cache
 def declarations() -> dict[str, Declaration | None]:
     """Return the rules by which files declare their encoding, by suffix of the package's languages."""
     return {suffix: declaration_of(name) for name in names() for suffix in read_builtin(name).suffixes}
@@ -110,23 +121,58 @@ def builtin_files(name: str) -> tuple[Path, Path]:
 
     Raises LanguageError if there is no such language.
     """
-    if name not in names():
-        known = ", ".join(names())
+    folder = _place(name)[0]
+    return folder / f"{folder.name}.lark", folder / f"{folder.name}.toml"
+
+
+def builtin_variant(name: str) -> str | None:
+    """Return the variant of its files that a language of the package is; None where they are one language.
+
+    Raises LanguageError if there is no such language.
+    """
+    return _place(name)[1]
+
+
+def _place(name: str) -> tuple[Path, str | None]:
+    found = places(_LANGUAGES)
+    if name not in found:
+        known = ", ".join(sorted(found))
         raise LanguageError(f"unknown language {name!r}; known: {known}")
-    return _LANGUAGES / name / f"{name}.lark", _LANGUAGES / name / f"{name}.toml"
+    return found[name]
 
 
-def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Definition:
-    """Read a language from its two files, narrowed to one version of it (None: the newest).
+@cache
+def places(languages: Path) -> dict[str, tuple[Path, str | None]]:
+    """Return the folder of each language, and its variant of the files there.
 
-    Raises LanguageError if a file cannot be read, a key of the TOML file is wrong (it is named), or no such version.
+    Raises LanguageError if two languages have one name.
+    """
+    found: dict[str, tuple[Path, str | None]] = {}
+    for folder in languages.iterdir():
+        spec = folder / f"{folder.name}.toml"
+        if not spec.is_file():
+            continue
+        variants = Variants.of(read_source(spec)).names
+        for name in variants or (folder.name,):
+            if name in found:
+                raise LanguageError(f"two languages are named {name!r}: in {folder} and {found[name][0]}")
+            found[name] = folder, name if variants else None
+    return found
+
+
+def read(grammar_path: Path, spec_path: Path, version: str | None = None, variant: str | None = None) -> Definition:
+    """Read a language from its two files, narrowed to one version of it (None: the newest) and to a variant.
+
+    Raises LanguageError if a file cannot be read, a key of the TOML file is wrong (it is named), or there is no such
+    version or variant.
     """
     grammar, text = read_source(grammar_path), read_source(spec_path)
     try:
-        versions = Versions.from_spec(tomllib.loads(text))
+        spec, variants, variant = _tables(text, variant)
+        versions = Versions.from_spec(variants.narrowed(spec, variant))
         version = versions.narrowed(version)
-        grammar = versions.select(grammar, version)
-        spec = tomllib.loads(versions.select(text, version))
+        grammar, text = (versions.select(variants.select(each, variant), version) for each in (grammar, text))
+        spec = variants.narrowed(tomllib.loads(text), variant)
     # ValueError: a number of thousands of digits; RecursionError: thousands of brackets.
     except (RecursionError, ValueError) as error:
         if isinstance(error, LanguageError):
@@ -137,10 +183,34 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None) -> Def
     keeps = spec.pop("keeps_returns", False)
     if not isinstance(keeps, bool):
         raise LanguageError("keeps_returns: true or false expected")
+    editor_ids = spec.pop("editor_ids", [])
+    if not isinstance(editor_ids, list) or not all(isinstance(name, str) for name in editor_ids):
+        raise LanguageError("editor_ids: a list of texts expected")
     spelling = {key: spec.pop(key) for key in _OF_SPELLING if key in spec}
     _check(spec)
     folder = grammar_path.parent.absolute()
-    return Definition(spec["name"], tuple(spec["suffixes"]), grammar, spec, version, folder, encoding, keeps, spelling)
+    return Definition(
+        spec["name"],
+        tuple(spec["suffixes"]),
+        grammar,
+        spec,
+        version,
+        folder,
+        encoding,
+        keeps,
+        spelling,
+        tuple(editor_ids),
+    )
+
+
+def _tables(text: str, variant: str | None) -> tuple[dict[str, Any], Variants, str | None]:
+    """Return the fields of a TOML file that a variant has, the variants of the file, and the variant.
+
+    Raises LanguageError if there is no such variant; ValueError if a text is no TOML.
+    """
+    variants = Variants.of(text)
+    variant = variants.chosen(variant)
+    return tomllib.loads(variants.select(text, variant)), variants, variant
 
 
 def _check(spec: dict[str, Any]) -> None:

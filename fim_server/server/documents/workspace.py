@@ -140,7 +140,7 @@ class OpenDocuments(Workspace):
             encoding=PositionEncoding(self.position_encoding or PositionEncoding.UTF16),
             notebook_at=self.notebook_at,
             version=version,
-            language_id=language_id,
+            language_id=None if language_id is None else Language.name_for_editor(language_id),
             sync_kind=self._sync_kind,
             position_codec=self.position_codec,
         )

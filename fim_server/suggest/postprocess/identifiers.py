@@ -11,10 +11,10 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import fim_server.languages
+from fim_server.language import Language
+from fim_server.language.definition.compile import builtin_files
 from fim_server.language.texts import is_word
 from fim_server.suggest.context.cursor import PROSE
 
@@ -75,7 +75,9 @@ class OwnNames:
 @cache
 def own_names(language: str) -> OwnNames | None:
     """Return the own names of a language; None if they are unknown."""
-    path = Path(fim_server.languages.__path__[0]) / language / "names.toml"
+    if language not in Language.names():
+        return None
+    path = builtin_files(language)[0].with_name("names.toml")
     if not path.is_file():
         return None
     data = tomllib.loads(path.read_text(encoding="utf-8"))

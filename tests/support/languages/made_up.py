@@ -17,30 +17,36 @@ from fim_server.language.definition import compile as definitions
 from support.languages.grammar_sentences import Sampler
 
 FOLDER = Path(__file__).resolve().parents[2] / "languages"
-NAMES = sorted(path.name for path in FOLDER.iterdir() if (path / f"{path.name}.toml").is_file())
+PLACES = definitions.places(FOLDER)
+NAMES = sorted(PLACES)
 
 
 @cache
 def language(name: str) -> Language:
-    return Language.from_files(*files(name))
+    return Language.from_files(*files(name), variant=PLACES[name][1])
 
 
 def files(name: str) -> tuple[Path, Path]:
     """The grammar and the TOML file."""
-    return FOLDER / name / f"{name}.lark", FOLDER / name / f"{name}.toml"
+    folder, _ = PLACES[name]
+    return folder / f"{folder.name}.lark", folder / f"{folder.name}.toml"
+
+
+def lowered(name: str) -> dict[str, Any]:
+    return definitions.lower(definitions.read(*files(name), variant=PLACES[name][1]))
 
 
 def token_texts(name: str) -> list[str]:
     """Tokens for a language: its literals with and without a blank, in halves and letters, brackets joined, blanks."""
-    lowered = definitions.lower(definitions.read(*files(name)))
-    literals = [lexeme["literal"] for lexeme in lowered["lexemes"] if "literal" in lexeme]
-    step = " " * (lowered["layout"] or {"step": 1})["step"]
-    found = ["\n", " ", step, f"\n{step}", "7", lowered["placeholder"], f" {lowered['placeholder']}", *literals]
+    own = lowered(name)
+    literals = [lexeme["literal"] for lexeme in own["lexemes"] if "literal" in lexeme]
+    step = " " * (own["layout"] or {"step": 1})["step"]
+    found = ["\n", " ", step, f"\n{step}", "7", own["placeholder"], f" {own['placeholder']}", *literals]
     found += [f" {literal}" for literal in literals if literal.isalpha()]
     found += [half for literal in literals for half in (literal[: len(literal) // 2], literal[len(literal) // 2 :])]
     found += [character for literal in literals for character in literal]
-    found += [quote * times for quote in lowered["quotes"] for times in (1, 2)]
-    found += [comment[end] for comment in lowered["comments"] for end in ("prefix", "suffix") if end in comment]
+    found += [quote * times for quote in own["quotes"] for times in (1, 2)]
+    found += [comment[end] for comment in own["comments"] for end in ("prefix", "suffix") if end in comment]
     closers = [closing for _, closing in language(name).spelling.brackets]
     found += [one + other for one in closers for other in closers]
     return sorted({text for text in found if text})
@@ -54,7 +60,7 @@ class Programs:
 
     @classmethod
     def of(cls, name: str) -> Programs:
-        return cls(definitions.lower(definitions.read(*files(name))))
+        return cls(lowered(name))
 
     def __post_init__(self) -> None:
         self.rules: dict[str, list[list[str]]] = defaultdict(list)
