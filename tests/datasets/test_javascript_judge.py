@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +96,16 @@ def test_early_errors_are_named(language: str) -> None:
             assert not judge.message(f"let a; let a\n{text}").startswith(EARLY), text
 
 
+def test_names_of_early_errors_are_those_of_the_locked_babel() -> None:
+    judge = next(Path(part) for part in programs.command("javascript") if part.endswith("judge.mjs"))
+    babel = (judge.with_name("node_modules") / "@babel" / "parser" / "lib" / "index.js").read_text("utf-8")
+    listed = re.findall(r'^  "([A-Z]\w+)",$', judge.with_name("early.mjs").read_text("utf-8"), re.MULTILINE)
+    assert len(listed) > 50
+    misspelt = dict(re.findall(r'^    (\w+Cannot\w+|Const\w+): "(\w+)",?$', babel, re.MULTILINE))
+    names = {misspelt.get(name, name) for name in re.findall(r"^  (\w+): ", babel, re.MULTILINE)}
+    assert [name for name in listed if name not in names] == []
+
+
 def test_early_errors_of_oxc_are_known_by_their_messages() -> None:
     with Judge(command("typescript", "oxc")) as judge:
         for text in ("let a!: T = 1", "class A { public public a }", "function f(a?, b) {}"):
@@ -108,6 +119,8 @@ def test_a_claim_that_early_errors_are_refused_is_wrong() -> None:
         text = "class A { public public a }"
         assert judge.decided(text, True)[0] is False
         assert judge.decided(text, False)[0] is True
+        # Comments that TypeScript reads are none of the grammar's.
+        assert judge.decided('/// <reference path="a.ts />\nlet a', True)[0] is True
         # Babel does not check the order of parameters, and has the last word.
         assert judge.decided("function f(a?, b) {}", True)[0] is True
         assert judge.decided("function f(a?, b) {}", False)[0] is True

@@ -14,7 +14,15 @@ import pytest
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import EARLY, Judge
 from fim_server.language import Language
-from support.languages.parser_fixtures import LANGUAGES, Fixture, compared, of_biome, of_esbuild, of_test262
+from support.languages.parser_fixtures import (
+    LANGUAGES,
+    Fixture,
+    compared,
+    of_biome,
+    of_esbuild,
+    of_test262,
+    of_typescript,
+)
 
 LONG = pytest.mark.skipif(os.environ.get("FIM_SERVER_LONG") != "1", reason="fetches packages: FIM_SERVER_LONG=1")
 
@@ -89,7 +97,8 @@ def test_both_judges_agree_with_the_tests_of_ecmascript(tmp_path: Path, first_ju
 
 @LONG
 def test_the_first_judge_and_the_appeal_agree_on_tests_of_parsers(first_judges: Judges, appeals: Judges) -> None:
-    for fixtures, texts in ((list(of_biome()), 643), (list(of_esbuild()), 3830)):
+    for read, texts in ((of_biome, 643), (of_esbuild, 3830), (of_typescript, 12905)):
+        fixtures = list(read())
         assert len(fixtures) == texts
 
         def takes(fixture: Fixture) -> bool:
@@ -106,7 +115,7 @@ def test_a_definition_takes_what_the_tests_take(language: str, tmp_path: Path, a
     if language not in Language.names():
         pytest.skip(f"no definition of {language}")
     session = Language.load(language).open("", "")
-    everything = [*of_test262(tmp_path), *of_biome(), *of_esbuild()]
+    everything = [*of_test262(tmp_path), *of_biome(), *of_esbuild(), *of_typescript()]
     own = [fixture for fixture in everything if fixture.language == language]
     found = compared(own, lambda fixture: session.check(fixture.text).complete, appeals)
     assert [(fixture.name, fixture.text, said) for fixture, said in found.differing] == []

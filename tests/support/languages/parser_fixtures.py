@@ -2,7 +2,9 @@
 
 - `test262-parser-tests` (npm): programs of ECMAScript that a parser takes, refuses, or refuses by an early error;
 - `biome_js_parser` (crates): JavaScript, JSX, TypeScript and TSX;
-- `esbuild` (Go): strings of its parser's tests in the same languages.
+- `esbuild` (Go): strings of its parser's tests in the same languages;
+- `typescript-go` (Go): the files of TypeScript's own tests of compiler and conformance, of which only the judge has a
+  verdict.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from fim_server.datasets.sources.tools import fetched
 TEST262 = "test262-parser-tests@0.0.5"
 BIOME = "biome_js_parser@0.5.7"
 ESBUILD = "github.com/evanw/esbuild@v0.28.2"
+TYPESCRIPT = "github.com/microsoft/typescript-go@v0.0.0-20260708042240-2bd066d87f5b"
 
 LANGUAGES = {".js": "javascript", ".jsx": "jsx", ".ts": "typescript", ".tsx": "tsx"}
 
@@ -29,6 +32,9 @@ _CALL = re.compile(
     r"\bexpect(?P<kind>ParseError|Printed)(?P<language>JSX|TSX|TS|)\(t, "
     r'(?P<text>"(?:[^"\\\n]|\\.)*"), (?P<told>"(?:[^"\\\n]|\\.)*")'
 )
+
+_SECTION = re.compile(r"^//// \[([^\]\n]+)\]\n", re.MULTILINE)
+"""Beginning of a file in a record of a test of TypeScript, which has its input and its output."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,21 @@ def of_esbuild() -> Iterator[Fixture]:
             yield Fixture(
                 f"{path.stem}/{number}", language, "", text, found["kind"] == "Printed" or "ERROR" not in told
             )
+
+
+def of_typescript() -> Iterator[Fixture]:
+    """Yield the files of TypeScript in the records of its tests, declarations that it wrote among them."""
+    (module,) = GoModules([TYPESCRIPT])._modules
+    records = Path(module["Dir"]) / "testdata" / "baselines" / "reference" / "submodule"
+    seen = set()
+    for path in sorted([*records.glob("compiler/*.js"), *records.glob("conformance/*.js")]):
+        _, *parts = _SECTION.split(path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n"))
+        for name, text in zip(parts[::2], parts[1::2], strict=True):
+            language = LANGUAGES.get(Path(name).suffix, "")
+            if language in ("typescript", "tsx") and (name.endswith(".d.ts"), text) not in seen:
+                seen.add((name.endswith(".d.ts"), text))
+                variant = "d.ts" if name.endswith(".d.ts") else ""
+                yield Fixture(f"{path.name}/{name}", language, variant, text, None)
 
 
 @dataclass

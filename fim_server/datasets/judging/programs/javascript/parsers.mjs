@@ -87,6 +87,9 @@ async function babel({ suffix, kinds }) {
     });
 }
 
+/** TypeScript's errors about comments that are directives: `///` and a tag. */
+const DIRECTIVES = new Set([1084, 1453]);
+
 /** TypeScript's own parser, which takes more than the language: only its refusals tell something. */
 async function typescript({ suffix }) {
   const { default: ts } = await import("typescript");
@@ -96,7 +99,8 @@ async function typescript({ suffix }) {
     jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
   };
   return (text) => {
-    const [error] = ts.createSourceFile(name, text, options, false).parseDiagnostics;
+    const errors = ts.createSourceFile(name, text, options, false).parseDiagnostics;
+    const error = errors.find(({ code }) => !DIRECTIVES.has(code));
     return error ? `TS${error.code}: ${ts.flattenDiagnosticMessageText(error.messageText, " ")}` : null;
   };
 }
