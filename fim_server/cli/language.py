@@ -158,21 +158,27 @@ def _judge(arguments: CheckLanguageArguments) -> tuple[str, ...]:
 
     if arguments.judge is not None:
         return tuple(shlex.split(arguments.judge))
-    reason = programs.unavailable(Path(arguments.language).name)
+    name = _judged(arguments)
+    reason = programs.unavailable(name)
     if reason is not None:
         complain(f"{reason}; whole files are checked, without cuts")
         return ()
-    return tuple(programs.command(Path(arguments.language).name, arguments.language_version))
+    return tuple(programs.command(name, arguments.language_version))
 
 
 def _appeal(arguments: CheckLanguageArguments) -> tuple[str, ...]:
     """Return the command of the built-in judge of appeal; empty if there is none, or the user named a judge."""
     from fim_server.datasets.judging import programs
 
-    name = Path(arguments.language).name
+    name = _judged(arguments)
     if arguments.judge is not None or programs.unavailable(name) is not None:
         return ()
     return tuple(programs.appeal(name, arguments.language_version))
+
+
+def _judged(arguments: CheckLanguageArguments) -> str:
+    """Return the name by which a built-in judge knows the language."""
+    return arguments.variant or Path(arguments.language).name
 
 
 def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:

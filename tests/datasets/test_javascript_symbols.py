@@ -100,4 +100,4 @@ def test_holes_of_code_that_has_no_symbols_are_refused() -> None:
 
 def test_unknown_variants_have_no_symbols() -> None:
     with Judge([*programs.symbols("javascript")[:-1], "strict"]) as judge:
-        assert judge.answer("a") == (None, "no variant strict")
+        assert judge.answer("a") == (None, "no language or variant strict")

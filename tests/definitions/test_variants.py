@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +12,19 @@ import pytest
 
 from fim_server import Language, LanguageError
 from fim_server.cli import main
+from fim_server.datasets.judging import programs
 from fim_server.language import language as loading
 from fim_server.language.definition import compile as grammar
 from fim_server.language.definition.variants import Variants
 from fim_server.server import ServerSettings
 from support.languages.made_up import FOLDER, files
+
+REFUSING_JUDGE = """
+import struct, sys
+while len(head := sys.stdin.buffer.read(4)) == 4:
+    sys.stdin.buffer.read(struct.unpack(">I", head)[0])
+    print("no", sys.argv[1], flush=True)
+"""
 
 TEXTS = {
     "store a=1;": "reed 1, reed 2, reedx 1, reedx 2",
@@ -153,3 +162,20 @@ def test_a_variant_of_a_folder_is_checked(tmp_path: Path, capsys: pytest.Capture
     assert (checked["language"], checked["files"]["taken"]) == ("reedx", 1)
     assert main(command) == 2
     assert "language reeds has variants, of which one has to be named: reed, reedx" in capsys.readouterr().err
+
+
+def test_the_judge_of_a_variant_has_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.rx").write_text("print a b;\n")
+    command = ["language", "check", str(FOLDER / "reed"), "--source", str(tmp_path), "--json", "--variant", "reedx"]
+    row = {"needs": [], "run": [sys.executable, "-c", REFUSING_JUDGE, "{language}"], "is": "refusing"}
+    monkeypatch.setitem(programs.table(), "reedx", row)
+    assert main([*command, "--cuts", "0"]) == 1
+    found = json.loads(capsys.readouterr().out)["files"]
+    assert [(one["kind"], one["judge"]) for one in found["shown"]] == [("taken wrongly", "reedx")]
+    # The appeal is the variant's as well.
+    monkeypatch.setitem(programs.table(), "reedx", row | {"appeal": [*row["run"][:-1], "higher"]})
+    assert main([*command, "--cuts", "0"]) == 1
+    found = json.loads(capsys.readouterr().out)["files"]
+    assert [one["judge"] for one in found["shown"]] == ["higher"]

@@ -1,5 +1,5 @@
-// Early errors: rules about a text that has a syntax tree, which no grammar carries. Babel names its errors; those of oxc
-// are told by their messages.
+// Early errors: rules about a text that has a syntax tree, which no grammar carries. Babel names its errors; those of
+// oxc are told by their messages.
 
 /** Babel's names, in every kind of file. */
 const ALWAYS = new Set([
@@ -47,7 +47,7 @@ const SLOPPY = new Set(["StrictFunction", "StrictNumericEscape", "StrictOctalLit
 /** Names in sloppy code, which "use strict" reserves. */
 const STRICT_WORDS = new Set("implements interface let package private protected public static yield".split(" "));
 
-/** Babel's names of rules about TypeScript's modifiers and ambient declarations, which tsc checks after parsing. Babel misspells some. */
+/** Babel's names, some misspelt, of rules about modifiers and ambient declarations, which tsc checks after parsing. */
 const TYPED = new Set([
   "AbstractMethodHasImplementation",
   "AbstractPropertyHasInitializer",

@@ -2,8 +2,8 @@
 //
 //     node judge.mjs PARSERS LANGUAGE [VARIANT]
 //
-// reads texts, each after its length in four bytes, big-endian, and answers each with a line. PARSERS is `oxc`, `babel` or
-// `typescript`, or several, joined by a plus: a text is taken if all of them take it.
+// reads texts, each after its length in four bytes, big-endian, and answers each with a line. PARSERS is `oxc`, `babel`
+// or `typescript`, or several, joined by a plus: a text is taken if all of them take it.
 import { answering, line } from "./frames.mjs";
 import { asked, PARSERS } from "./parsers.mjs";
 

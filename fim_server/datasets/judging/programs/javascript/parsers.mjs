@@ -2,13 +2,9 @@
 // whose syntax is right.
 import { isEarly, isEarlyMessage } from "./early.mjs";
 
-/** Syntax, and the kinds of file to try in turn, of each language. */
-const LANGUAGES = {
-  javascript: { suffix: "js" },
-  jsx: { suffix: "jsx" },
-  typescript: { suffix: "ts" },
-  tsx: { suffix: "tsx" },
-};
+/** Syntax of each language, as oxc names it. */
+const LANGUAGES = { javascript: "js", jsx: "jsx", typescript: "ts", tsx: "tsx" };
+const DECLARATIONS = "d.ts";
 const KINDS = ["module", "commonjs", "script"];
 /** A file whose kind nothing tells is a module if it can be one. */
 const UNTOLD = ["module", "commonjs"];
@@ -33,14 +29,14 @@ const TAKEN_TYPED = "UnsupportedParameterDecorator";
  * A variant is words, as in "module", "d.ts" or "tsx-script". Numbers of versions say nothing here.
  */
 export function asked(language, variant) {
-  if (!(language in LANGUAGES)) throw new Error(`no language ${language}`);
-  let { suffix } = LANGUAGES[language];
+  let suffix;
   let kinds = UNTOLD;
-  for (const word of variant.split(/[-\s]+/)) {
+  for (const word of [language, ...variant.split(/[-\s]+/)]) {
     if (KINDS.includes(word)) kinds = [word];
-    else if (word === "d.ts") [suffix, kinds] = ["dts", ["module"]];
-    else if (["js", "jsx", "ts", "tsx"].includes(word)) suffix = word;
-    else if (!/^[\d.]*$/.test(word) && !(word in LANGUAGES)) throw new Error(`no variant ${variant}`);
+    else if (word === DECLARATIONS) [suffix, kinds] = ["dts", ["module"]];
+    else if (word in LANGUAGES) suffix = LANGUAGES[word];
+    else if (Object.values(LANGUAGES).includes(word)) suffix = word;
+    else if (!/^[\d.]*$/.test(word)) throw new Error(`no language or variant ${word}`);
   }
   return { suffix, kinds };
 }

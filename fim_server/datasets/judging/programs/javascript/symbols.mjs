@@ -2,8 +2,8 @@
 //
 //     node symbols.mjs LANGUAGE [VARIANT]
 //
-// reads texts as the judge does, and answers `ok` and a list of numbers in JSON: the start and the end of each symbol and
-// comment, in characters, and 1 for a symbol, 0 for a comment.
+// reads texts as the judge does, and answers `ok` and a list of numbers in JSON: the start and the end of each symbol
+// and comment, in characters, and 1 for a symbol, 0 for a comment.
 import { parse } from "@babel/parser";
 import { answering, line } from "./frames.mjs";
 import { asked, PLUGINS } from "./parsers.mjs";
