@@ -139,41 +139,52 @@ def run_check_language(arguments: CheckLanguageArguments) -> int:
         grammar = files_of(arguments.language)
     except OSError as error:
         raise DocumentError(str(error)) from error
+    chosen = _judging(arguments)
     plan = Plan(
         grammar,
-        _judge(arguments),
+        chosen.judge,
         tuple(map(Path, arguments.source)),
-        arguments.language_version,
+        chosen.version,
         arguments.seed,
         tuple(arguments.kind or KINDS),
-        _appeal(arguments),
+        chosen.appeal,
         arguments.variant or variant_of(arguments.language),
     )
     return _checked(arguments, plan)
 
 
-def _judge(arguments: CheckLanguageArguments) -> tuple[str, ...]:
-    """Return the judge's command; empty, with a message, if there is none."""
-    from fim_server.datasets.judging import programs
+@dataclass(frozen=True)
+class Judging:
+    """Commands that judge a check, empty for none, and the version of the language that they judge."""
 
+    judge: tuple[str, ...]
+    appeal: tuple[str, ...]
+    version: str | None
+
+
+def _judging(arguments: CheckLanguageArguments) -> Judging:
+    """Return the judge of a check; tell the user where there is none, or none of the newest version.
+
+    Raises JudgeError if the built-in judge does not know the version that the user names.
+    """
+    from fim_server.datasets.judging import programs
+    from fim_server.language import Language
+
+    wanted = arguments.language_version
     if arguments.judge is not None:
-        return tuple(shlex.split(arguments.judge))
+        return Judging(tuple(shlex.split(arguments.judge)), (), wanted)
     name = _judged(arguments)
     reason = programs.unavailable(name)
     if reason is not None:
         complain(f"{reason}; whole files are checked, without cuts")
-        return ()
-    return tuple(programs.command(name, arguments.language_version))
-
-
-def _appeal(arguments: CheckLanguageArguments) -> tuple[str, ...]:
-    """Return the command of the built-in judge of appeal; empty if there is none, or the user named a judge."""
-    from fim_server.datasets.judging import programs
-
-    name = _judged(arguments)
-    if arguments.judge is not None or programs.unavailable(name) is not None:
-        return ()
-    return tuple(programs.appeal(name, arguments.language_version))
+        return Judging((), (), wanted)
+    judged = wanted
+    if {name, arguments.language}.issubset(Language.names()):
+        judged = programs.judged_version(name, wanted)
+        newest = next(reversed(Language.versions(name)), None)
+        if wanted is None and judged != newest:
+            complain(f"the judge here does not know {name} {newest}; {name} {judged} is checked")
+    return Judging(tuple(programs.command(name, judged)), tuple(programs.appeal(name, judged)), judged)
 
 
 def _judged(arguments: CheckLanguageArguments) -> str:

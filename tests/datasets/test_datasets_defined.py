@@ -361,6 +361,23 @@ def test_the_newest_version_that_the_judge_knows_counts() -> None:
         programs.start("python", "3.14")
 
 
+@pytest.mark.usefixtures("old_judge")
+def test_a_check_is_of_the_newest_version_that_the_judge_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tree(tmp_path, {"a.py": "x = 1\n"})
+    check = ["language", "check", "python", "--source", str(tmp_path), "--cuts", "0"]
+    newest = Language.versions("python")[-1]
+    status, _, said = run_command(capsys, *check)
+    assert status == 0
+    assert f"the judge here does not know python {newest}; python 3.12 is checked" in said
+    status, _, said = run_command(capsys, *check, "--language-version", "3.10")
+    assert status == 0
+    assert "is checked" not in said
+    told = f"fim-server: the judge of python {newest} cannot tell: too new\n"
+    assert run_command(capsys, *check, "--language-version", newest) == (2, "", told)
+
+
 def test_versions_are_those_of_the_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tree(tmp_path, {"a.json": "[1, 2]", "a.py": "x = 1\n"})
     for source, language, said in (

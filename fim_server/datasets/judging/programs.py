@@ -70,15 +70,21 @@ def title(language: str) -> str:
     reason = unavailable(language)
     if reason is not None:
         raise JudgeError(reason)
-    row = table()[language]
+    told = _told(language, table()[language])
+    return f"{name(language)}, {told}" if told else name(language)
+
+
+def _told(language: str, row: dict[str, Any]) -> str:
+    """Return the tools' version, as they tell it in the judge's folder; empty where no command tells it."""
     if "told" not in row:
-        return name(language)
+        return ""
     try:
-        done = subprocess.run(row["told"], capture_output=True, text=True, timeout=BUILD_S, check=False)
+        done = subprocess.run(
+            row["told"], cwd=_source(language, row), capture_output=True, text=True, timeout=BUILD_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JudgeError(f"the judge of {language} does not tell its version: {error}") from error
-    first = next(iter(done.stdout.strip().splitlines()), "")
-    return f"{name(language)}, {first}" if first else name(language)
+    return next(iter(done.stdout.strip().splitlines()), "")
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,17 @@ def start(language: str, version: str | None = None, named: str | None = None) -
     raise JudgeError(f"the judge of {told} cannot tell: {said}")
 
 
+def judged_version(language: str, version: str | None = None) -> str | None:
+    """Return the version of a language that its judge knows: the named one, or the newest; None without versions.
+
+    Raises:
+        JudgeError: As `start`.
+    """
+    started = start(language, version)
+    started.judge.close()
+    return started.version
+
+
 def command(language: str, version: str | None = None) -> list[str]:
     """Return the command of a language's judge, and build it first if need be.
 
@@ -150,12 +167,16 @@ def symbols(language: str, version: str | None = None) -> list[str]:
     return _command(language, version, "symbols") if "symbols" in table().get(language, {}) else []
 
 
+def _source(language: str, row: dict[str, Any]) -> Path:
+    return FOLDER / row.get("program", language)
+
+
 def _command(language: str, version: str | None, key: str) -> list[str]:
     reason = unavailable(language)
     if reason is not None:
         raise JudgeError(reason)
     row = table()[language]
-    source = FOLDER / row.get("program", language)
+    source = _source(language, row)
     versions = Language.versions(language) if language in Language.names() else ()
     places = {
         "source": str(source),
@@ -170,7 +191,7 @@ def _command(language: str, version: str | None, key: str) -> list[str]:
 def _built(language: str, row: dict[str, Any], source: Path) -> Path:
     """Return the folder of a built judge, which another process may be building at the same time."""
     folder = (cache_folder() or Path(tempfile.gettempdir()) / "fim-server") / "judges"
-    digest = hashlib.sha256(json.dumps(row["build"]).encode())
+    digest = hashlib.sha256(json.dumps([row["build"], _told(language, row)]).encode())
     for path in sorted(path for path in source.rglob("*") if path.is_file() and PACKAGES not in path.parts):
         digest.update(path.relative_to(source).as_posix().encode() + b"\0" + path.read_bytes())
     built = folder / f"{source.name}-{digest.hexdigest()[:16]}"

@@ -8,12 +8,14 @@ import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.io.DataInputStream;
 import java.io.EOFException;
+import java.io.File;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -36,6 +38,12 @@ import javax.tools.SimpleJavaFileObject;
 public final class Judge {
     /** The oldest JDK whose parser this is written for; it has the older source levels as well. */
     private static final int OLDEST_JDK = 17;
+
+    /** Folder in the user's home for javac as a library of Maven, `com.dukescript.nbjavac:nb-javac`. */
+    private static final String LIBRARIES = ".m2/repository/com/dukescript/nbjavac/nb-javac";
+
+    /** Property of a process that runs with such a library: its version of Java. */
+    private static final String PARSER = "judge.parser";
 
     /** Texts after which the compiler's tables of names and of reported errors are begun anew. */
     private static final int TEXTS_A_CONTEXT = 2000;
@@ -145,9 +153,13 @@ public final class Judge {
         }
     }
 
-    /** The homes of the JDKs beside this one, this one among them, by what version of Java they are. */
-    private static TreeMap<Integer, Path> jdks() throws IOException {
-        TreeMap<Integer, Path> found = new TreeMap<>();
+    /** A Java that can run this, and the folder of a library with the parser; null for the JDK's own. */
+    private record Home(Path java, Path library) {
+    }
+
+    /** Parsers by their version of Java: this JDK's, those of the JDKs beside it, and those that are libraries. */
+    private static TreeMap<Integer, Home> homes() throws IOException {
+        TreeMap<Integer, Home> found = new TreeMap<>();
         Path own = Path.of(System.getProperty("java.home"));
         List<Path> homes = new ArrayList<>();
         try (Stream<Path> beside = Files.list(own.getParent())) {
@@ -164,22 +176,45 @@ public final class Judge {
                 }
                 String version = release.getProperty("JAVA_VERSION", "").replace("\"", "");
                 if (version.matches("[1-9]\\d*(\\D.*)?")) {
-                    found.put(Integer.valueOf(version.replaceFirst("\\D.*", "")), home);
+                    found.put(Integer.valueOf(version.replaceFirst("\\D.*", "")), new Home(home, null));
                 }
             }
         }
-        found.put(Runtime.version().feature(), own);
+        found.put(Runtime.version().feature(), new Home(own, null));
+        libraries(Path.of(System.getProperty("user.home")).resolve(LIBRARIES), found.lastEntry().getValue().java, found);
         return found;
     }
 
-    /** The command of this program in another JDK. */
-    private static List<String> command(Path home, String version) {
-        List<String> command = new ArrayList<>(List.of(home.resolve("bin/java").toString()));
-        for (String part : List.of("file", "main", "parser", "util")) {
-            command.add("--add-exports=jdk.compiler/com.sun.tools.javac." + part + "=ALL-UNNAMED");
+    /** Adds the libraries in a folder of folders such as `jdk-27+26`, each with two jars, for versions without a JDK. */
+    private static void libraries(Path folder, Path java, TreeMap<Integer, Home> found) throws IOException {
+        if (!Files.isDirectory(folder)) {
+            return;
         }
-        command.addAll(List.of("-Xmx1g", "-XX:+UseSerialGC"));
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), Judge.class.getName(), version));
+        try (DirectoryStream<Path> versions = Files.newDirectoryStream(folder, "jdk-[1-9][0-9]+*")) {
+            for (Path version : versions) {
+                String name = version.getFileName().toString();
+                String jar = "nb-javac-" + name;
+                if (Files.isReadable(version.resolve(jar + ".jar")) && Files.isReadable(version.resolve(jar + "-api.jar"))) {
+                    found.putIfAbsent(Integer.valueOf(name.substring(4, 6)), new Home(java, version));
+                }
+            }
+        }
+    }
+
+    /** The command of this program with another parser. */
+    private static List<String> command(Home home, String version) {
+        List<String> command = new ArrayList<>(List.of(home.java.resolve("bin/java").toString()));
+        String classes = System.getProperty("java.class.path");
+        if (home.library == null) {
+            for (String part : List.of("file", "main", "parser", "util")) {
+                command.add("--add-exports=jdk.compiler/com.sun.tools.javac." + part + "=ALL-UNNAMED");
+            }
+        } else {
+            // Without the JDK's own compiler the library's classes of the same names are found.
+            command.addAll(List.of("--limit-modules=java.base,java.compiler,java.logging", "-D" + PARSER + "=" + version));
+            classes = home.library.resolve("*") + File.pathSeparator + classes;
+        }
+        command.addAll(List.of("-Xmx1g", "-XX:+UseSerialGC", "-cp", classes, Judge.class.getName(), version));
         return command;
     }
 
@@ -195,15 +230,13 @@ public final class Judge {
         }
     }
 
-    /**
-     * Answers in the oldest JDK that knows the version, since each parser is the judge of its own; in this one if it is that.
-     */
+    /** Answers with the oldest parser that knows the version, since each one is the judge of its own. */
     public static void main(String[] arguments) throws IOException, InterruptedException {
         String version = arguments.length > 0 ? arguments[0] : String.valueOf(Runtime.version().feature());
-        Map.Entry<Integer, Path> jdk = jdks().ceilingEntry(Math.max(Integer.parseInt(version), OLDEST_JDK));
-        if (jdk == null) {
-            refuse("no JDK " + version + " or newer is installed beside " + System.getProperty("java.home"));
-        } else if (jdk.getKey() == Runtime.version().feature()) {
+        Map.Entry<Integer, Home> home = homes().ceilingEntry(Math.max(Integer.parseInt(version), OLDEST_JDK));
+        if (home == null) {
+            refuse("there is no JDK " + version + ", or newer, beside " + System.getProperty("java.home"));
+        } else if (home.getKey() == Runtime.version().feature() || version.equals(System.getProperty(PARSER))) {
             OutputStream out = new FileOutputStream(FileDescriptor.out);
             // Deeply nested texts need a deep stack.
             Judge judge = new Judge(version);
@@ -220,7 +253,7 @@ public final class Judge {
             thread.start();
             thread.join();
         } else {
-            Process process = new ProcessBuilder(command(jdk.getValue(), version)).inheritIO().start();
+            Process process = new ProcessBuilder(command(home.getValue(), version)).inheritIO().start();
             System.exit(process.waitFor());
         }
     }
