@@ -323,7 +323,7 @@ def test_languages(run: Run) -> None:
     listed = {entry["name"]: entry for entry in json.loads(output)}
     assert {"python", "json", "go", "java", "rust"} == listed.keys()
     assert listed["go"] == {
-        "name": "go", "suffixes": [".go"], "versions": [], "guarantee": "exact", "reference": "go/parser",
+        "name": "go", "suffixes": [".go"], "versions": ["1.26", "1.27"], "guarantee": "exact", "reference": "go/parser",
     }  # fmt: skip
 
 

@@ -1,18 +1,21 @@
-"""The definition of Go: texts that go/parser is known to take and to refuse, cut wherever they can be.
+"""The definition of Go: texts that go/parser is known to take and to refuse, by version, cut wherever they can be.
 
-Where a `go` program is installed, go/parser itself is asked about each of them as well, and about cuts of Go files.
+Where a `go` program is installed, go/parser itself is asked about each of them as well, in the versions that it reads.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from fim_server import Language
 from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.judge import Judge
+from fim_server.language.definition.compile import builtin_versions
 from support.languages.cut_texts import write_again
 from support.markdown_pages import differences
 
@@ -43,6 +46,7 @@ WHOLE = [
     "package p\nfunc f() { if x == [2]int{1, 2} { } }\n",
     "package p\nvar f = <-chan<- chan int(nil)\n",
     "package p\nvar x = []a.T.(int) + []T.y.z + chan a.B.c{} + func().y + []func() a.T.y\n",
+    "package p\nvar x = T{a.b: 1, a.b.c: {d.e: f, 2: {}}, (g).h: *i, k[0].l: m}\n",
     "package p\ntype T struct { a, b [...]int }\nfunc f[P ~[...]T, Q int | [...]T](a, b ([...]T)) {}\n",
 ]  # fmt: skip
 
@@ -64,7 +68,12 @@ REFUSED = [
     "package p\nfunc f() { defer func()() }\n",
     "package p\nfunc f(a int, string) {}\n",
     "package p\nfunc f(a ...int, b int) {}\n",
-    "package p\nfunc (T) f[P any]() {}\n",
+    "package p\nfunc (T) f[]() {}\n",
+    "package p\nfunc (T) [P any]f() {}\n",
+    "package p\nfunc (T) f[P, Q]() {}\n",
+    "package p\nfunc (T)[P any] f() {}\n",
+    "package p\ntype I interface { f[P any]() }\n",
+    "package p\nvar x = func[P any]() {}\n",
     "package p\nvar x = a[1::3]\n",
     "package p\nvar x = (T){1}\n",
     "package p\nfunc f() { ~x }\n",
@@ -84,21 +93,69 @@ REFUSED = [
 ]  # fmt: skip
 
 
-def go() -> Language:
-    return Language.load("go")
+VERSIONS = ("1.26", "1.27")
+
+# A text, and the first version that takes it; older ones refuse it.
+SINCE = [
+    ("1.27", "package p\nfunc (T) f[P any]() {}\n"),
+    ("1.27", "package p\nfunc (t *T[K]) Map[U any, V ~int | []U](f func(K) U) (u []U, v V) {\n\treturn nil, 0\n}\n"),
+    ("1.27", "package p\nfunc (T) f[P *Q, R interface{ *P },](P, ...R) (x struct{ p P })\n"),
+    ("1.27", "package p\nfunc (t (*T)) f[\n\tP, Q any,\n\tR [3]P,\n]() {}\n"),
+]
+
+# A letter, and the first version that has it in names: that of Unicode 16 or 17.
+LETTERS = [("1.26", "\u00e9"), ("1.27", "\ua7cb"), ("1.27", "\u088f"), ("1.27", "\U000323b0"), ("1.27", "\U00033479")]
+
+
+@cache
+def go(version: str = VERSIONS[-1]) -> Language:
+    return Language.load("go", version)
+
+
+def takes(text: str, version: str = VERSIONS[-1]) -> bool:
+    return go(version).open("", "").check(text).complete
 
 
 @pytest.mark.parametrize("text", WHOLE)
 def test_what_go_takes_can_be_written_from_any_cut(text: str) -> None:
-    assert go().open("", "").check(text).complete
+    assert all(takes(text, version) for version in VERSIONS)
     write_again(go(), text, 12)
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_go_refuses_is_refused(text: str) -> None:
-    assert not go().open("", "").check(text).complete
+    assert not any(takes(text, version) for version in VERSIONS)
     middle = len(text) // 2
     assert not go().open(text[:middle], "").check(text[middle:]).complete
+
+
+@pytest.mark.parametrize(("version", "text"), SINCE)
+def test_new_syntax_is_taken_from_its_version_on(version: str, text: str) -> None:
+    assert [each for each in VERSIONS if takes(text, each)] == [*VERSIONS[VERSIONS.index(version) :]]
+    write_again(go(version), text, 12)
+
+
+@pytest.mark.parametrize(("version", "letter"), LETTERS)
+def test_letters_of_names_are_those_of_the_versions_unicode(version: str, letter: str) -> None:
+    for text in (f"package {letter}", f"package x{letter}"):
+        assert [each for each in VERSIONS if takes(text, each)] == [*VERSIONS[VERSIONS.index(version) :]]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("module a\n\ngo 1.27\n", "1.27"),
+        ("module a\n\ngo 1.27.3\n\ntoolchain go1.28.1\n", "1.27"),
+        ("module a\ngo 1.28rc1 // soon\n", "1.27"),
+        ("// go 1.27\nmodule a\n  go\t1.26.8\n", "1.26"),
+        ("module go\n\ngo 1.9\n\nrequire go 1.27\n", "1.26"),
+        ("module a\n", None),
+        ("module a\n\ngo latest\n", None),
+    ],
+)
+def test_a_module_tells_its_version(tmp_path: Path, text: str, version: str | None) -> None:
+    (tmp_path / "go.mod").write_text(text)
+    assert builtin_versions("go").of_project(tmp_path / "a" / "a.go") == version
 
 
 def examples() -> list[tuple[str, bool]]:
@@ -108,7 +165,7 @@ def examples() -> list[tuple[str, bool]]:
 
 def test_what_differs_is_as_the_page_says() -> None:
     assert len(examples()) == 7
-    assert all(go().open("", "").check(text).complete == here for text, here in examples())
+    assert all(takes(text, version) == here for text, here in examples() for version in VERSIONS)
 
 
 def test_a_byte_order_mark_may_begin_a_file() -> None:
@@ -145,24 +202,39 @@ def test_masks_of_go_files_do_not_depend_on_the_right_side() -> None:
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
+def judge() -> Iterator[Callable[[str], Judge]]:
     reason = programs.unavailable("go")
     if reason is not None:
         pytest.skip(reason)
-    with Judge(programs.command("go")) as judge:
-        yield judge
+    judges: dict[str, Judge] = {}
+
+    def of(version: str) -> Judge:
+        if version not in judges:
+            judges[version] = Judge(programs.command("go", version))
+        if judges[version].verdict("") is None:
+            pytest.skip(judges[version].message(""))
+        return judges[version]
+
+    yield of
+    for each in judges.values():
+        each.close()
 
 
-def test_go_itself_agrees(judge: Judge) -> None:
-    assert [text for text in WHOLE if judge.verdict(text) is not True] == []
-    assert [text for text in REFUSED if judge.verdict(text) is not False] == []
-    assert [text for text, here in examples() if judge.verdict(text) is not (not here)] == []
+@pytest.mark.parametrize("version", VERSIONS)
+def test_go_itself_agrees(judge: Callable[[str], Judge], version: str) -> None:
+    parser = judge(version)
+    assert [text for text in WHOLE if parser.verdict(text) is not True] == []
+    assert [text for text in REFUSED if parser.verdict(text) is not False] == []
+    assert [text for text, here in examples() if parser.verdict(text) is not (not here)] == []
+    known = VERSIONS.index(version)
+    assert [text for first, text in SINCE if parser.verdict(text) is not (known >= VERSIONS.index(first))] == []
 
 
-def test_shortest_completions_are_taken_by_go(judge: Judge) -> None:
-    rng = random.Random(1)
-    for text in WHOLE:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_shortest_completions_are_taken_by_go(judge: Callable[[str], Judge], version: str) -> None:
+    rng, parser = random.Random(1), judge(version)
+    for text in [*WHOLE, *(text for first, text in SINCE if first == version)]:
         start, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
-        found = go().open(text[:start], text[end:]).start().shortest_completion()
+        found = go(version).open(text[:start], text[end:]).start().shortest_completion()
         assert found is not None
-        assert judge.verdict(text[:start] + found + text[end:]), (text[:start], found, text[end:])
+        assert parser.verdict(text[:start] + found + text[end:]), (text[:start], found, text[end:])

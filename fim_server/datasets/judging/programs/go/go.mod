@@ -1,3 +1,5 @@
 module fim-judge-go
 
-go 1.21
+go 1.22
+
+toolchain go1.27.3

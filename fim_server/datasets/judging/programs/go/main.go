@@ -1,27 +1,45 @@
-// The judge of Go: go/parser. It reads texts, each after its length in four bytes, big-endian, and answers each with a line.
+// The judge of Go: go/parser, for the version of Go that the first argument names. It reads texts, each after its length
+// in four bytes, big-endian, and answers each with a line.
 package main
 
 import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/version"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 )
 
 const longestMessage = 300
 
-func verdict(text []byte) (said string) {
+// Before it methods had no type parameters; newer parsers read them for every version.
+const genericMethods = "go1.27"
+
+func verdict(text []byte, asked string) (said string) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			said = line("?", fmt.Sprint(failure))
 		}
 	}()
-	if _, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution); err != nil {
+	if version.Compare(version.Lang(runtime.Version()), asked) < 0 {
+		return line("?", fmt.Sprintf("it is built with %s, which does not read %s", runtime.Version(), asked))
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
+	if err != nil {
 		return line("no", err.Error())
+	}
+	if version.Compare(asked, genericMethods) < 0 {
+		for _, declared := range file.Decls {
+			if function, ok := declared.(*ast.FuncDecl); ok && function.Recv != nil && function.Type.TypeParams != nil {
+				return line("no", "method must have no type parameters")
+			}
+		}
 	}
 	return "ok\n"
 }
@@ -35,6 +53,10 @@ func line(word, message string) string {
 }
 
 func main() {
+	asked := version.Lang(runtime.Version())
+	if len(os.Args) > 1 {
+		asked = "go" + os.Args[1]
+	}
 	texts := bufio.NewReaderSize(os.Stdin, 1<<20)
 	answers := bufio.NewWriter(os.Stdout)
 	for {
@@ -46,7 +68,7 @@ func main() {
 		if _, err := io.ReadFull(texts, text); err != nil {
 			return
 		}
-		answers.WriteString(verdict(text))
+		answers.WriteString(verdict(text, asked))
 		// Answers are sent together while more texts wait.
 		if texts.Buffered() < 4 {
 			answers.Flush()
