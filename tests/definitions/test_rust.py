@@ -65,6 +65,12 @@ WHOLE = [
     "if return {} {} let x = match become ..{} {}; if a > return b { c } {} if return a..b = c {} if break {} }\n"),
     "fn f() { while return .. ..b {} {} if x + return .. ..= -.. {} {} match become .. .. {} {} }\n",
     "fn f() { match x { a if let b = c && let d = e && f => 1, a if b && let c = d => 2 } }\n",
+    "fn f() { match x { A(b) | C(b) if let Some(d) = b => d, _ if (let_ || x) && let E { .. } = y[..] => {} _ => 1 } }",
+    "use self as a; use super as b; use crate::{self as c, d::self}; use super::super as e; use f::self as g;",
+    "type const A: B = 1; trait C { type const D: E; default type const F: G = 1; } fn f() { pub type const H: I; }\n",
+    "fn f() { let ref pin mut a = b; let C { ref pin const d, mut ref pin mut e, ref pin } = g; }\n",
+    "fn f() { a.0. 1.g; a.0. 1. 2. 3.h(); a.0. 1 = b.1. 2..c.0. 1; -a.0. 1..=d; }\n",
+    "fn \u088f\U000323b0() { a\u1acf; }\n",
     "type A = ~const B + C; type D = const E; fn f(a: &const B) where (const F) + G: H {}\n",
     "fn f(&'_ self) -> &'static A { const || 1; a = const static move || 1; for<> static || 1; } safe fn g() {}\n",
     "type A = F(self::B(C)::D, &&self(E)::G, [self(H)::I; 1]) -> self(J)->K::L; impl self(M)::N for O {}\n",
@@ -211,6 +217,17 @@ REFUSED = [
     "type A = fn(&mut self<B>);",
     "fn f() { a::(self!()); }",
     "struct A(pub (crate));",
+    "type const A = 1;",
+    "type const fn f() {}",
+    "unsafe type const A: B = 1;",
+    "extern { type const A: B; }",
+    "fn f() { let ref pin a = b; }",
+    "fn f() { let ref mut pin mut a = b; }",
+    "fn f() { a.0. 1u8; }",
+    "fn f() { match x { _ if let A = b || c => 1 } }",
+    "fn f() { match x { _ if (let A = b) => 1 } }",
+    "use a as self;",
+    "use a as crate;",
 ]
 
 # The editions that take a text; all others refuse it.
@@ -233,6 +250,9 @@ BY_EDITION = [
     ("fn f() { if let A = b && let C = d && e {} }", "2024"),
     ("fn f() { if let A = b {} }", "2015 2018 2021 2024"),
     ("fn f() { if a && let B = c {} }", "2024"),
+    ("fn f() { for await (a, Some(b)) in c.d() {} 'e: for await f in g { continue 'e } }", "2018 2021 2024"),
+    ("fn f() { for await in a {} let await = b; }", "2015"),
+    ("fn f() { x.0. 1.await; }", "2015 2018 2021 2024"),
     ("fn f() { x.0.await; }", "2015 2018 2021 2024"),
     ("fn f() { m!('r#a); }", "2015 2018 2021 2024"),
 ]
@@ -304,7 +324,7 @@ def test_examples_of_the_page(text: str, here: bool) -> None:
 
 
 def test_the_table_is_read() -> None:
-    assert len(rows()) == 20
+    assert len(rows()) == 21
 
 
 @pytest.fixture(scope="module")
