@@ -318,7 +318,7 @@ def test_explain_prints_the_grammar(run: Run, hole: Path) -> None:
 def test_languages(run: Run) -> None:
     status, output, _ = run("languages")
     assert status == 0
-    assert "python\t.py .pyi .pyw\texact, compared with CPython's parser: 3.9 to 3.14\n" in output
+    assert "python\t.py .pyi .pyw\texact, compared with CPython's parser: 3.9 to 3.15\n" in output
     status, output, _ = run("languages", "--json")
     listed = {entry["name"]: entry for entry in json.loads(output)}
     assert {"python", "json", "go", "java", "rust"} == listed.keys()

@@ -39,7 +39,7 @@ def test_snippets_keep_their_verdict_at_every_cut() -> None:
 
 
 def test_texts_in_cpythons_own_tests_have_the_verdicts_of_the_twin_and_of_the_newest_cpython() -> None:
-    """Whole texts, and cut once: valid or not, the engine, its plain twin and CPython 3.14 say the same."""
+    """Whole texts, and cut once: valid or not, the engine, its plain twin and the newest CPython say the same."""
     texts = [text for text in texts_in_cpythons_own_tests() if text == text.encode("utf-8", "replace").decode()]
     if not texts:
         pytest.skip("the interpreter's tests are not installed")

@@ -1,8 +1,8 @@
-// CPython 3.14 that answers questions about texts: one line of JSON in, one out (tests/support/engine/verdicts.py has the questions).
-// Its first line says which version it is. A fault of the WebAssembly ends the process; judge.py starts another one.
+// CPython that answers questions about texts: one line of JSON in, one out (tests/support/engine/verdicts.py has the questions).
+// The argument is its version; its first line says which release it is. A fault of the WebAssembly ends the process; judge.py starts another one.
 import fs from "node:fs";
-import { loadPyodide } from "pyodide";
 
+const { loadPyodide } = await import(`pyodide-${process.argv[2]}`);
 const python = await loadPyodide();
 python.FS.writeFile("/home/pyodide/verdicts.py", fs.readFileSync(new URL("../support/engine/verdicts.py", import.meta.url)));
 // Syntax trees have no cycles: the collector would look through them for nothing.

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 400_000
 """Longest file that is read, in characters: so many take some 50 ms once they have been read."""
 
-MODULES = re.compile(r"\s*import[ \t]+(?:[\w.]+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*(\w*)")
+MODULES = re.compile(r"\s*(?:lazy[ \t]+)?import[ \t]+(?:[\w.]+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*(\w*)")
 MEMBERS = re.compile(
-    r"\s*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*(\w*)"
+    r"\s*(?:lazy[ \t]+)?from[ \t]+(\.*[\w.]*)[ \t]+import"
+    r"[ \t]+\(?[ \t]*(?:\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*)*(\w*)"
 )
 
 DEFINITIONS = re.compile(r"([ \t]*)(?:(class)|(?:async[ \t]+)?def)[ \t]+(\w*)")
@@ -135,7 +136,7 @@ def is_needless(line: str, source: str, modules: Importable | None = None) -> bo
 
 def import_of(line: str) -> Line | None:
     """Return the logical line of a line that is one whole import statement."""
-    if not line.startswith(("import ", "from ")):
+    if not line.startswith(("import ", "from ", "lazy ")):
         return None
     found = next(logical_lines([line], None))
     return found if found.is_import else None

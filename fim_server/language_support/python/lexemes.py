@@ -45,7 +45,8 @@ STATEMENT_WORDS = frozenset({
     "global", "nonlocal", "except", "finally", "elif",
 })  # fmt: skip
 KEYWORDS = EXPRESSION_WORDS | JOINING_WORDS | STATEMENT_WORDS
-SOFT_WORDS = frozenset({"match", "case", "type"})
+SOFT_WORDS = frozenset({"match", "case", "type", "lazy"})
+IMPORTING_WORDS = frozenset({"import", "from"})
 BLOCK_WORDS = frozenset({
     "if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "match", "case",
 })  # fmt: skip

@@ -21,7 +21,7 @@ NO_CODE = re.compile(r"[ \t\f]*(?:#|\Z)")
 
 STATEMENT = re.compile(
     r"[ \t]*(?:(?:async[ \t]+)?(?:def|class)|return|import|while|with|try|raise|assert|del|pass|break|continue|global"
-    r"|nonlocal|except|finally|elif)\b"
+    r"|nonlocal|except|finally|elif|lazy[ \t]+(?:import|from))\b"
 )
 """Beginning of a physical line that is in no bracket."""
 

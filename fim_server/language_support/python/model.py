@@ -17,7 +17,10 @@ from fim_server.language_support.python.lexemes import Name
 from fim_server.language_support.python.lines import KEPT, Kept, Line, Part, logical_lines
 from fim_server.language_support.python.reader import Header
 
-GIVEN = frozenset(dir(builtins)) | {
+NEWER_BUILTINS = frozenset({"ImportCycleError", "PythonFinalizationError", "frozendict", "sentinel"})
+"""Builtins of Python 3.15 that an older interpreter, which runs the server, lacks."""
+
+GIVEN = frozenset(dir(builtins)) | NEWER_BUILTINS | {
     "__annotations__", "__builtins__", "__cached__", "__doc__", "__file__", "__loader__", "__name__", "__package__",
     "__path__", "__spec__",
 }  # fmt: skip

@@ -20,22 +20,23 @@ from typing import TYPE_CHECKING
 
 from fim_server.language_support.python.around import WORD, Around, Words
 from fim_server.language_support.python.lacking import BINDING, Lacking, lacking_of
-from fim_server.language_support.python.model import FIRST_PARAMETERS
+from fim_server.language_support.python.model import FIRST_PARAMETERS, NEWER_BUILTINS
 from fim_server.language_support.python.tracking import Tracker, as_bytes
 
 if TYPE_CHECKING:
     from fim_server.language_support.protocol import Importable, Parameters
 
-KEYWORDS = Words((*kwlist, *softkwlist))
-BUILTINS = Words((*dir(builtins), "__file__", "__name__", "__doc__"))
+KEYWORDS = Words((*kwlist, *softkwlist, "lazy"))
+BUILTINS = Words((*dir(builtins), *NEWER_BUILTINS, "__file__", "__name__", "__doc__"))
 
 TOKEN = re.compile(r"([ \t]*)(\w*)(.*)\Z", re.DOTALL)
 WORD_END = re.compile(r"\w*\Z")
 RECEIVER = re.compile(r"(\w+)[ \t]*\.\Z")
-IMPORTING = re.compile(r"[ \t]*(?:from|import)\b")
+LAZY = r"[ \t]*(?:lazy[ \t]+)?"
+IMPORTING = re.compile(rf"{LAZY}(?:from|import)\b")
 ONE = r"\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*"
-PACKAGE = re.compile(rf"[ \t]*(?:from[ \t]+|import[ \t]+(?:(?:\w+\.)*{ONE})*)(\.*(?:\w+\.)*)\Z")
-MEMBER = re.compile(rf"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:{ONE})*\Z")
+PACKAGE = re.compile(rf"{LAZY}(?:from[ \t]+|import[ \t]+(?:(?:\w+\.)*{ONE})*)(\.*(?:\w+\.)*)\Z")
+MEMBER = re.compile(rf"{LAZY}from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+\(?[ \t]*(?:{ONE})*\Z")
 TARGETS = re.compile(r"[ \t]*[\w, \t]*\Z")
 BEFORE_NEW = frozenset({"def", "class", "import", "from", "as", "global", "nonlocal", "for", "lambda"})
 """Words after which a name is new, or a module's."""

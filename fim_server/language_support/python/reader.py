@@ -14,6 +14,7 @@ from fim_server.language_support.python.lexemes import (
     BLOCK_WORDS,
     CONDITION_WORDS,
     EXPRESSION_WORDS,
+    IMPORTING_WORDS,
     KEYWORDS,
     NAMING_WORDS,
     SOFT_WORDS,
@@ -227,6 +228,8 @@ class Reader(Scanner):
         if word in LAMBDA_END_WORDS or (word == "from" and self.previous != "yield"):
             self._end_lambdas(",")
         top = self.frames[-1]
+        if self._soft == "lazy" and word in IMPORTING_WORDS:
+            self._soft, self.first = "", ""
         if not self.first and len(self.frames) == 1 and self._begin_with(word, top):
             return
         if self._soft:
@@ -261,12 +264,12 @@ class Reader(Scanner):
         return True
 
     def _after_soft(self, word: str, top: Frame) -> None:
-        """Decide by the next lexeme whether `match`, `case` or `type` is a keyword."""
+        """Decide by the next lexeme whether `match`, `case` or `type` is a keyword; `lazy` is none here."""
         if self._soft == "case":
             top.phase = "pattern"
         elif self._soft == "type" and word.isidentifier() and word not in KEYWORDS:
             top.phase = "alias"
-        if self._soft != "type" or top.phase == "alias":
+        if self._soft in ("match", "case") or top.phase == "alias":
             self._no_targets()
         self._soft = ""
 
@@ -537,7 +540,7 @@ class Reader(Scanner):
                 elif following != "=" and last.name != "_":
                     self.bind(last.name)
                 return
-            case "soft" if following not in SOFT_ENDS:
+            case "soft" if is_keyword(last.name, following):
                 return
         if last.bare and following in (",", "=", ")", "]"):
             self.load(last, following, True)
@@ -583,7 +586,12 @@ class Reader(Scanner):
 
 PAIRS = {")": "(", "]": "[", "}": "{"}
 SOFT_ENDS = frozenset({".", "=", ":", ",", ")", "]", "\n", *AUGMENTED})
-"""Lexemes after which a soft keyword is a name."""
+"""Lexemes after which `match`, `case` or `type` is a name."""
+
+
+def is_keyword(soft_word: str, following: str) -> bool:
+    """Return whether a soft keyword that begins a statement may be a keyword before a lexeme."""
+    return following in IMPORTING_WORDS if soft_word == "lazy" else following not in SOFT_ENDS
 
 
 def pieces(chain: Chain) -> list[str]:

@@ -1,4 +1,4 @@
-"""The engine against CPython 3.14 on cuts of real files: `python -m support.engine.exactness --cuts 1000 --seed 1`.
+"""The engine against CPython on cuts of real files: `python -m support.engine.exactness --cuts 1000 --seed 1`.
 
 A case is a left, a middle and a right that together are a text which CPython takes. Checked of each:
 
@@ -28,12 +28,13 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
+from unicodedata import normalize
 
 from fim_server import Language, Session
 from fim_server.datasets.judging.examining import OVER, Examination, completion, put
 from fim_server.datasets.judging.running import finished, tables
 from support.engine.corpus import MUTATIONS, Cut, Reproduction, Source, mutated, shrunk
-from support.engine.judge import Judge, Unavailable
+from support.engine.judge import NEWEST, VERSIONS, Judge, Unavailable
 from support.engine.windows import F_STRING, KINDS, PER_FILE, Case, Drawer, Folder, counted, fingerprint, folders
 
 MUTANTS = 5
@@ -48,7 +49,8 @@ PIECES = (
     "\\", "(", ")", "[", "]", "{", "}", ":", ",", ";", "=", ":=", "==", "!", "!r", ".", "...", "@", "*", "**", "->",
     "-", "~", " if x else y", " for x in y", " in x", " is not x", " as y", " = 1", ": int", "()", "[0]", ".a", "  # c",
     "\n    pass", "\nelse:\n    pass", "lambda: ", "await ", "yield ", "not ", "async ", "match ", "case ", "type ",
-    "and", "or", "if", "else", "import", "from", "return", "del", "pass", "None", "print", "except", "finally",
+    "and", "or", "if", "else", "import", "from", "return", "del", "pass", "None", "print", "except", "finally", "lazy ",
+    "lazy import x", "lazy from ", "__future__", "+", "+1", "+ 2j", "[*x for x in y]", "{**x for x in y}", "(*",
 )  # fmt: skip
 CLOSERS = (
     ")", "]", "}", "'", '"', "'''", '"""', ":", "\n", " x", "x", ": x", ":\n pass\n", "\n    pass\n", "\n  pass\n", "#",
@@ -97,6 +99,7 @@ BLANKS = (
     "#\n",
 )
 OWN_MUTATIONS = ("token", "blank", "character")
+NAME = re.compile(r"[^\W\d][\w\ufe33\ufe34\ufe4d-\ufe4f\uff3f]*")
 NAMED = re.compile(r"\\N\{[^{}\r\n]*\}")
 
 
@@ -204,7 +207,7 @@ def documented(judge: Judge, text: str, engine: bool) -> str | None:
         return "name of a character"
     if "limit (4300 digits)" in message and judge.verdict(re.sub(r"(?<![\w.])[\d_]{4301,}(?![\w.])", "1", text)):
         return "digits"
-    renamed = text.replace("__future__", "__features__")
+    renamed = NAME.sub(lambda found: "__features__" if normalize("NFKC", found[0]) == "__future__" else found[0], text)
     if re.search("future feature .* is not defined|not a chance", message) and judge.verdict(renamed):
         return "future feature"
     return None
@@ -276,12 +279,17 @@ class Run:
     """Input of one process for its share of the cases."""
 
     def __init__(
-        self, seed: int, sources: Sequence[Folder], kinds: Sequence[str] = KINDS, deadline: float | None = None
+        self,
+        seed: int,
+        sources: Sequence[Folder],
+        kinds: Sequence[str] = KINDS,
+        deadline: float | None = None,
+        python: str = NEWEST,
     ) -> None:
         self._seed = seed
         self._deadline = deadline
-        self.language = Language.load("python")
-        self.judge = Judge()
+        self.language = Language.load("python", python)
+        self.judge = Judge(python)
         self._examination = PythonExamination(self.language, self.judge)
         self.drawer = Drawer(seed, sources, self.judge, kinds)
 
@@ -320,9 +328,9 @@ class Run:
 _run: Run
 
 
-def _begin(seed: int, sources: Sequence[Folder], kinds: Sequence[str], deadline: float | None) -> None:
+def _begin(seed: int, sources: Sequence[Folder], kinds: Sequence[str], deadline: float | None, python: str) -> None:
     global _run
-    _run = Run(seed, sources, kinds, deadline)
+    _run = Run(seed, sources, kinds, deadline, python)
 
 
 def _group(indices: Sequence[int]) -> Share:
@@ -401,6 +409,7 @@ def run(
     deadline: float | None = None,
     out: TextIO | None = None,
     earlier: Iterable[dict[str, Any]] = (),
+    python: str = NEWEST,
 ) -> Totals:
     """Checks cases 0 to `cuts`, apart from those that were checked earlier."""
     totals = Totals()
@@ -414,12 +423,14 @@ def run(
     started = shown = time.time()
     with ExitStack() as stack:
         if jobs == 1:
-            single = Run(seed, sources, kinds, deadline)
+            single = Run(seed, sources, kinds, deadline, python)
             stack.callback(single.judge.close)
             results = map(single.group, filter(None, groups))
         else:
             context = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(ProcessPoolExecutor(jobs, context, _begin, (seed, sources, kinds, deadline)))
+            pool = stack.enter_context(
+                ProcessPoolExecutor(jobs, context, _begin, (seed, sources, kinds, deadline, python))
+            )
             results = pool.map(_group, filter(None, groups))  # type: ignore[assignment]
         for records, seconds, files in results:
             for record in records:
@@ -445,9 +456,10 @@ def run(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="exactness.py", description="Compares the engine with CPython 3.14 on cuts.")
+    parser = argparse.ArgumentParser(prog="exactness.py", description="Compares the engine with CPython on cuts.")
     parser.add_argument("--cuts", type=int, default=1000, help="how many cases")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--python-version", choices=VERSIONS, default=NEWEST, help="grammar and judge")
     parser.add_argument("--source", action="append", help="stdlib, packages, or a folder; may be repeated")
     parser.add_argument("--kind", action="append", choices=KINDS, help="kind of cut, all by default; may be repeated")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -466,15 +478,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     deadline = time.time() + 60 * options.time_limit if options.time_limit else None
     try:
-        judge = Judge()
+        judge = Judge(options.python_version)
     except Unavailable as error:
         print(f"exactness: {error}", file=sys.stderr)
         return 2
     with ExitStack() as stack:
         stack.enter_context(judge)
         out = stack.enter_context(options.out.open("a" if options.resume else "w")) if options.out else None
-        totals = run(options.cuts, options.seed, sources, options.kind or KINDS, options.jobs, deadline, out, earlier)
-        language = Language.load("python")
+        kinds, python = options.kind or KINDS, options.python_version
+        totals = run(options.cuts, options.seed, sources, kinds, options.jobs, deadline, out, earlier, python)
+        language = Language.load("python", python)
         shown = [smaller(language, judge, failure) for failure in _chosen(totals.failures, SMALLEST_SHOWN)]
         versions = (
             f"fim-server {version('fim-server')} on Python {platform.python_version()}; CPython {judge.version} as the "

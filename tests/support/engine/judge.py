@@ -1,4 +1,4 @@
-"""CPython as the judge of texts: the newest one, in a process of its own, and the one that runs the tests."""
+"""CPython as the judge of texts: newer ones, in processes of their own, and the one that runs the tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from typing import Any
 from support.engine import verdicts
 
 ORACLE = Path(__file__).parents[2] / "oracle"
-PACKAGE = ORACLE / "node_modules" / "pyodide"
+PACKAGES = ORACLE / "node_modules"
+VERSIONS = ("3.14", "3.15")
+NEWEST = VERSIONS[-1]
 BATCH = 400_000  # characters of one request
 REMEMBERED = 20_000_000  # characters of the texts whose verdicts are kept
 PATIENCE_S = 60.0  # for one request: the slowest texts of a batch take some seconds
@@ -36,16 +38,19 @@ def unavailable() -> str | None:
     """Return the reason why there is no oracle, or None if there is one."""
     if shutil.which("node") is None:
         return "the oracle needs Node 20 or newer"
-    if not PACKAGE.is_dir():
+    if not (PACKAGES / f"pyodide-{NEWEST}").is_dir():
         return "the oracle is not installed: run './dev exact --help', or 'npm ci' in tests/oracle"
     return None
 
 
 class Judge:
-    """CPython 3.14's verdicts, by pyodide in Node. Verdicts are remembered; the process is restarted when it dies."""
+    """CPython's verdicts, by pyodide in Node. Verdicts are remembered; the process is restarted when it dies."""
 
-    def __init__(self) -> None:
-        """Starts the process, which takes some seconds.
+    def __init__(self, python: str = NEWEST) -> None:
+        """Start the process, which takes some seconds.
+
+        Args:
+            python: One of `VERSIONS`.
 
         Raises:
             Unavailable: Node or the package is missing.
@@ -60,6 +65,7 @@ class Judge:
         self._remembered = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._received = b""
+        self._python = python
         self.version = self._start()
 
     def verdict(self, text: str) -> bool | None:
@@ -160,7 +166,7 @@ class Judge:
     def _start(self) -> str:
         self.restarts += 1
         self._received = b""
-        command = ["node", f"--stack-size={STACK_KIB}", str(ORACLE / "worker.mjs")]
+        command = ["node", f"--stack-size={STACK_KIB}", str(ORACLE / "worker.mjs"), self._python]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -168,7 +174,7 @@ class Judge:
             return str(json.loads(self._line()))
         except _Died as error:
             self.close()
-            raise Unavailable(f"the oracle does not start: try 'node {command[-1]}'") from error
+            raise Unavailable(f"the oracle does not start: try 'node {command[-2]} {self._python}'") from error
 
     def _line(self) -> bytes:
         assert self._process is not None

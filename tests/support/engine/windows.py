@@ -237,7 +237,7 @@ class Drawer:
         if key not in self._outlines:
             outline = self._judge.outline(text, min(WINDOWS)) if text.strip() else []
             self._outlines[key] = outline
-            state = "read" if outline or not self._judge.message(text) else "refused by CPython 3.14"
+            state = "read" if outline or not self._judge.message(text) else "refused by CPython"
             self.files.setdefault(key, state)
             if len(self._outlines) > KEPT_FILES:
                 self._outlines.popitem(last=False)
