@@ -97,8 +97,8 @@ def add_python_version(parser: argparse.ArgumentParser) -> None:
         "--python-version",
         type=python_version,
         metavar="X.Y",
-        help=f"grammar's version for Python files, or {NEWEST} (default: the oldest one that requires-python in the "
-        "nearest pyproject.toml allows, else the newest)",
+        help=f"grammar's version for Python files, or {NEWEST} (default: the oldest one that the nearest "
+        "pyproject.toml allows, else the newest)",
     )
 
 

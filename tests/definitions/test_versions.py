@@ -198,6 +198,64 @@ def test_the_oldest_python_that_the_project_supports(tmp_path: Path, requires: s
     assert Language.for_path(path).version == version
 
 
+@pytest.mark.parametrize(
+    ("bounds", "version"),
+    [
+        ("^3.9", "3.9"),
+        ("^3.10.2", "3.10"),
+        ("^3.13.0rc1", "3.13"),
+        ("^2.7 || ^3.12", "3.12"),
+        ("~2.7|~3.14", "3.14"),
+        ("^2.7", None),
+        ("~3", "3.9"),
+        ("~3.11", "3.11"),
+        ("~3.11.4", "3.11"),
+        ("3.11.*", "3.11"),
+        ("3.x", "3.9"),
+        ("*", "3.9"),
+        ("3.13", "3.13"),
+        ("=3.12", "3.12"),
+        (">=3.9,<4", "3.9"),
+        (">=3.10 <4", "3.10"),
+        (">= 3.12, < 4.0", "3.12"),
+        ("^3.9, !=3.9.*", "3.10"),
+        ("~=3.11", "3.11"),
+        ("==3.13.*", "3.13"),
+        (">3.14.3,<3.15", "3.14"),
+        ("^3.15", None),
+        ("^", None),
+        ("^3.9.*", None),
+        ("three", None),
+    ],
+)
+def test_bounds_are_read_alike_of_both_keys(tmp_path: Path, bounds: str, version: str | None) -> None:
+    for name, table in (("a", "project]\nrequires-python"), ("b", "tool.poetry.dependencies]\npython")):
+        (tmp_path / name).mkdir()
+        path = project(tmp_path / name, f'[{table} = "{bounds}"\n')
+        assert Language.for_path(path).version == version
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('[project]\nname = "x"\n[tool.poetry.dependencies]\npython = "^3.11"\n', "3.11"),
+        ('[project]\nrequires-python = ">=3.10"\n[tool.poetry.dependencies]\npython = "^3.12"\n', "3.10"),
+        ('[tool.poetry.dependencies]\npython = ["~3.11", "^3.10"]\n', "3.10"),
+        ('[tool.poetry.dependencies]\npython = ["~3.11", 3]\n', None),
+        ("[tool.poetry.dependencies]\npython = []\n", None),
+        ('[tool.poetry.dependencies]\npython = { version = "^3.11" }\n', None),
+        ('[tool.poetry.dependencies]\nrequests = "^2"\n', None),
+    ],
+)
+def test_the_first_key_of_a_file_counts_and_then_those_of_poetry(
+    tmp_path: Path, text: str, version: str | None
+) -> None:
+    path = project(tmp_path, text)
+    (path.parent.parent / "pyproject.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[project]\nrequires-python = ">=3.9"\n', encoding="utf-8")
+    assert Language.for_path(path).version == version
+
+
 @pytest.mark.parametrize("text", ["", "[project]\n", "[project]\nrequires-python = 3\n", "project = 1\n", "[project\n"])
 def test_projects_that_do_not_say(tmp_path: Path, text: str) -> None:
     path = project(tmp_path, text)
@@ -218,10 +276,13 @@ def test_projects_whose_file_is_none(tmp_path: Path, kind: str) -> None:
         f"[project]\nrequires-python = {'9' * 5000}\n",
         f"[project]\nrequires-python = '>={'9' * 5000}'\n",
         f"[project]\nrequires-python = '{'>=3.9,' * 100_000}>=3.9'\n",
+        f"[tool.poetry.dependencies]\npython = '^{'9' * 190}'\n",
+        f"[tool.poetry.dependencies]\npython = [{'[3],' * 100_000}]\n",
+        f"[tool.poetry.dependencies]\npython = '{'^' * 199}'\n",
         f"requires-python = {'[' * 10_000}\n",
         f"[{'a.' * 20_000}a]\n",
     ],
-    ids=["number", "version", "many", "nested", "tables"],
+    ids=["number", "version", "many", "digits", "list", "carets", "nested", "tables"],
 )
 def test_projects_that_say_too_much(tmp_path: Path, text: str) -> None:
     path = project(tmp_path, text)

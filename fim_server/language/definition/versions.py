@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fim_server.errors import LanguageError
+from fim_server.language.definition import bounds
 from fim_server.language.manifests import parse_toml, read_manifest
 
 NEWEST = "newest"
@@ -33,9 +34,6 @@ _MOST_DIGITS = 10
 
 _LONGEST_PATH = 4096
 """Most characters of a path whose folders are searched; no system takes longer ones."""
-
-_PATCHES = 100
-"""Patch releases tried of each version: no known language has had so many of one."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class ProjectFile:
         """Return the known version that a value in a file names, or None."""
         if not isinstance(value, str) or len(value) > _MOST_SPECIFIERS:
             return None
-        return _at_most(known, value) if self.is_level else _oldest(known, value)
+        return _at_most(known, value) if self.is_level else bounds.oldest(known, value)
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,8 @@ class Versions:
     Attributes:
         language: Its name.
         known: Oldest first, the last one is the newest; empty if the language has no versions.
-        project: Files in which a user's project tells the versions it supports; the first that exists counts.
+        project: Files in which a user's project tells the versions it supports; the first that exists counts. Of rows
+            for one file, the first whose key is there counts.
     """
 
     language: str
@@ -193,7 +192,7 @@ class Versions:
         if len(os.fspath(absolute)) > _LONGEST_PATH:  # its folders are as many
             return None
         for folder in absolute.parents:
-            for row in self.project:
+            for number, row in enumerate(self.project):
                 if waiting is not None and row is not waiting:
                     continue
                 file = folder / row.name
@@ -213,10 +212,14 @@ class Versions:
                 if isinstance(version, dict) and row.inherited and waiting is None:
                     waiting = row
                     continue
-                if version is None and row.patterns:
+                if version is None and (row.patterns or self._reads_again(row, number)):
                     continue
                 return found.without_key if version is None else row.version(self.known, version)
         return None
+
+    def _reads_again(self, row: ProjectFile, number: int) -> bool:
+        """Return whether a row behind a numbered one looks for another key in its file."""
+        return row.without is None and any(other.name == row.name for other in self.project[number + 1 :])
 
 
 @lru_cache(_REMEMBERED)
@@ -239,9 +242,14 @@ def _at(key: tuple[str, ...], tables: object) -> object:
 
 
 def _small(value: object) -> object:
-    """Return a value for remembering: a text up to a length, a table without its contents, or False for others."""
+    """Return a value for remembering: a text up to a length, a table without its contents, or False for others.
+
+    A list of texts becomes one of alternatives.
+    """
     if isinstance(value, dict):
         return {}
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        value = "||".join(value)
     return value if value is None or (isinstance(value, str) and len(value) <= _MOST_SPECIFIERS) else False
 
 
@@ -254,23 +262,3 @@ def _at_most(known: tuple[str, ...], level: str) -> str | None:
     wanted = tuple(map(int, parts))
     older = [version for version in known if tuple(map(int, version.split("."))) <= wanted]
     return older[-1] if older else known[0]
-
-
-@lru_cache(_REMEMBERED)
-def _oldest(known: tuple[str, ...], specifiers: str) -> str | None:
-    """Return the oldest known version that specifiers such as `>=3.11.4,<4` admit; None if they admit none.
-
-    A version is admitted if one of its patch releases is: to the grammar they are all alike. Broken specifiers admit
-    none.
-    """
-    # Only needed where a project says something.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    try:
-        admitted = SpecifierSet(specifiers)
-    except InvalidSpecifier:
-        return None
-    for version in known:
-        if any(admitted.contains(f"{version}.{patch}", prereleases=True) for patch in range(_PATCHES)):
-            return version
-    return None
