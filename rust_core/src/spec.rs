@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Name of the lexeme that is the start of a file.
+const FILE_START: &str = "{start of file}";
+
 /// A whole language definition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LanguageSpec {
@@ -18,6 +21,9 @@ pub struct LanguageSpec {
     pub lexemes: Vec<LexemeSpec>,
     /// Names of lexemes that are lexed and not passed on to the parser.
     pub ignore: Vec<String>,
+    /// Names of lexemes that are read at the first byte of a file alone, before all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_lexemes: Vec<String>,
     /// BNF rules. A symbol is a lexeme's name or a nonterminal's.
     pub rules: Vec<RuleSpec>,
     /// Indentation, for languages that have it.
@@ -241,6 +247,8 @@ struct DefinitionFile {
     #[serde(default)]
     error_lexemes: Vec<String>,
     #[serde(default)]
+    first_lexemes: Vec<String>,
+    #[serde(default)]
     brackets: Vec<(Text, Text)>,
     /// Lexemes that may also be read as several others in sequence. The grammar received here has them in its rules.
     #[serde(default)]
@@ -352,6 +360,24 @@ impl LanguageSpec {
         let mut reader = serde_json::Deserializer::from_str(json);
         let spec = serde_path_to_error::deserialize(&mut reader).map_err(|error| at_path(&error));
         let spec = spec.and_then(|spec| reader.end().map(|()| spec).map_err(|error| error.to_string()));
-        spec.map_err(|message| Error::language(format!("language definition: {message}")))
+        let spec: Self = spec.map_err(|message| Error::language(format!("language definition: {message}")))?;
+        Ok(spec.with_file_start())
+    }
+
+    /// This definition with a lexeme for the start of a file, if it has lexemes that stand there.
+    #[must_use]
+    pub fn with_file_start(mut self) -> Self {
+        if !self.first_lexemes.is_empty() && self.file_start().is_none() {
+            let name = FILE_START.to_string();
+            self.lexemes.push(LexemeSpec { name, literal: None, pattern: None, priority: 0, shown: Vec::new() });
+        }
+        self
+    }
+
+    /// The place of that lexeme.
+    #[must_use]
+    pub fn file_start(&self) -> Option<usize> {
+        let place = || self.lexemes.iter().position(|lexeme| lexeme.name == FILE_START);
+        if self.first_lexemes.is_empty() { None } else { place() }
     }
 }

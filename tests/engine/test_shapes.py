@@ -37,6 +37,7 @@ from fim_server.errors import SearchLimitError
 from fim_server.language.definition import compile as grammar
 from fim_server.language.shapes import SINGLE_LINE, Shape
 from support.engine.corpus import cuts, python
+from support.languages.file_starts import StartOracle, compiled, random_language
 from support.languages.toys import SEPARATOR, Oracle, Toy, random_toy
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -308,6 +309,28 @@ def test_random_shapes_of_random_languages(chunk: int) -> None:
                 check_toy(language, oracle, "ab" + SEPARATOR, found, random_contexts(oracle, rng), counts)
             except ValueError as error:
                 # A blank that a lexeme goes on with, or a shape of too many states.
+                assert "a blank can stand" in str(error) or "states" in str(error), (toy, found)  # noqa: PT017
+                counts["refused shapes"] += 1
+    print(dict(counts))
+    assert min(counts[kind] for kind in ("complete", "viable", "refused", "none")) > 0, counts
+
+
+def test_shapes_where_a_file_begins() -> None:
+    """All claims, in languages with lexemes that stand at the first byte of a file alone."""
+    counts: Counter[str] = Counter()
+    for index in range(TOYS // 2):
+        rng = random.Random(f"{SEED} starts {index}")
+        toy, first, ignored = random_language(rng)
+        language = compiled(toy, first, ignored) if toy.separated else None
+        if language is None:
+            continue
+        oracle = StartOracle(toy, first, ignored)
+        found = random_shape(rng)
+        for _ in range(3):
+            left, right = random_contexts(oracle, rng)
+            try:
+                check_toy(language, oracle, "ab" + SEPARATOR, found, (rng.choice(["", left]), right), counts)
+            except ValueError as error:
                 assert "a blank can stand" in str(error) or "states" in str(error), (toy, found)  # noqa: PT017
                 counts["refused shapes"] += 1
     print(dict(counts))

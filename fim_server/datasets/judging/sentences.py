@@ -162,19 +162,20 @@ def drawn_texts(lowered: dict[str, Any], table: dict[str, Any], rng: random.Rand
         if "literal" in lexeme:
             found[lexeme["name"]] = [lexeme["literal"]]
             continue
-        texts = {automaton.text(number, rng) for _ in range(TEXTS)}
+        at_start = lexeme["name"] in lowered.get("first_lexemes", [])
+        texts = {automaton.text(number, rng, at_start) for _ in range(TEXTS)}
         found[lexeme["name"]] = sorted(text for text in texts if text is not None)
     return found
 
 
 class _Automaton:
-    """Automaton of the lexer, from the start of ordinary code."""
+    """Automaton of the lexer, from the start of ordinary code or of the file."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self._count: int = table["class_count"]
         self._next: list[int] = table["next"]
         self._accepts = [table["accept_sets"][accept] if accept else [] for accept in table["accept"]]
-        self._start: int = table["starts"][0]
+        self._starts: tuple[int, int | None] = table["starts"][0], table["file_start"]
         self._bytes: dict[int, list[int]] = defaultdict(list)
         for byte, of_class in enumerate(table["class_of"]):
             self._bytes[of_class].append(byte)
@@ -205,11 +206,11 @@ class _Automaton:
         self._distances[lexeme] = found
         return found
 
-    def text(self, lexeme: int, rng: random.Random) -> str | None:
+    def text(self, lexeme: int, rng: random.Random, at_start: bool = False) -> str | None:
         """Return a random text of a lexeme; None where there is none, or it is no UTF-8."""
         distance = self._distance(lexeme)
-        state, data = self._start, bytearray()
-        if state not in distance:
+        state, data = self._starts[at_start], bytearray()
+        if state is None or state not in distance:
             return None
         wanted = rng.choice((1, 1, 2, 3, 5, 8, 12))
         while True:

@@ -312,6 +312,7 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
     if layout is not None:
         lexemes.extend({"name": layout[kind]} for kind in ("indent", "dedent"))
 
+    first = spec.get("first_lexemes", [])
     written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
     if "breaks" in spec:
         hidden = {name for name, _ in written if scopes and flags.is_condition(name)}
@@ -339,6 +340,7 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
         **{key: spec[key] for key in _AS_WRITTEN if key in spec},
         "constructs": [_construct(key, name, names) for key, name in spec.get("constructs", {}).items()],
         "modes": modes,
+        **({"first_lexemes": [names.lexeme("first_lexemes", text) for text in first]} if first else {}),
         **({"marks": marks, "slotted": slotted} if marks else {}),
     }
 

@@ -91,7 +91,7 @@ impl Parser {
     pub(crate) fn first_branch(&self) -> Branch {
         Branch {
             set: FIRST_SET,
-            state: self.start_at(FIRST_SET),
+            state: self.language.lexer.file_start().unwrap_or_else(|| self.start_at(FIRST_SET)),
             guards: NO_GUARDS,
             line: if self.language.layout.is_some() {
                 InLine::Start { column: Column::ZERO, kept: None }

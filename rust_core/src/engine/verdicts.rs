@@ -2,13 +2,14 @@
 //!
 //! A branch that cannot be completed is dropped at once, so a list of branches is viable iff it is not empty.
 
-use crate::chart::left::{Checkpoint, NO_SET, Read};
+use crate::chart::left::{Checkpoint, FIRST_SET, NO_SET, Read};
 use crate::chart::predict::Predictions;
+use crate::chart::texts::PLAIN;
 use crate::engine::at_line::AtLine;
 use crate::engine::branch::{BracketSide, Branch, InLine};
 use crate::engine::continuations::{Continuation, Continuations, Sources};
 use crate::engine::parser::{Least, Parser};
-use crate::ids::{ContinuationsId, FreeId, GuardId, NodeId, SetId, ShapeId, TextId};
+use crate::ids::{AcceptId, ContinuationsId, FreeId, GuardId, NodeId, SetId, ShapeId, TextId};
 use crate::language::compiled::Language;
 use crate::language::definition::Floor;
 use crate::language::follow::bit;
@@ -196,8 +197,10 @@ impl Engine {
         // Only requirements know the floor.
         let unconstrained = self.floor.is_none()
             && branches.iter().all(|branch| {
-                let (solver, context) = self.parts();
-                solver.is_unconstrained(context, branch.set)
+                self.sets_behind_start(branch).into_iter().all(|set| {
+                    let (solver, context) = self.parts();
+                    solver.is_unconstrained(context, set)
+                })
             });
         // A session without branches has no questions.
         if self.freedom.settled {
@@ -205,6 +208,16 @@ impl Engine {
         }
         self.freedom = Freedom { unconstrained, settled: !branches.is_empty() };
         true
+    }
+
+    /// The set of a branch. Where the file's first lexeme is in progress, the sets after it, in which the file begins.
+    fn sets_behind_start(&mut self, branch: &Branch) -> Vec<SetId> {
+        if branch.set != FIRST_SET || self.language.lexer.file_start().is_none() {
+            return vec![branch.set];
+        }
+        let accepts: Vec<AcceptId> = self.language.lexer.live(branch.state).collect();
+        let read = accepts.into_iter().map(|accept| self.parser.scan(branch.set, Read::Accepted(accept, PLAIN)));
+        read.filter(|&set| set != NO_SET).collect()
     }
 
     /// Return whether sessions have left so much behind in this engine that the next one needs its own.

@@ -2,6 +2,7 @@
 
 mod adjacency;
 pub(crate) mod compiled;
+mod file_start;
 mod modes;
 pub(crate) mod rules;
 

@@ -4,6 +4,7 @@
 //! derivation is never completed.
 
 use crate::error::Error;
+use crate::grammar::file_start::First;
 use crate::ids::{DotId, SymbolId};
 use crate::limits;
 use crate::spec::LanguageSpec;
@@ -28,6 +29,8 @@ pub struct Rule {
 pub struct Rules {
     /// The start nonterminal.
     pub start: SymbolId,
+    /// The nonterminals that a whole file is, behind a first lexeme if the language has such lexemes: `start` without.
+    pub files: Vec<SymbolId>,
     /// The INDENT and DEDENT lexemes of a language with layout.
     pub indent_dedent: Option<(SymbolId, SymbolId)>,
     names: Vec<String>,
@@ -65,10 +68,14 @@ impl<'a> Symbols<'a> {
                 names.push(rule.lhs.clone());
             }
         }
-        if names.len() > limits::SYMBOLS {
-            return Err(Error::limit("symbols", names.len(), limits::SYMBOLS));
-        }
-        Ok(Self { spec, names, ids })
+        let symbols = Self { spec, names, ids };
+        symbols.check_count()?;
+        Ok(symbols)
+    }
+
+    fn check_count(&self) -> Result<(), Error> {
+        let count = self.names.len();
+        if count > limits::SYMBOLS { Err(Error::limit("symbols", count, limits::SYMBOLS)) } else { Ok(()) }
     }
 
     fn find(&self, name: &str) -> Result<SymbolId, Error> {
@@ -83,9 +90,9 @@ impl Rules {
     /// # Errors
     /// Unknown symbols, an empty language, or a block whose INDENT and DEDENT are not paired in one rule.
     pub fn compile(spec: &LanguageSpec, producible: &[bool]) -> Result<Self, Error> {
-        let symbols = Symbols::of(spec)?;
+        let mut symbols = Symbols::of(spec)?;
         let lexeme_count = spec.lexemes.len();
-        let start = symbols.find(&spec.start)?;
+        let mut start = symbols.find(&spec.start)?;
         let mut rules = Vec::new();
         for rule in &spec.rules {
             let lhs = symbols.find(&rule.lhs)?;
@@ -97,6 +104,10 @@ impl Rules {
                 rules.push(Rule { lhs, rhs, block: None });
             }
         }
+        if let Some(first) = first_lexemes(spec, &symbols)? {
+            start = first.put_before(&mut rules, &mut symbols.names, start);
+            symbols.check_count()?;
+        }
         let rules = reduce(rules, start, lexeme_count, symbols.names.len(), producible);
         if !rules.iter().any(|rule| rule.lhs == start) {
             return Err(Error::language(format!("language {}: no text at all derives from {}", spec.name, spec.start)));
@@ -106,6 +117,12 @@ impl Rules {
             None => None,
         };
         let mut rules = Self::index(start, symbols.names, lexeme_count, rules);
+        if spec.file_start().is_some() {
+            let own = rules.rules.iter().filter(|rule| rule.lhs == start);
+            rules.files = own.filter_map(|rule| rule.rhs.get(1).copied()).collect();
+            rules.files.sort_unstable();
+            rules.files.dedup();
+        }
         if let Some((indent, dedent)) = layout {
             rules.pair_blocks(indent, dedent, spec)?;
         }
@@ -138,6 +155,7 @@ impl Rules {
         }
         Self {
             start,
+            files: vec![start],
             indent_dedent: None,
             names,
             lexeme_count,
@@ -323,7 +341,16 @@ fn reduce(
     rules
 }
 
-fn nullable(rules: &[Rule], symbol_count: usize) -> Vec<bool> {
+/// The lexemes that stand at the first byte of a file, if the language has any.
+fn first_lexemes(spec: &LanguageSpec, symbols: &Symbols<'_>) -> Result<Option<First>, Error> {
+    let Some(start) = spec.file_start() else { return Ok(None) };
+    let (ignored, read): (Vec<&String>, Vec<&String>) =
+        spec.first_lexemes.iter().partition(|name| spec.ignore.contains(name));
+    let find = |names: Vec<&String>| names.into_iter().map(|name| symbols.find(name)).collect::<Result<_, _>>();
+    Ok(Some(First { start: SymbolId::from_index(start), read: find(read)?, ignored: find(ignored)? }))
+}
+
+pub(super) fn nullable(rules: &[Rule], symbol_count: usize) -> Vec<bool> {
     let mut nullable = vec![false; symbol_count];
     loop {
         let mut changed = false;

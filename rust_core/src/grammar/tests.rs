@@ -200,3 +200,40 @@ fn modes_after_a_dot_are_those_of_its_next_lexemes() {
     let away = |name: &str| grammar.leads_away(symbol(&grammar, name));
     assert!(away("START") && away("CLOSE") && !away("NAME"), "a string goes on after each of the first two");
 }
+
+/// Texts of a grammar with first lexemes: those of the rules as they are written that have one at most at their
+/// beginning, and the start before all others.
+#[test]
+fn a_file_begins_with_its_start_or_a_first_lexeme() {
+    let rules = [
+        &["file -> F list | list", "list -> | list x", "x -> A | B F"][..],
+        &["file -> head A | G", "head -> | F | head B | G head"],
+        &["file -> x y", "x -> | y", "y -> F x A | A | x"],
+        &["file -> file file | F | A", "x -> F"],
+        &["file -> F A | F B file", "x -> A"],
+    ];
+    for written in rules {
+        let mut spec = define(&["A a", "B b", "F f", "G g", "I i"], written);
+        let plain = grammar(&spec);
+        spec.first_lexemes = ["F", "G", "I"].map(String::from).into();
+        spec.ignore = vec!["I".into()];
+        let spec = spec.with_file_start();
+        let begun = grammar(&spec);
+        let first = [symbol(&begun, "F"), symbol(&begun, "G")];
+        let mut expected: BTreeSet<Vec<SymbolId>> = BTreeSet::new();
+        for text in &derivations(&plain, 4)[plain.start.index()] {
+            match text.iter().rposition(|symbol| first.contains(symbol)) {
+                Some(0) => _ = expected.insert(text.clone()),
+                Some(_) => {}
+                None => expected.extend(["{start of file}", "I"].map(|begin| {
+                    let begin = spec.lexemes.iter().position(|lexeme| lexeme.name == begin).expect("a lexeme");
+                    [&[SymbolId::from_index(begin)], text.as_slice()].concat()
+                })),
+            }
+        }
+        let found = &derivations(&begun, 5)[begun.start.index()];
+        let short = |text: &&Vec<SymbolId>| text.len() < 5 || !first.contains(&text[0]);
+        assert_eq!(found.iter().filter(short).cloned().collect::<BTreeSet<_>>(), expected, "{written:?}");
+        assert!(begun.files.iter().all(|&file| file != begun.start), "{written:?}");
+    }
+}

@@ -7,9 +7,11 @@
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;
+use crate::grammar::rules::Rule;
 use crate::ids::{AcceptId, DotId, FreeId, LexemeId, StateId, SymbolId};
 use crate::language::free::{Free, INFINITE, LINE, MIDDLE};
 use crate::lexing::lexer::Lexer;
+use rustc_hash::FxHashMap;
 
 /// The free states from which the middle can go on, as masks with a bit for each free state.
 #[derive(Debug)]
@@ -19,8 +21,8 @@ pub(crate) struct Follow {
     /// Per dot: before the symbol after it.
     before: Vec<u64>,
     even: bool,
-    /// Per rule of the start symbol, in order: whether more can follow.
-    ends: Vec<FileEnd>,
+    /// Per rule of each nonterminal of a whole file, in order: whether more can follow.
+    ends: FxHashMap<SymbolId, Vec<FileEnd>>,
 }
 
 /// Text that may come after a file that is whole by one rule of the start symbol.
@@ -43,7 +45,7 @@ impl Follow {
             after: vec![0; grammar.symbol_count()],
             before: vec![0; grammar.dot_count()],
             even: free.count() <= 2 && free.is_separated() && free.shape().is_none(),
-            ends: Vec::new(),
+            ends: FxHashMap::default(),
         };
         if !follow.even {
             return follow;
@@ -68,8 +70,11 @@ impl Follow {
         let mut rules = 0..grammar.rules().len();
         follow.even = rules.all(|rule| is_last(rule) || follow.is_even_in(grammar, rule, &ends))
             && free.lasts().lexemes().iter().all(|&lexeme| has_twin(lexer, grammar, lexeme));
-        let own = grammar.rules().iter().filter(|rule| rule.lhs == grammar.start);
-        follow.ends = own.map(|rule| follow.file_end(grammar, free, &rule.rhs)).collect();
+        let ends = |&file: &SymbolId| {
+            let own = grammar.rules().iter().filter(|rule| rule.lhs == file);
+            (file, own.map(|rule| follow.file_end(grammar, free, file, &rule.rhs)).collect())
+        };
+        follow.ends = grammar.files.iter().map(ends).collect();
         follow
     }
 
@@ -107,8 +112,8 @@ impl Follow {
         })
     }
 
-    /// Classify the end of a file that is whole by a rule of the start symbol; `right` is the rule's right side.
-    fn file_end(&self, grammar: &Grammar, free: &Free, right: &[SymbolId]) -> FileEnd {
+    /// Classify the end of a file that is whole by a rule of `file`; `right` is the rule's right side.
+    fn file_end(&self, grammar: &Grammar, free: &Free, file: SymbolId, right: &[SymbolId]) -> FileEnd {
         let [only] = *right else { return if right.is_empty() { FileEnd::Open } else { FileEnd::Closed } };
         let mut own = grammar.rules().iter().filter(|rule| rule.lhs == only).peekable();
         let is_last = |symbol: Option<&SymbolId>| {
@@ -122,7 +127,7 @@ impl Follow {
         let goes_on = grammar.rules().iter().enumerate().any(|(index, rule)| {
             rule.rhs.len() > 1
                 && rule.rhs[0] == only
-                && begins_file(grammar, rule.lhs)
+                && begins(grammar, file, rule.lhs)
                 && self.after[grammar.start.index()] & !self.before[grammar.dot(index, 1).index()] == 0
         });
         if goes_on { FileEnd::Open } else { FileEnd::Closed }
@@ -148,16 +153,16 @@ impl Follow {
         self.even
     }
 
-    /// The class of the file's end, per rule of the start symbol.
+    /// The class of the file's end, per rule of a nonterminal of whole files.
     #[must_use]
-    pub(crate) fn file_ends(&self) -> &[FileEnd] {
-        &self.ends
+    pub(crate) fn file_ends(&self, file: SymbolId) -> &[FileEnd] {
+        self.ends.get(&file).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Return whether a file can begin with a nonterminal.
-fn begins_file(grammar: &Grammar, nonterminal: SymbolId) -> bool {
-    bits::contains(grammar.closure(grammar.start), nonterminal.index() - grammar.lexeme_count())
+fn begins(grammar: &Grammar, file: SymbolId, nonterminal: SymbolId) -> bool {
+    bits::contains(grammar.closure(file), nonterminal.index() - grammar.lexeme_count())
 }
 
 /// Return whether a lexeme that only the file's end can end always has a twin. Wherever the lexeme may come, so may its
@@ -173,10 +178,10 @@ fn has_twin(lexer: &Lexer, grammar: &Grammar, last: LexemeId) -> bool {
     let twins: Vec<usize> = (0..grammar.lexeme_count())
         .filter(|&index| index != last.index() && is_like(LexemeId::from_index(index)))
         .collect();
-    let beside = |list: SymbolId| {
+    let beside = |list: SymbolId, file: SymbolId| {
         grammar.rules().iter().enumerate().any(|(index, rule)| {
             let first = || grammar.first(grammar.dot(index, 1));
-            let is_other = rule.rhs.len() > 1 && rule.rhs[0] == list && begins_file(grammar, rule.lhs);
+            let is_other = rule.rhs.len() > 1 && rule.rhs[0] == list && begins(grammar, file, rule.lhs);
             is_other && twins.iter().any(|&twin| bits::contains(first(), twin))
         })
     };
@@ -184,7 +189,8 @@ fn has_twin(lexer: &Lexer, grammar: &Grammar, last: LexemeId) -> bool {
     grammar.rules().iter().filter(|rule| rule.rhs.contains(&last)).all(|rule| {
         let [list, end] = rule.rhs[..] else { return false };
         let mut users = grammar.rules().iter().filter(|user| user.rhs.contains(&rule.lhs));
-        end == last && beside(list) && users.all(|user| user.lhs == grammar.start && user.rhs.len() == 1)
+        let is_file = |user: &Rule| grammar.files.contains(&user.lhs) && user.rhs.len() == 1;
+        end == last && users.all(|user| is_file(user) && beside(list, user.lhs))
     })
 }
 

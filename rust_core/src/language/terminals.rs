@@ -272,8 +272,18 @@ impl Terminals {
         let mut guards = Guards::default();
         let mut boundary = vec![NO_GUARDS];
         let mut walks = Vec::new();
+        // The symbols at the first byte of a file. Only the rules of whole files hold them.
+        let begun = lexer.file_start().map(|state| {
+            let mut begun = walk(lexer, &mut guards, (state, NO_GUARDS));
+            begun.in_progress.push(InProgress { state, guards: NO_GUARDS, cost: 0 });
+            begun.ends.push((lexer.accept(state), guards.with(lexer, NO_GUARDS, state), 0));
+            boundary.extend(begun.ends.iter().map(|end| end.1));
+            begun
+        });
+        boundary.sort_unstable();
+        boundary.dedup();
         while walks.len() < boundary.len() {
-            let walk = walk(lexer, &mut guards, boundary[walks.len()]);
+            let walk = walk(lexer, &mut guards, (lexer.start(), boundary[walks.len()]));
             for &(_, to, _) in &walk.ends {
                 if !boundary.contains(&to) {
                     boundary.push(to);
@@ -292,7 +302,7 @@ impl Terminals {
             return Err(Error::limit(&what, work, limits::FREE_WORK));
         }
         let mut terminals = Self::empty(boundary.len(), grammar.lexeme_count());
-        for (from, walk) in walks.into_iter().enumerate() {
+        for (from, walk) in walks.into_iter().enumerate().chain(begun.map(|begun| (0, begun))) {
             let from = FreeId::from_index(from);
             for (accept, to, cost) in walk.ends {
                 let to = FreeId::from_index(boundary.iter().position(|&guards| guards == to).expect("listed above"));
@@ -305,7 +315,7 @@ impl Terminals {
                     }
                 }
             }
-            terminals.in_progress[from.index()] = walk.in_progress;
+            terminals.in_progress[from.index()].extend(walk.in_progress);
         }
         terminals.boundary = boundary;
         terminals.guards = guards;
@@ -376,8 +386,8 @@ struct Walk {
     in_progress: Vec<InProgress>,
 }
 
-fn walk(lexer: &Lexer, guards: &mut Guards, boundary: GuardId) -> Walk {
-    let from = (lexer.start(), boundary, ());
+fn walk(lexer: &Lexer, guards: &mut Guards, (state, boundary): (StateId, GuardId)) -> Walk {
+    let from = (state, boundary, ());
     let found = walk_beside(lexer, guards, &lexer.representatives(), from, |(), _| Some(()), |_| true);
     let mut ends = Vec::new();
     let mut in_progress = Vec::new();

@@ -98,13 +98,13 @@ fn follow_agrees_with_the_middles_that_go_on() {
     assert_eq!(after("COLON"), bit(MIDDLE), "a newline");
     assert_eq!(after("NEWLINE"), bit(LINE));
     assert_eq!(
-        language.follow.file_ends(),
+        language.follow.file_ends(language.grammar.start),
         [FileEnd::Open, FileEnd::Open],
         "a file can always be followed by another line"
     );
     let sum = compile(&sums());
     assert!(
-        sum.follow.file_ends().iter().all(|&end| end == FileEnd::Closed),
+        sum.follow.file_ends(sum.grammar.start).iter().all(|&end| end == FileEnd::Closed),
         "a sum is whole: nothing is its next entry"
     );
 }

@@ -58,6 +58,12 @@ impl Automaton {
         self.labels.push(label);
     }
 
+    /// Add a copy of a state with another label, which no byte leads to, and return it.
+    pub(crate) fn copy(&mut self, state: u32, label: u16) -> u32 {
+        self.push(self.rows[state as usize], label);
+        u32::try_from(self.rows.len() - 1).expect("state count fits u32")
+    }
+
     /// The label of a state.
     pub(crate) fn label(&self, state: u32) -> u16 {
         self.labels[state as usize]

@@ -31,6 +31,8 @@ pub struct LexerTable {
     accept_sets: Vec<Vec<LexemeId>>,
     /// The start state of each mode.
     starts: Vec<StateId>,
+    /// The state before the first byte of a file, where some lexemes stand there alone. It accepts the file's start.
+    file_start: Option<StateId>,
 }
 
 impl LexerTable {
@@ -43,7 +45,8 @@ impl LexerTable {
         let mut automaton = Automaton::default();
         let mut sets = AcceptSets::default();
         let mut starts = Vec::new();
-        for lexemes in modes(spec)? {
+        let (modes, first) = (modes(spec)?, first_lexemes(spec)?);
+        for lexemes in modes.iter().chain((!first.is_empty()).then_some(&first)) {
             let pattern = |&id: &LexemeId| pattern_text(&spec.lexemes[id.index()]).map(|pattern| (pattern, id));
             let (patterns, of): (Vec<String>, Vec<LexemeId>) = lexemes.iter().filter_map(pattern).unzip();
             if patterns.is_empty() {
@@ -62,7 +65,12 @@ impl LexerTable {
             }
             starts.push(start);
         }
-        let table = Self::with_starts(automaton.minimise(), &starts, sets.sets);
+        let file_start = if first.is_empty() { None } else { starts.pop() };
+        let file_start = file_start.zip(spec.file_start()).map(|(state, lexeme)| {
+            let accepts_start = sets.intern(vec![LexemeId::from_index(lexeme)]);
+            automaton.copy(state, accepts_start)
+        });
+        let table = Self::with_starts(automaton.minimise(), &starts, file_start, sets.sets);
         let pairs = table.state_count() * table.accept_sets.len();
         if pairs > limits::LEXER_PAIRS {
             return Err(Error::limit("lexemes: states times sets of lexemes", pairs, limits::LEXER_PAIRS));
@@ -72,7 +80,7 @@ impl LexerTable {
 
     /// The table of a minimal automaton, with start states of their own, which no byte leads to: being in one means being between
     /// two symbols.
-    fn with_starts(minimal: Minimal, starts: &[u32], accept_sets: Vec<Vec<LexemeId>>) -> Self {
+    fn with_starts(minimal: Minimal, starts: &[u32], file_start: Option<u32>, accept_sets: Vec<Vec<LexemeId>>) -> Self {
         let Minimal { class_of, class_count, next, labels, state_of } = minimal;
         let mut next: Vec<StateId> = next.into_iter().map(StateId).collect();
         let mut accept: Vec<AcceptId> = labels.into_iter().map(AcceptId).collect();
@@ -84,7 +92,8 @@ impl LexerTable {
             fresh
         };
         let starts = starts.iter().map(own).collect();
-        Self { class_of, class_count, next, accept, accept_sets, starts }
+        let file_start = file_start.map(|state| StateId(state_of[state as usize]));
+        Self { class_of, class_count, next, accept, accept_sets, starts, file_start }
     }
 
     /// The number of states, the dead one included.
@@ -116,6 +125,13 @@ impl LexerTable {
                 .iter()
                 .enumerate()
                 .all(|(mode, start)| start.index() == first + mode && self.accept[start.index()] == AcceptId(0))
+            && self.file_start.is_some() == spec.file_start().is_some()
+            && self.file_start.is_none_or(|state| {
+                let accepts = |state: StateId| &self.accept_sets[self.accept[state.index()].index()];
+                is_state(&state)
+                    && accepts(state).iter().map(|lexeme| lexeme.index()).eq(spec.file_start())
+                    && self.next.iter().all(|&next| next != state)
+            })
             && states * sets <= limits::LEXER_PAIRS
     }
 }
@@ -142,7 +158,8 @@ fn one_line(error: &BuildError, patterns: &[String], spec: &LanguageSpec) -> Str
 /// The lexemes that are read in each mode, mode 0 first.
 fn modes(spec: &LanguageSpec) -> Result<Vec<Vec<LexemeId>>, Error> {
     let of = mode_of(spec)?;
-    let all = || (0..spec.lexemes.len()).map(LexemeId::from_index);
+    let first = first_lexemes(spec)?;
+    let all = || (0..spec.lexemes.len()).map(LexemeId::from_index).filter(|id| !first.contains(id));
     let mut found = vec![all().filter(|id| of[id.index()].index() == 0).collect::<Vec<_>>()];
     for (index, mode) in spec.modes.iter().enumerate() {
         let read = |id: &LexemeId| {
@@ -150,6 +167,27 @@ fn modes(spec: &LanguageSpec) -> Result<Vec<Vec<LexemeId>>, Error> {
                 || mode.code && of[id.index()].index() == 0 && !mode.without.contains(&spec.lexemes[id.index()].name)
         };
         found.push(all().filter(read).collect());
+    }
+    Ok(found)
+}
+
+/// The lexemes that stand at the first byte of a file alone.
+///
+/// # Errors
+/// A name that no lexeme has or a mode's lexeme has, or a language with layout.
+fn first_lexemes(spec: &LanguageSpec) -> Result<Vec<LexemeId>, Error> {
+    let wrong = |what: String| Err(Error::language(format!("language {}: first_lexemes: {what}", spec.name)));
+    if spec.layout.is_some() && !spec.first_lexemes.is_empty() {
+        return wrong("not in a language with a layout".into());
+    }
+    let of = mode_of(spec)?;
+    let mut found = Vec::new();
+    for name in &spec.first_lexemes {
+        match spec.lexemes.iter().position(|lexeme| lexeme.name == *name) {
+            None => return wrong(format!("there is no lexeme {name}")),
+            Some(lexeme) if of[lexeme] != ModeId(0) => return wrong(format!("lexeme {name} is in a mode")),
+            Some(lexeme) => found.push(LexemeId::from_index(lexeme)),
+        }
     }
     Ok(found)
 }
@@ -286,7 +324,8 @@ impl Lexer {
                 predecessors[target.index()].push(StateId::from_index(state));
             }
         }
-        let starts: Vec<usize> = self.table.starts.iter().map(|start| start.index()).collect();
+        let starts = self.table.starts.iter().chain(&self.table.file_start);
+        let starts: Vec<usize> = starts.map(|start| start.index()).collect();
         self.depth = breadth_first(&starts, states, |state| self.successors(state));
         self.to_accept = vec![NEVER; states * sets];
         for set in 1..sets {
@@ -330,6 +369,13 @@ impl Lexer {
         self.table.starts[mode.index()]
     }
 
+    /// The state before the first byte of a file, in a language with lexemes that stand there alone. The start of the
+    /// file is in progress in it, and may have ended.
+    #[must_use]
+    pub fn file_start(&self) -> Option<StateId> {
+        self.table.file_start
+    }
+
     /// The states before any byte, in all modes.
     pub fn starts(&self) -> impl Iterator<Item = StateId> + '_ {
         self.table.starts.iter().copied()
@@ -342,10 +388,17 @@ impl Lexer {
         state >= self.table.starts[0]
     }
 
-    /// Least bytes of a symbol of an accept set, in the mode where it is shortest; [`NEVER`] if there is none.
+    /// Least bytes of a symbol of an accept set, in the mode or at the first byte of a file, wherever it is shortest;
+    /// [`NEVER`] if there is none.
     #[must_use]
     pub fn shortest(&self, accept: AcceptId) -> u16 {
-        self.table.starts.iter().map(|&start| self.to_accept(start, accept)).min().unwrap_or(NEVER)
+        self.table
+            .starts
+            .iter()
+            .chain(&self.table.file_start)
+            .map(|&start| self.to_accept(start, accept))
+            .min()
+            .unwrap_or(NEVER)
     }
 
     /// One byte's step; [`DEAD`] if nothing can match any more.

@@ -81,7 +81,9 @@ pub(crate) fn roles(spec: &LanguageSpec, layout: Option<Layout>) -> Result<Vec<R
         mode.open.iter().try_for_each(|name| set(name, Role::Open))?;
         mode.close.iter().try_for_each(|name| set(name, Role::Close))?;
     }
-    spec.ignore.iter().try_for_each(|name| set(name, Role::Blank))?;
+    // One that is ignored at the first byte of a file is a way to begin the file.
+    let ignored = spec.ignore.iter().filter(|name| !spec.first_lexemes.contains(name));
+    ignored.into_iter().try_for_each(|name| set(name, Role::Blank))?;
     if let (Some(named), Some(_)) = (&spec.layout, layout) {
         set(&named.newline, Role::Newline)?;
         set(&named.blank, Role::Blank)?;

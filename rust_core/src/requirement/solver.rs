@@ -2,7 +2,7 @@
 //! it.
 
 use crate::bits::{BitSet, contains, meet};
-use crate::chart::left::FIRST_SET;
+use crate::chart::left::{FIRST_SET, Item};
 use crate::grammar::compiled::Grammar;
 use crate::ids::{FreeId, RequirementId, SetId, SymbolId};
 use crate::language::compiled::Language;
@@ -167,7 +167,7 @@ impl Solver {
             poll();
             for item in &context.left.set(at).items {
                 let lhs = grammar.lhs(item.dot);
-                if lhs != grammar.start || item.origin != FIRST_SET {
+                if !is_file(context, item.origin, lhs) {
                     let requirement = self.requirement(context, item.origin, lhs);
                     if follow.after(lhs) & !self.requirements.open_mask(requirement) != 0 {
                         return false;
@@ -190,27 +190,74 @@ impl Solver {
         if follow.after(grammar.start) & !self.requirements.open_mask(self.requirements.bottom()) == 0 {
             return true;
         }
+        let files = files(context, set);
+        !files.is_empty() && files.into_iter().all(|file| self.lets_follow(context, set, file))
+    }
+
+    /// Return whether more of a file that begins at a set can always follow each symbol that may finish a stack on it.
+    fn lets_follow(&mut self, context: Context<'_>, set: SetId, (begin, file): (SetId, SymbolId)) -> bool {
+        let follow = &context.language.follow;
+        let grammar = &context.language.grammar;
+        let own = || grammar.rules().iter().filter(|rule| rule.lhs == file);
+        if own().all(|rule| rule.rhs.is_empty()) {
+            return false; // the file is empty: R is what follows another first lexeme
+        }
         let mut finished = None;
-        let own = grammar.rules().iter().filter(|rule| rule.lhs == grammar.start);
-        own.zip(follow.file_ends()).all(|(rule, end)| match (end, &rule.rhs[..]) {
+        own().zip(follow.file_ends(file)).all(|(rule, end)| match (end, &rule.rhs[..]) {
             (FileEnd::Last, _) | (FileEnd::Open, []) => true,
             (end, &[only]) => {
                 let is_open = *end == FileEnd::Open && {
-                    let requirement = self.requirement(context, FIRST_SET, only);
+                    let requirement = self.requirement(context, begin, only);
                     follow.after(only) & !self.requirements.open_mask(requirement) == 0
                 };
                 is_open
-                    || set != FIRST_SET
-                        && !finished.get_or_insert_with(|| finished_at_first(context, set)).contains(only.index())
+                    || set != begin
+                        && !finished.get_or_insert_with(|| finished_at(context, set, begin)).contains(only.index())
             }
             _ => false,
         })
     }
 }
 
-/// Superset of the symbols that begin where L does and that the stack of a set past the first may still finish. It does
+/// Return whether a nonterminal begun at a set is the whole file, behind a first lexeme if the language has any.
+fn is_file(context: Context<'_>, set: SetId, nonterminal: SymbolId) -> bool {
+    let grammar = &context.language.grammar;
+    if set == FIRST_SET {
+        return nonterminal == grammar.start;
+    }
+    grammar.files.contains(&nonterminal) && begins_file(context, set, nonterminal)
+}
+
+fn begins_file(context: Context<'_>, set: SetId, file: SymbolId) -> bool {
+    let grammar = &context.language.grammar;
+    let begins = |item: &Item| {
+        let outer = item.origin == FIRST_SET && grammar.lhs(item.dot) == grammar.start;
+        outer && grammar.next(item.dot) == file
+    };
+    context.left.set(set).items.iter().any(begins)
+}
+
+/// The sets where whole files begin on the stacks of a set, each with its nonterminal.
+fn files(context: Context<'_>, set: SetId) -> Vec<(SetId, SymbolId)> {
+    let grammar = &context.language.grammar;
+    if grammar.files == [grammar.start] {
+        return vec![(FIRST_SET, grammar.start)];
+    }
+    let mut found = Vec::new();
+    let mut seen: FxHashSet<SetId> = std::iter::once(set).collect();
+    let mut stack = vec![set];
+    while let Some(at) = stack.pop() {
+        poll();
+        found.extend(grammar.files.iter().filter(|&&file| begins_file(context, at, file)).map(|&file| (at, file)));
+        let origins = context.left.set(at).items.iter().map(|item| item.origin);
+        stack.extend(origins.filter(|&origin| seen.insert(origin)));
+    }
+    found
+}
+
+/// Superset of the symbols that begin where the file does and that the stack of a later set may still finish. It does
 /// not check whether a rule was predicted where its first symbol began.
-fn finished_at_first(context: Context<'_>, set: SetId) -> BitSet {
+fn finished_at(context: Context<'_>, set: SetId, begin: SetId) -> BitSet {
     let grammar = &context.language.grammar;
     let mut finished: FxHashMap<SetId, BitSet> = FxHashMap::default();
     let items = &context.left.set(set).items;
@@ -229,7 +276,7 @@ fn finished_at_first(context: Context<'_>, set: SetId) -> BitSet {
             }
         }
     }
-    finished.remove(&FIRST_SET).unwrap_or_else(|| BitSet::new(grammar.symbol_count()))
+    finished.remove(&begin).unwrap_or_else(|| BitSet::new(grammar.symbol_count()))
 }
 
 /// Return whether a symbol is the first of `symbols`, or comes after nullable ones.

@@ -164,6 +164,16 @@ fn roots(context: &TableInputs<'_>, guards: &mut Guards) -> Vec<Configuration> {
             stack.push(Configuration { line: Line::Relative(0), ..middle });
         }
     }
+    // Symbols that only the first byte of a file begins.
+    let begun = |state| Configuration {
+        state,
+        guards: NO_GUARDS,
+        start: lexer.start(),
+        line: Line::Middle,
+        after: NOTHING,
+        inside: false,
+    };
+    stack.extend(lexer.file_start().map(begun));
     while let Some(at) = stack.pop() {
         let root = context.canonical(at);
         if !seen.insert(at) {
