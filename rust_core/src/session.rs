@@ -63,8 +63,8 @@ struct Trail {
 }
 
 impl Trail {
-    fn new(first: Branch) -> Self {
-        Self { stops: vec![(0, first)], failed_at: None }
+    fn new(first: Vec<Branch>) -> Self {
+        Self { stops: first.into_iter().map(|branch| (0, branch)).collect(), failed_at: None }
     }
 
     /// The trail of the first `bytes` bytes.
@@ -150,7 +150,7 @@ impl Session {
     #[must_use]
     pub fn open(language: &Arc<Language>, left: &str, right: &str) -> Arc<Self> {
         let engine = Engine::open(language, right.as_bytes());
-        let trail = Trail::new(engine.parser.first_branch());
+        let trail = Trail::new(engine.parser.first_branches());
         let shared = Arc::new(Mutex::new(engine));
         let mut engine = lock(&shared);
         let session = Self::begin(language, (&shared, &Arc::default()), &mut engine, left, trail);
@@ -205,7 +205,7 @@ impl Session {
             }
         }
         let mut engine = Engine::open(&self.language, &right);
-        let mut trail = Trail::new(engine.parser.first_branch());
+        let mut trail = Trail::new(engine.parser.first_branches());
         trail.step(&mut engine.parser, self.left.as_bytes());
         engine.set_floor(Some((kind, level)));
         let shared = Arc::new(Mutex::new(engine));
@@ -321,7 +321,7 @@ impl Session {
         }
         let mut engine = self.lock();
         let text = self.left.as_bytes();
-        let mut branches = vec![engine.parser.first_branch()];
+        let mut branches = engine.parser.first_branches();
         let mut stepped = Vec::new();
         let mut last_seen = LastSeen::default();
         engine.parser.without_floor(|parser| {

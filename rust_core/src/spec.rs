@@ -152,8 +152,8 @@ impl Default for LimitsSpec {
     }
 }
 
-/// A mode of the lexer. The first one with a lexeme that the parser can take is in force. Where there is none, the
-/// lexemes outside all modes are read.
+/// A mode of the lexer. It is in force where the parser can take one of its lexemes; with layout only the first such
+/// mode is. Where there is none, the lexemes outside all modes are read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with a name and lexemes")]
 pub struct ModeSpec {
@@ -173,6 +173,10 @@ pub struct ModeSpec {
     /// Names of its own lexemes that close a bracket.
     #[serde(default)]
     pub close: Vec<String>,
+    /// True if the mode stands for mode 0 where it reads all of its lexemes that can come; reading both is the plain
+    /// way, to test the other against.
+    #[serde(default = "yes")]
+    pub covers: bool,
 }
 
 /// A name for a construct around a cursor.

@@ -74,7 +74,7 @@ pub(crate) fn compile(spec: &LanguageSpec) -> Arc<Language> {
 
 /// The branches after L, for any R.
 pub(crate) fn stepped(engine: &mut Engine, left: &[u8]) -> Vec<Branch> {
-    let mut branches = vec![engine.parser.first_branch()];
+    let mut branches = engine.parser.first_branches();
     let mut next = Vec::new();
     for &byte in left {
         engine.parser.step_all(&branches, byte, &mut next);
@@ -139,6 +139,40 @@ pub(crate) fn strings() -> LanguageSpec {
     );
     let mode = json!({"name": "text", "lexemes": ["TEXT", "END", "FIELD"], "open": ["FIELD"]});
     spec.modes = vec![serde_json::from_value(mode).expect("a mode")];
+    spec
+}
+
+/// Divisions and regular expressions, which begin alike, in statements; and strings that hold them: `a/(b)/a;`,
+/// `` `a{/b/}`; ``. Text of a string may hold brackets.
+pub(crate) fn slashes() -> LanguageSpec {
+    let mut spec = define(
+        &[
+            "NAME /[ab]/",
+            "OPEN (",
+            "CLOSE )",
+            "END ;",
+            "RIGHT }",
+            "TICK `",
+            "DIVIDE /\\//",
+            "REGEX /\\/[ab)]+\\//",
+            "T_OPEN /[ab()]*\\{/",
+            "T_END /[ab()]*`/",
+            "_BLANK / +/",
+        ],
+        &[
+            "file -> | file sum END",
+            "sum -> value | sum DIVIDE value",
+            "value -> NAME | REGEX | OPEN sum CLOSE | TICK rest",
+            "rest -> T_END | T_OPEN sum RIGHT rest",
+        ],
+    );
+    spec.brackets = vec![("OPEN".into(), "CLOSE".into())];
+    let modes = json!([
+        {"name": "division", "lexemes": ["DIVIDE"], "code": true},
+        {"name": "regex", "lexemes": ["REGEX"], "code": true},
+        {"name": "text", "lexemes": ["T_OPEN", "T_END"]},
+    ]);
+    spec.modes = serde_json::from_value(modes).expect("modes");
     spec
 }
 

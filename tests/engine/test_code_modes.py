@@ -1,7 +1,8 @@
-"""Modes with code, right of the cursor: what is compiled reads the same on both sides, what cannot be told is refused.
+"""Modes with code in languages with layout: compiled ones read alike on both sides, others are refused.
 
 Small random languages with such modes, of which each text is judged whole and at its cuts. The verdict on the whole
-text needs no right context, so that the two ways share no reading of it.
+text needs no right context, so that the two ways share no reading of it. Languages without layout have no such limit
+(`test_united_modes.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +34,23 @@ T_END: /[ab=]*`/
 BLANK: " "
 %ignore BLANK
 """
+LAYOUT = """
+line: TOP _NEWLINE | TOP block
+block: _NEWLINE _INDENT line+ _DEDENT
+file: line*
+_NEWLINE: /\\n/
+COMMENT: /#[^\\n]*/
+%ignore COMMENT
+%declare _INDENT _DEDENT
+"""
+LAYOUT_KEYS = """
+[layout]
+newline = "_NEWLINE"
+indent = "_INDENT"
+dedent = "_DEDENT"
+blank = "BLANK"
+comment = "COMMENT"
+"""
 
 
 def grammar_and_spec(rng: random.Random) -> tuple[str, str]:
@@ -48,7 +66,7 @@ def grammar_and_spec(rng: random.Random) -> tuple[str, str]:
     inner = list(own) if where != "brackets" else []
     rules = [
         "start: item*",
-        rule("item", [*shared, *(own if where == "anywhere" else [])], '"(" start ")" | literal'),
+        rule("item", [*shared, *(own if where == "anywhere" else [])], '"(" start ")" | "{" start "}" | literal'),
         rng.choice(("field: part*", "field: part", "field: part+")),
         rule("part", [*shared, *inner, "literal"], '"(" within ")"'),
         rule("within", [*shared, '"(" within ")"', *own], rng.choice([*shared, *own])),
@@ -61,8 +79,9 @@ def grammar_and_spec(rng: random.Random) -> tuple[str, str]:
         without = rng.sample(plain, min(len(plain), rng.randrange(2)))
         modes.append(f'{{ name = "code {name}", lexemes = ["{name}"], code = true, without = [{", ".join(without)}] }}')
     rng.shuffle(modes)
-    spec = 'name = "small"\nsuffixes = [".small"]\nstart = "start"\nbrackets = [["(", ")"]]\n'
-    return "\n".join([*rules, *lexemes]) + TEXT, f"{spec}modes = [{', '.join(modes)}]\n"
+    spec = 'name = "small"\nsuffixes = [".small"]\nstart = "file"\nbrackets = [["(", ")"], ["{", "}"]]\n'
+    grammar = "\n".join([*rules, *lexemes]) + TEXT + LAYOUT.replace("TOP", "item start")
+    return grammar, f"{spec}modes = [{', '.join(modes)}]\n{LAYOUT_KEYS}"
 
 
 def load(folder: Path, grammar: str, spec: str) -> Language:
@@ -120,7 +139,7 @@ def texts(language: Language, grammar: str, rng: random.Random) -> Iterator[str]
         except RecursionError:
             continue
         if len(text) <= LONGEST_SENTENCE:
-            yield text
+            yield text + "\n"
     for _ in range(TEXTS):
         text = ""
         for _ in range(rng.randrange(1, LONGEST + 1)):
@@ -174,8 +193,8 @@ def test_whatever_is_compiled_reads_alike_on_both_sides(tmp_path: Path) -> None:
     assert refused > LANGUAGES // 10
 
 
-HEAD = 'name = "small"\nsuffixes = [".small"]\nstart = "s"\nbrackets = [["{", "}"]]\n'
-REGEX = 'modes = [{ name = "regex", lexemes = ["REGEX"], code = true }]\n'
+HEAD = 'name = "small"\nsuffixes = [".small"]\nstart = "file"\nbrackets = [["{", "}"]]\n'
+REGEX = 'modes = [{ name = "regex", lexemes = ["REGEX"], code = true }]\n' + LAYOUT_KEYS
 LITERAL = """
 s: item*
 item: WORD | "=" | "{" s "}" | literal
@@ -201,7 +220,7 @@ TICKED = '{ name = "ticked", lexemes = ["T_OPEN", "T_END"], open = ["T_OPEN"] }'
     ],
 )
 def test_lexemes_outside_of_literals_are_refused(tmp_path: Path, rules: str) -> None:
-    grammar = rules + '\nWORD: /[a-z]/\nREGEX: /\\/[a-z]\\//\nBLANK: " "\n%ignore BLANK\n'
+    grammar = rules + '\nWORD: /[a-z]/\nREGEX: /\\/[a-z]\\//\nBLANK: " "\n%ignore BLANK\n' + LAYOUT.replace("TOP", "s")
     with pytest.raises(LanguageError, match=r"mode regex: lexeme REGEX can stand outside of a literal.*$") as raised:
         load(tmp_path, grammar, HEAD + REGEX)
     assert "\n" not in str(raised.value)
@@ -219,23 +238,24 @@ def test_lexemes_outside_of_literals_are_refused(tmp_path: Path, rules: str) -> 
     ],
 )
 def test_in_literals_only_what_cannot_be_told_is_refused(tmp_path: Path, rules: str, refused: str | None) -> None:
-    spec = HEAD + f'modes = [{{ name = "regex", lexemes = ["REGEX"], code = true }}, {TICKED}]\n'
+    spec = HEAD + f'modes = [{{ name = "regex", lexemes = ["REGEX"], code = true }}, {TICKED}]\n' + LAYOUT_KEYS
+    rules += LAYOUT.replace("TOP", "s")
     if refused is not None:
         with pytest.raises(LanguageError, match=f"lexeme REGEX and {refused} can come at the same place"):
             load(tmp_path, LITERAL + rules, spec)
         return
     language = load(tmp_path, LITERAL + rules, spec)
     for text in (
-        "`{a}`",
-        "`{a=/x/}`",
-        "`{a=b c=/x/}` a",
-        "`{/a/}`",
-        "`{a/b}`",
-        "`{a/b/c}`",
-        "`{==/x/}`",
-        "`{a /b/}`",
-        "`{=/x/}`",
-        "`{{=/b}}`",
+        "`{a}`\n",
+        "`{a=/x/}`\n",
+        "`{a=b c=/x/}` a\n",
+        "`{/a/}`\n",
+        "`{a/b}`\n",
+        "`{a/b/c}`\n",
+        "`{==/x/}`\n",
+        "`{a /b/}`\n",
+        "`{=/x/}`\n",
+        "`{{=/b}}`\n",
     ):
         expected = language.open("", "").check(text).complete
         for start in range(len(text) + 1):

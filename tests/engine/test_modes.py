@@ -201,12 +201,19 @@ def test_modes_and_limits_that_are_none(tmp_path: Path, before: str, after: str,
         load(tmp_path, GRAMMAR, SPEC.replace(before, after, 1))
 
 
-def test_a_rule_that_ends_a_mode_begins_what_leads_there(tmp_path: Path) -> None:
+def test_without_layout_any_rule_may_end_a_mode(tmp_path: Path) -> None:
     grammar = GRAMMAR.replace(
         'ticked: TICK (T_OPEN start "}")* T_END', 'ticked: TICK rest\nrest: (T_OPEN start "}")* T_END'
     )
-    with pytest.raises(LanguageError, match="the rule of rest that ends a mode with T_END must begin"):
-        load(tmp_path, grammar, SPEC)
+    assert grammar != GRAMMAR
+    language = load(tmp_path, grammar, SPEC)
+    rng = random.Random(3)
+    ticked = [text for text in texts() if "`" in text]
+    chosen = rng.sample(ticked, min(len(ticked), PAIRS // 20))
+    for text in [*chosen, *("".join(rng.sample(text, len(text))) for text in chosen)]:
+        start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        verdict = language.open(text[:start], text[end:]).check(text[start:end])
+        assert verdict.complete == is_small(text), (text[:start], text[start:end], text[end:])
 
 
 @pytest.mark.parametrize("text", [("f'{", ""), ("f'{", "}'"), ("f'{(", ")}'"), ("f\"{f'{", "")], ids=repr)

@@ -4,7 +4,7 @@ use crate::chart::predict::Predictions;
 use crate::chart::texts::{NOTHING, PLAIN, Texts};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, ModeId, PredictionId, SetId, SymbolId, TextId};
+use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, PredictionId, SetId, SymbolId, TextId};
 use crate::language::ahead::Ahead;
 use crate::language::compiled::Language;
 use crate::language::free::Cost;
@@ -41,8 +41,8 @@ pub(crate) struct Set {
     pub prediction: PredictionId,
     /// True if the start symbol has been read whole.
     pub accepts: bool,
-    /// The lexer's mode: the first mode with a lexeme that can be read here.
-    pub mode: ModeId,
+    /// The lexer's modes in force here, as a mask.
+    pub modes: u64,
     /// Kinds of marks that can be read here.
     pub expects: Expects,
     /// Bound texts that a lexeme must equal, by lexeme, computed on demand.
@@ -199,13 +199,13 @@ impl LeftChart {
     ) -> Self {
         let grammar = &language.grammar;
         let prediction = predictions.of(language, nonterminals);
-        let mode = mode(grammar, predictions, &[], prediction);
         let accepts = grammar.nullable(grammar.start);
+        let modes = modes(grammar, predictions, &[], prediction, accepts);
         let first = Set {
             items: Box::default(),
             prediction,
             accepts,
-            mode,
+            modes,
             expects: expects(language, predictions, &[], prediction),
             bound: Vec::new(),
             leo_items: Vec::new(),
@@ -428,14 +428,14 @@ impl LeftChart {
             at = known.collides;
         }
         let prediction = predictions.of(language, items.iter().map(|item| grammar.next(item.dot)));
-        let mode = mode(grammar, predictions, items, prediction);
+        let modes = modes(grammar, predictions, items, prediction, accepts);
         let id = SetId::from_index(self.sets.len());
         self.sets.push(Set {
             expects: expects(language, predictions, items, prediction),
             items: items.into(),
             prediction,
             accepts,
-            mode,
+            modes,
             bound: Vec::new(),
             leo_items: Vec::new(),
             block,
@@ -532,6 +532,7 @@ impl LeftChart {
             ahead.add(&chain.ahead);
             if set == FIRST_SET && (symbol == grammar.start || chain.finishes(grammar, grammar.start)) {
                 ahead.free |= language.follow.after(grammar.start);
+                ahead.modes |= 1;
             }
             let direct = waiting(grammar, &source.items, symbol).iter();
             let finished = source.own(grammar).iter().filter(|item| chain.finishes(grammar, grammar.next(item.dot)));
@@ -588,15 +589,14 @@ fn expects(language: &Language, predictions: &Predictions, items: &[Item], predi
     expects
 }
 
-/// The first mode with a lexeme that can be read, or the default one.
-fn mode(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction: PredictionId) -> ModeId {
+/// The modes in force at a set. Where the file may end, mode 0 reads the blanks before its end.
+fn modes(grammar: &Grammar, predictions: &Predictions, items: &[Item], prediction: PredictionId, accepts: bool) -> u64 {
     if !grammar.has_modes() {
-        return ModeId(0);
+        return 1;
     }
     let lexemes = items.iter().map(|item| grammar.next(item.dot)).take_while(|&symbol| grammar.is_lexeme(symbol));
-    let modes = lexemes.fold(predictions.modes(prediction), |mask, lexeme| mask | 1 << grammar.mode_of(lexeme).index());
-    let own = modes & !1;
-    if own == 0 { ModeId(0) } else { ModeId::from_index(own.trailing_zeros() as usize) }
+    let kinds = lexemes.fold(predictions.modes(prediction), |mask, lexeme| mask | grammar.mode_kinds(lexeme));
+    grammar.modes_in_force(kinds | u64::from(accepts))
 }
 
 fn layout_lexeme(language: &Language, pick: impl Fn(&crate::lexing::layout::Layout) -> LexemeId) -> LexemeId {

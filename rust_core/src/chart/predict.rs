@@ -81,7 +81,7 @@ impl Predictions {
         self.chains.entry((id, symbol)).or_insert_with(find)
     }
 
-    /// The modes of the predicted lexemes, as a mask.
+    /// The modes and kinds of the predicted lexemes, as a mask.
     #[inline]
     #[must_use]
     pub(crate) fn modes(&self, id: PredictionId) -> u64 {

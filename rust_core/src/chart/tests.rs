@@ -4,7 +4,7 @@ use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, Read};
 use crate::chart::predict::Predictions;
 use crate::chart::texts::PLAIN;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{DotId, ModeId, SetId, SymbolId};
+use crate::ids::{DotId, SetId, SymbolId};
 use crate::language::marks::Slots;
 use crate::test_languages::{NaiveItem, Random, accept_of, compile, earley, letters, spelled, strings, texts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -157,7 +157,7 @@ fn a_set_is_in_the_mode_of_its_next_lexemes() {
     let modes = ["START", "TEXT", "FIELD", "NAME", "CLOSE", "END"].map(|name| {
         set = chart.scan(&language, &mut predictions, set, Read::Accepted(accept(name), PLAIN));
         assert_ne!(set, NO_SET, "{name}");
-        chart.set(set).mode
+        chart.set(set).modes
     });
-    assert_eq!(modes, [1, 1, 0, 0, 1, 0].map(ModeId));
+    assert_eq!(modes, [2, 2, 1, 1, 2, 1], "masks of modes");
 }

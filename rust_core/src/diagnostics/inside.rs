@@ -56,7 +56,6 @@ pub(crate) fn inside(parser: &mut Parser, branch: &Branch) -> Option<Inside> {
 
 /// The kind at the end of a branch between two symbols: the text of a literal that holds code, or code.
 fn inside_between(parser: &Parser, branch: &Branch) -> Option<Inside> {
-    let mode = parser.mode_of(branch.set);
-    let text = !parser.language().grammar.reads_code(mode);
+    let text = parser.modes_of(branch.set) & parser.language().grammar.code_modes() == 0;
     (branch.line == InLine::Middle && text).then_some(Inside::String)
 }

@@ -3,7 +3,7 @@
 //! Several branches live only while a symbol may have ended or may still go on. The parser does not know R: it drops
 //! branches that cannot be parsed, and keeps those that cannot be completed.
 
-use crate::bits::{BitSet, contains};
+use crate::bits::{self, BitSet, contains};
 
 use crate::chart::left::{Checkpoint, Expects, FIRST_SET, Indents, LeftChart, NO_SET, Read, Set};
 use crate::chart::next::{Next, Nexts};
@@ -86,12 +86,19 @@ impl Parser {
         }
     }
 
-    /// The branch before any text.
+    /// The branches before any text, one for each mode in force. Where some lexemes stand at the first byte of a file
+    /// alone, one of them is in progress.
     #[must_use]
-    pub(crate) fn first_branch(&self) -> Branch {
-        Branch {
+    pub(crate) fn first_branches(&self) -> Vec<Branch> {
+        let lexer = &self.language.lexer;
+        let modes = bits::ones(self.modes_of(FIRST_SET)).map(ModeId::from_index);
+        let starts = match lexer.file_start() {
+            Some(start) => vec![start],
+            None => modes.map(|mode| lexer.start_of(mode)).collect(),
+        };
+        let first = |state| Branch {
             set: FIRST_SET,
-            state: self.language.lexer.file_start().unwrap_or_else(|| self.start_at(FIRST_SET)),
+            state,
             guards: NO_GUARDS,
             line: if self.language.layout.is_some() {
                 InLine::Start { column: Column::ZERO, kept: None }
@@ -103,13 +110,8 @@ impl Parser {
             joined: false,
             at: ShapeId::default(),
             text: PLAIN,
-        }
-    }
-
-    /// The lexer's state between two symbols, in the mode of the set before them.
-    #[inline]
-    pub(crate) fn start_at(&self, set: SetId) -> StateId {
-        self.language.lexer.start_of(self.left.set(set).mode)
+        };
+        starts.into_iter().map(first).collect()
     }
 
     /// The language.
@@ -142,10 +144,37 @@ impl Parser {
         self.left.set(id)
     }
 
-    /// The mode of a set.
+    /// The modes in force at a set, as a mask.
     #[inline]
-    pub(crate) fn mode_of(&self, set: SetId) -> ModeId {
-        self.left.set(set).mode
+    pub(crate) fn modes_of(&self, set: SetId) -> u64 {
+        self.left.set(set).modes
+    }
+
+    /// The modes in force at a set after an ignored lexeme, as a mask. It is a lexeme of code.
+    #[inline]
+    pub(crate) fn modes_after_ignored(&self, set: SetId) -> u64 {
+        let modes = self.modes_of(set);
+        if self.language.grammar.unites_modes() { modes & self.language.grammar.code_modes() } else { modes }
+    }
+
+    /// The modes in force at a branch between two symbols, as a mask.
+    pub(crate) fn modes_between(&self, branch: &Branch) -> u64 {
+        let lexer = &self.language.lexer;
+        let modes = bits::ones(self.modes_of(branch.set));
+        modes
+            .filter(|&mode| lexer.start_of(ModeId::from_index(mode)) == branch.state)
+            .fold(0, |mask, mode| mask | 1 << mode)
+    }
+
+    /// Call `each` with a branch between two symbols, in each of some modes.
+    #[inline]
+    fn in_modes(&mut self, branch: Branch, modes: u64, mut each: impl FnMut(&mut Self, Branch, ())) {
+        let mut rest = modes;
+        while rest != 0 {
+            let state = self.language.lexer.start_of(first_mode(rest));
+            rest &= rest - 1;
+            each(self, branch.with_state(state), ());
+        }
     }
 
     pub(crate) fn scan(&mut self, set: SetId, read: Read) -> SetId {
@@ -343,17 +372,21 @@ impl Parser {
         }
     }
 
-    /// The branch after the symbol in progress has ended as `accept`, with unchanged guards.
+    /// A branch after the symbol in progress has ended as `accept`, with unchanged guards, in one of the modes in force.
     pub(crate) fn end_symbol(&mut self, branch: &Branch, accept: AcceptId) -> Option<Branch> {
         let mut found = None;
         branch::end_symbol(self, *branch, accept, |_, ended, ()| found = Some(ended));
         found
     }
 
-    /// The branch after a symbol that the lexer hands on; `None` where the parser refuses it.
-    fn pass_on(&mut self, branch: Branch, accept: AcceptId) -> Option<Branch> {
+    /// Call `each` with the branches after a symbol that the lexer hands on, unless the parser refuses it.
+    #[inline]
+    fn pass_on(&mut self, branch: Branch, accept: AcceptId, each: impl FnMut(&mut Self, Branch, ())) {
         let set = self.scan(branch.set, Read::Accepted(accept, branch.text));
-        (set != NO_SET).then(|| Branch { set, state: self.start_at(set), text: PLAIN, ..branch })
+        if set != NO_SET {
+            let modes = self.modes_of(set);
+            self.in_modes(Branch { set, text: PLAIN, ..branch }, modes, each);
+        }
     }
 
     /// Return whether a symbol in progress can still become one that may come here, or that is ignored. The parser
@@ -581,9 +614,10 @@ impl Reader for Parser {
         self.guards.with(&self.language.lexer, guards, state)
     }
 
-    #[inline(always)]
-    fn between(&self, branch: &Branch) -> StateId {
-        self.start_at(branch.set)
+    #[inline]
+    fn pass_over(&mut self, branch: Branch, each: impl FnMut(&mut Self, Branch, ())) {
+        let modes = self.modes_after_ignored(branch.set);
+        self.in_modes(branch, modes, each);
     }
 
     fn indent(&mut self, branch: Branch, byte: u8) -> Option<Branch> {
@@ -601,16 +635,16 @@ impl Reader for Parser {
     }
 
     #[inline]
-    fn end_line(&mut self, branch: Branch, accept: AcceptId, mut each: impl FnMut(&mut Self, Branch, ())) {
+    fn end_line(&mut self, branch: Branch, accept: AcceptId, each: impl FnMut(&mut Self, Branch, ())) {
         if branch.depth > 0 {
-            each(self, branch.with_state(self.start_at(branch.set)), ());
-        } else if let Some(ended) = self.pass_on(branch.at_line_start(), accept) {
-            each(self, ended, ());
+            self.pass_over(branch, each);
+        } else {
+            self.pass_on(branch.at_line_start(), accept, each);
         }
     }
 
     #[inline]
-    fn read(&mut self, branch: Branch, accept: AcceptId, role: Role, mut each: impl FnMut(&mut Self, Branch, ())) {
+    fn read(&mut self, branch: Branch, accept: AcceptId, role: Role, each: impl FnMut(&mut Self, Branch, ())) {
         let depth = match role {
             Role::Open if branch.depth >= self.language.limits.brackets => return,
             Role::Open => branch.depth + 1,
@@ -618,9 +652,7 @@ impl Reader for Parser {
             Role::Close => branch.depth.saturating_sub(1),
             _ => branch.depth,
         };
-        if let Some(ended) = self.pass_on(Branch { depth, ..branch }, accept) {
-            each(self, ended, ());
-        }
+        self.pass_on(Branch { depth, ..branch }, accept, each);
     }
 
     #[inline(always)]
@@ -639,6 +671,12 @@ impl Reader for Parser {
             self.reach(begun.with_state(state), (), out);
         }
     }
+}
+
+/// The first mode of a mask that has some.
+#[inline(always)]
+fn first_mode(modes: u64) -> ModeId {
+    ModeId::from_index(modes.trailing_zeros() as usize)
 }
 
 /// Accept sets that a symbol in progress can become after at least one more byte.

@@ -469,7 +469,10 @@ impl Engine {
         self.guards_hold(branch.guards)
             && self.continuations.ends_in_right(&language, branch.state, branch.at).into_iter().any(|(end, accept)| {
                 let ended = self.parser.end_symbol(branch, accept);
-                ended.is_some_and(|ended| self.complete_between(&ended, end, false))
+                ended.is_some_and(|ended| {
+                    let modes = self.parser.modes_after_ignored(ended.set);
+                    self.complete_between((&ended, modes), end, false)
+                })
             })
     }
 
@@ -484,7 +487,8 @@ impl Engine {
             return false;
         }
         if self.language.lexer.is_start(branch.state) {
-            return self.complete_between(branch, 0, false);
+            let modes = self.parser.modes_between(branch);
+            return self.complete_between((branch, modes), 0, false);
         }
         let ended = match self.right.lookahead.end(branch.state) {
             Some(end) => Some(end),
@@ -498,21 +502,25 @@ impl Engine {
         let ended = &self.ended_in_right(branch, end);
         match self.parser.without_floor(|parser| parser.end_symbol(ended, accept)) {
             Some(ended) => {
-                let begun = self.language.accept_role(accept) == Role::Newline && end > 0;
-                self.complete_between(&ended, end, begun)
+                let role = self.language.accept_role(accept);
+                let modes = match role.is_ignored() {
+                    true => self.parser.modes_after_ignored(ended.set),
+                    false => self.parser.modes_of(ended.set),
+                };
+                self.complete_between((&ended, modes), end, role == Role::Newline && end > 0)
             }
             None => false,
         }
     }
 
-    /// Return whether the text so far is a whole middle, for a branch between two symbols. R has been read up to
-    /// `position`; `begun` if a newline ended in R.
-    fn complete_between(&mut self, branch: &Branch, position: u32, begun: bool) -> bool {
+    /// Return whether the text so far is a whole middle, for a branch between two symbols, with the modes in force
+    /// there. R has been read up to `position`; `begun` if a newline ended in R.
+    fn complete_between(&mut self, (branch, modes): (&Branch, u64), position: u32, begun: bool) -> bool {
         if branch.joined && position as usize == self.right.text().len() {
             return false;
         }
         let (set, nodes) = match branch.line {
-            InLine::Middle => (branch.set, self.right.nodes_at(position, self.parser.mode_of(branch.set)).collect()),
+            InLine::Middle => (branch.set, self.right.nodes_at(position, modes)),
             InLine::Start { column, kept } => {
                 let Some(start) = self.right.line_start(position, begun) else { return false };
                 if let Some(line) = start.column {

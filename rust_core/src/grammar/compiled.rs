@@ -99,6 +99,27 @@ impl Grammar {
         self.modes.of(lexeme)
     }
 
+    /// A lexeme's bits in the mask from which [`Self::modes_in_force`] finds modes.
+    #[inline(always)]
+    #[must_use]
+    pub fn mode_kinds(&self, lexeme: SymbolId) -> u64 {
+        self.modes.kinds(lexeme)
+    }
+
+    /// The modes in force where lexemes of some kinds can come, as a mask.
+    #[inline]
+    #[must_use]
+    pub fn modes_in_force(&self, kinds: u64) -> u64 {
+        self.modes.in_force(kinds)
+    }
+
+    /// Return whether several modes can be in force at once: the language has modes and no layout.
+    #[inline(always)]
+    #[must_use]
+    pub fn unites_modes(&self) -> bool {
+        self.modes.united()
+    }
+
     /// Return whether the lexer has modes at all.
     #[inline(always)]
     #[must_use]

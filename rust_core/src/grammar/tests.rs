@@ -6,7 +6,7 @@ use crate::grammar::rules::{END_OF_RULE, Rules};
 use crate::ids::{DotId, ModeId, SymbolId};
 use crate::lexing::lexer::mode_of;
 use crate::spec::LanguageSpec;
-use crate::test_languages::{blocks, define, letters, strings, sums, symbol};
+use crate::test_languages::{blocks, define, letters, slashes, strings, sums, symbol};
 use std::collections::BTreeSet;
 
 fn grammar(spec: &LanguageSpec) -> Grammar {
@@ -182,6 +182,12 @@ fn invalid_grammars_are_refused() {
     let mut spec = strings();
     let parts = spec.rules.iter_mut().find(|rule| rule.lhs == "string").expect("string");
     parts.rhs.remove(0);
+    let modes = mode_of(&spec).expect("modes");
+    Grammar::compile(&spec, &vec![true; spec.lexemes.len()], modes).expect("without layout, any rule may end a mode");
+    let layout = blocks();
+    let made = ["NEWLINE", "_COMMENT", "INDENT", "DEDENT"];
+    spec.lexemes.extend(layout.lexemes.into_iter().filter(|lexeme| made.contains(&&*lexeme.name)));
+    spec.layout = layout.layout;
     assert!(refused(&spec).contains("ends a mode with END"), "{}", refused(&spec));
     spec.modes.push(spec.modes[0].clone());
     assert!(mode_of(&spec).expect_err("refused").to_string().contains("is in two modes"));
@@ -236,4 +242,25 @@ fn a_file_begins_with_its_start_or_a_first_lexeme() {
         assert_eq!(found.iter().filter(short).cloned().collect::<BTreeSet<_>>(), expected, "{written:?}");
         assert!(begun.files.iter().all(|&file| file != begun.start), "{written:?}");
     }
+}
+
+#[test]
+fn several_modes_are_in_force_without_layout() {
+    let mut spec = slashes();
+    let in_force = |spec: &LanguageSpec, names: &[&str]| {
+        let grammar = grammar(spec);
+        grammar.modes_in_force(names.iter().fold(0, |mask, name| mask | grammar.mode_kinds(symbol(&grammar, name))))
+    };
+    assert_eq!(in_force(&spec, &["NAME"]), 1);
+    assert_eq!(in_force(&spec, &["DIVIDE", "NAME"]), 2, "division reads names as well");
+    assert_eq!(in_force(&spec, &["DIVIDE", "REGEX", "NAME"]), 2 | 4);
+    assert_eq!(in_force(&spec, &["T_END"]), 8);
+    assert_eq!(in_force(&spec, &["T_END", "NAME"]), 8 | 1, "text does not read names");
+    spec.modes[0].without = vec!["NAME".into()];
+    assert_eq!(in_force(&spec, &["DIVIDE", "NAME"]), 2 | 1);
+    assert_eq!(in_force(&spec, &["DIVIDE", "REGEX", "NAME"]), 2 | 4, "the other mode reads it");
+    assert_eq!(in_force(&spec, &["DIVIDE", "END"]), 2);
+    spec.modes[1].covers = false;
+    assert_eq!(in_force(&spec, &["DIVIDE", "END"]), 2 | 1, "the plain way");
+    assert_eq!(in_force(&spec, &["DIVIDE"]), 2);
 }

@@ -110,7 +110,7 @@ pub(crate) struct Ahead {
     pub readable: [u64; AHEAD_WORDS],
     /// The free states from which the middle can go on.
     pub free: u64,
-    /// The modes of the lexemes that can come, as a mask.
+    /// The modes and kinds of the lexemes that can come, as a mask. Where the file may end, mode 0 is among them.
     pub modes: u64,
     /// True if a text can come that must equal the bound one. Then the other fields are incomplete.
     pub marks: bool,
@@ -150,7 +150,7 @@ impl Aheads {
         let of_lexeme_dot = |dot: DotId| {
             let mut readable = [0; AHEAD_WORDS];
             masks.add(grammar, follow, dot, &mut readable);
-            let modes = 1 << grammar.mode_of(grammar.next(dot)).index();
+            let modes = grammar.mode_kinds(grammar.next(dot));
             let mark = definition.mark(LexemeId::from_index(grammar.next(dot).index()));
             let marks = mark.is_some_and(|mark| !mark.binds);
             Ahead { readable, free: 0, modes, marks }

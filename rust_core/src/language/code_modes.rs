@@ -1,4 +1,5 @@
-//! Check for lexemes of modes with code that R cannot distinguish. Definitions with such lexemes are refused.
+//! Check for lexemes of modes with code that R cannot distinguish, in languages with layout. Definitions with such
+//! lexemes are refused.
 //!
 //! Left of the cursor, the parser's set determines the mode in force. R is read without one: in mode 0 outside of
 //! literals, and inside of them in all modes with code at once. Each such mode contributes its own lexemes, mode 0 the

@@ -3,10 +3,10 @@
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
-use crate::language::code_modes;
 use crate::language::marks::{Mark, Marks};
 use crate::language::nesting::Nesting;
 use crate::language::spelling::Spelling;
+use crate::language::{alike, code_modes};
 use crate::lexing::layout::Layout;
 use crate::lexing::lexer::{self, Lexer, LexerTable};
 use crate::lexing::roles::{self, Role, find};
@@ -93,7 +93,11 @@ impl Definition {
         let layout = roles::layout(spec)?;
         let roles = roles::roles(spec, layout)?;
         let grammar = Grammar::compile(spec, &producible(spec, &lexer, &roles, layout), lexer::mode_of(spec)?)?;
-        code_modes::check(spec, &lexer, &grammar, &roles)?;
+        if grammar.unites_modes() {
+            alike::check(spec, &lexer, &grammar, &roles)?;
+        } else {
+            code_modes::check(spec, &lexer, &grammar, &roles)?;
+        }
         let strings = strings(spec, &grammar)?;
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
         let spelling = Spelling::read(spec, &lexer, &roles, &strings)?;

@@ -1,6 +1,7 @@
 //! Language as the engine uses it, and relations over a text that is still to be written.
 
 pub(crate) mod ahead;
+mod alike;
 mod closing;
 mod code_modes;
 pub(crate) mod compiled;

@@ -17,7 +17,7 @@ pub(crate) struct Prediction {
     /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
     begin: Box<[u32]>,
     dots: Box<[DotId]>,
-    /// The modes of the lexemes among the symbols, as a mask.
+    /// The modes and kinds of the lexemes among the symbols, as a mask.
     modes: u64,
     chains: Mutex<FxHashMap<SymbolId, Arc<Chain>>>,
 }
@@ -72,7 +72,7 @@ impl Prediction {
         &self.dots[self.begin[symbol.index()] as usize..self.begin[symbol.index() + 1] as usize]
     }
 
-    /// The modes of the predicted lexemes, as a mask.
+    /// The modes and kinds of the predicted lexemes, as a mask.
     #[inline]
     #[must_use]
     pub(crate) fn modes(&self) -> u64 {
@@ -133,7 +133,7 @@ fn build(grammar: &Grammar, nonterminals: &[u64]) -> Prediction {
         let symbol = SymbolId::from_index(symbol);
         dots.extend(grammar.initial(symbol).iter().filter(|&&dot| wanted[grammar.lhs(dot).index()]));
         if grammar.is_lexeme(symbol) && dots.len() > first {
-            modes |= 1 << grammar.mode_of(symbol).index();
+            modes |= grammar.mode_kinds(symbol);
         }
     }
     begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));

@@ -56,8 +56,8 @@ pub(crate) trait Reader {
     /// The guards with a state more.
     fn add_guard(&mut self, guards: GuardId, state: StateId) -> GuardId;
 
-    /// The lexer's state between two symbols, in the mode in force at a branch.
-    fn between(&self, branch: &Self::Branch) -> StateId;
+    /// Pass over an ignored lexeme. `each` gets the branches after it, between two symbols.
+    fn pass_over(&mut self, branch: Self::Branch, each: impl FnMut(&mut Self, Self::Branch, Self::Read));
 
     /// The branch after a blank of an indentation; `None` beyond the last column.
     fn indent(&mut self, branch: Self::Branch, byte: u8) -> Option<Self::Branch>;
@@ -123,17 +123,13 @@ pub(crate) fn end_symbol<R: Reader>(
     reader: &mut R,
     branch: R::Branch,
     accept: AcceptId,
-    mut each: impl FnMut(&mut R, R::Branch, R::Read),
+    each: impl FnMut(&mut R, R::Branch, R::Read),
 ) {
     match reader.role(accept) {
-        Role::Blank | Role::Comment => {
-            let start = reader.between(&branch);
-            each(reader, branch.with_state(start), R::NOTHING);
-        }
+        Role::Blank | Role::Comment => reader.pass_over(branch, each),
         Role::Join => {
-            let start = reader.between(&branch);
-            if let Some(joined) = reader.join(branch.with_state(start)) {
-                each(reader, joined, R::NOTHING);
+            if let Some(joined) = reader.join(branch) {
+                reader.pass_over(joined, each);
             }
         }
         Role::Newline => reader.end_line(branch, accept, each),

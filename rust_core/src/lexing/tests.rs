@@ -380,8 +380,9 @@ impl Reader for Scribe<'_> {
         self.guards.with(self.lexer, guards, state)
     }
 
-    fn between(&self, _: &Note) -> StateId {
-        self.lexer.start()
+    fn pass_over(&mut self, branch: Note, mut each: impl FnMut(&mut Self, Note, ())) {
+        let state = self.lexer.start();
+        each(self, Note { state, ..branch }, ());
     }
 
     fn indent(&mut self, _: Note, _: u8) -> Option<Note> {

@@ -5,8 +5,8 @@ use crate::chart::left::{NO_SET, Read};
 use crate::chart::texts::{PLAIN, WILD};
 use crate::engine::branch::{BracketSide, Branch, InLine};
 use crate::engine::verdicts::Engine;
-use crate::ids::{AcceptId, GuardId, IndentationId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
-use crate::language::ahead::AHEAD_WORDS;
+use crate::ids::{AcceptId, GuardId, IndentationId, ModeId, SetId, ShapeId, SpanId, StateId, TextId, TokenId};
+use crate::language::ahead::{AHEAD_WORDS, Ahead};
 use crate::language::follow::bit;
 use crate::language::free::LINE;
 use crate::language::marks::Marks;
@@ -132,8 +132,7 @@ pub(crate) fn add_tokens(
         }
         InLine::Middle => false,
     };
-    let start = engine.parser.start_at(branch.set);
-    let Some(root) = spanner.root(branch.state, engine.parser.guard_states(branch.guards), start, in_line) else {
+    let Some(roots) = roots(engine, spanner, branch, in_line) else {
         rest.branches.push(*branch);
         return;
     };
@@ -141,7 +140,7 @@ pub(crate) fn add_tokens(
     let quick = engine.is_unconstrained() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
     let text = engine.parser.assumed_text();
-    Walk {
+    let mut walk = Walk {
         engine,
         spanner,
         words,
@@ -154,8 +153,30 @@ pub(crate) fn add_tokens(
         at_root: true,
         is_marked: false,
         lexemes: 0,
+    };
+    for root in roots {
+        walk.at_root = true;
+        walk.visit(root, position);
     }
-    .visit(root, position);
+}
+
+/// The nodes before a token, one for each mode that can be in force after an ignored lexeme in progress; `None` if the
+/// table lacks one.
+fn roots(engine: &Engine, spanner: &Spanner, branch: &Branch, in_line: bool) -> Option<Vec<SpanId>> {
+    let (lexer, parser) = (&engine.language.lexer, &engine.parser);
+    let guards = parser.guard_states(branch.guards);
+    if engine.language.grammar.unites_modes() && lexer.is_start(branch.state) {
+        return Some(vec![spanner.root(branch.state, guards, branch.state, in_line)?]);
+    }
+    let modes = bits::ones(parser.modes_after_ignored(branch.set)).map(ModeId::from_index);
+    let mut roots: Vec<SpanId> =
+        modes.map(|mode| spanner.root(branch.state, guards, lexer.start_of(mode), in_line)).collect::<Option<_>>()?;
+    if roots.is_empty() {
+        roots.push(spanner.root(branch.state, guards, lexer.start(), in_line)?);
+    }
+    roots.sort_unstable();
+    roots.dedup();
+    Some(roots)
 }
 
 impl Walk<'_> {
@@ -269,6 +290,7 @@ impl Walk<'_> {
         self.rest.tokens.extend(spanner.odd(node));
         let mut previous = None;
         let mut after = Position { set: NO_SET, ..position };
+        let mut ahead_of = None;
         for index in spanner.edges(node) {
             poll();
             self.at_root = at_root;
@@ -279,20 +301,19 @@ impl Walk<'_> {
                         continue;
                     }
                     // PERF: on an unconstrained stack the dots decide what the set after `accept` would allow. Most
-                    // edges lead to no further token, so the set itself is rarely made. The lexer's mode follows from
-                    // the allowed lexemes as well: the first of their modes, or mode 0.
+                    // edges lead to no further token, so the set itself is rarely made. The modes in force follow from
+                    // the allowed lexemes as well.
                     if let (Label::Read(_, mode), true) = (label, self.quick)
                         && !self.opens_too_many(position, accept)
                         && !self.asks_text(position.set, accept)
-                        && let ahead = self.engine.parser.ahead(position.set, accept)
+                        && let ahead = self.ahead_of(&mut ahead_of, position.set, accept)
                         && ahead.is_none_or(|ahead| !ahead.marks || self.text != WILD)
                     {
                         let Some(ahead) = ahead else { continue };
                         if ahead.marks {
                             self.engine.parser.note_match();
                         }
-                        let own = ahead.modes & !1;
-                        if mode.index() != if own == 0 { 0 } else { own.trailing_zeros() as usize } {
+                        if !bits::has(self.engine.language.grammar.modes_in_force(ahead.modes), mode.index()) {
                             continue;
                         }
                         let next = Position { depth: self.depth_after(position, accept), ..position };
@@ -321,13 +342,12 @@ impl Walk<'_> {
                     let was_marked = self.is_marked;
                     self.is_marked |= self.asks_text(position.set, accept);
                     self.at_root = false;
+                    let modes = self.engine.parser.modes_of(after.set);
                     match label {
-                        Label::Read(_, mode) | Label::Newline(_, mode)
-                            if self.engine.parser.mode_of(after.set) == mode =>
-                        {
+                        Label::Read(_, mode) | Label::Newline(_, mode) if bits::has(modes, mode.index()) => {
                             self.visit(target, after);
                         }
-                        Label::NewlineBegin(_, mode) if self.engine.parser.mode_of(after.set) == mode => {
+                        Label::NewlineBegin(_, mode) if bits::has(modes, mode.index()) => {
                             self.begin(target, after, Column::ZERO);
                         }
                         _ => {}
@@ -347,6 +367,21 @@ impl Walk<'_> {
             }
         }
         self.lexemes -= 1;
+    }
+
+    /// Symbols that may come after an accept set. The edges of one symbol, in its different modes, stand side by side.
+    fn ahead_of(
+        &mut self,
+        last: &mut Option<(AcceptId, Option<Ahead>)>,
+        set: SetId,
+        accept: AcceptId,
+    ) -> Option<Ahead> {
+        if let Some((_, ahead)) = last.filter(|last| last.0 == accept) {
+            return ahead;
+        }
+        let ahead = self.engine.parser.ahead(set, accept);
+        *last = Some((accept, ahead));
+        ahead
     }
 
     /// Return whether an allowed lexeme follows a node whose own tokens have been added.

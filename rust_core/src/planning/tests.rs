@@ -26,7 +26,7 @@ fn open(twin: &Twin, left: &str, right: &str) -> (Engine, Vec<Branch>) {
 
 fn open_in(language: &Arc<Language>, left: &str, right: &str) -> (Engine, Vec<Branch>) {
     let mut engine = Engine::open(language, right.as_bytes());
-    let mut branches = vec![engine.parser.first_branch()];
+    let mut branches = engine.parser.first_branches();
     let mut stepped = Vec::new();
     for byte in left.bytes() {
         engine.parser.step_all(&branches, byte, &mut stepped);

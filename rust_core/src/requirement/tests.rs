@@ -62,8 +62,8 @@ fn a_stack_reaches_the_nodes_from_which_r_ends_its_file() {
                 if set == NO_SET {
                     continue;
                 }
-                let mode = engine.parser.mode_of(set);
-                let nodes: Vec<_> = engine.right.nodes_at(0, mode).collect();
+                let modes = engine.parser.modes_of(set);
+                let nodes = engine.right.nodes_at(0, modes);
                 let (solver, context) = engine.parts();
                 let targets: Vec<usize> = nodes.iter().filter_map(|&node| solver.requirements.target(node)).collect();
                 let reaches = solver.reaches(context, set, &targets);

@@ -195,7 +195,10 @@ impl Chart<'_> {
             return;
         }
         let place = self.charted.lattice.place(id);
-        let kind = Kind { nested: place.is_in_literal(), loops: matches!(place, Place::Line { top: Top::Above, .. }) };
+        let kind = Kind {
+            nested: place.is_in_literal() && !self.language.grammar.unites_modes(),
+            loops: matches!(place, Place::Line { top: Top::Above, .. }),
+        };
         let more = (is_read && !is_first).then_some(u32::from(kind.nested) | u32::from(kind.loops) << 1);
         worker.record.begin(&self.charted.lattice, id, &pending.read, more);
         let found =

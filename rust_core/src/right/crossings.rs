@@ -74,7 +74,7 @@ impl Crossings {
             }
             let chunk = charted.parts.seed(items.into_iter());
             charted.lattice.pending(id).chunks.extend(chunk);
-            charted.lattice.cross(id, !place.is_in_literal());
+            charted.lattice.cross(id, !place.is_in_literal() || language.grammar.unites_modes());
         }
         for &(at, symbol, node, cost) in &self.by_symbol {
             let place = charted.lattice.place(node);
@@ -191,8 +191,7 @@ impl Finder<'_> {
     }
 
     fn cross_middle(&mut self, from: FreeId, position: u32, cost: Cost) {
-        let nested = self.language.grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
-        for place in [self.lexed.middle_place(position), nested].into_iter().flatten() {
+        for place in self.lexed.code_places(position) {
             let node = self.lattice.intern(place);
             self.found.between.push((from, node, cost));
         }

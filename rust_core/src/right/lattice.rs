@@ -343,11 +343,12 @@ impl Lattice {
     }
 
     /// Nodes are processed from left to right; every edge leads to a later key.
-    fn order(&self, place: Place) -> u32 {
+    pub(super) fn order(&self, place: Place) -> u32 {
         match place {
-            Place::Middle { position, .. } | Place::Nested { position } | Place::Text { position, .. } => {
-                position * 2 + 1
-            }
+            Place::Middle { position, .. }
+            | Place::Nested { position }
+            | Place::Code { position }
+            | Place::Text { position, .. } => position * 2 + 1,
             Place::Line { position, .. } if position == self.end => self.end * 2 + 2,
             Place::Line { position, .. } => position * 2,
             Place::End => self.end * 2 + 3,

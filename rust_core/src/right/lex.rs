@@ -17,7 +17,8 @@ use crate::stop::poll;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// R lexed as code that no other mode encloses. Formatted strings that R itself opens are passed over whole.
+/// R lexed as code that no other mode encloses. Formatted strings that R itself opens are passed over whole. Where
+/// several modes can be in force at once, R is read by position and mode alone, and nothing is lexed ahead.
 #[derive(Debug)]
 pub(super) struct Lexed {
     language: Arc<Language>,
@@ -231,7 +232,8 @@ impl Lexed {
         }
         let language = self.language.clone();
         let rest = &self.text[passing.at..];
-        let Some((length, accept)) = language.lexer.longest_match(chart.set(passing.set).mode, rest) else {
+        let Some((length, accept)) = language.lexer.longest_match(first_mode(chart.set(passing.set).modes), rest)
+        else {
             return LiteralStep::All(None);
         };
         if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0]))
@@ -387,6 +389,28 @@ impl Lexed {
         if self.is_end(position) { Place::End } else { Place::Middle { position, line: Top::Exact(column) } }
     }
 
+    /// The places of code at a position, in a line that already has a symbol.
+    pub(super) fn code_places(&self, position: u32) -> Vec<Place> {
+        if self.language.grammar.unites_modes() {
+            return vec![self.code_place(position)];
+        }
+        let nested = self.language.grammar.has_modes().then(|| self.nested_place(position)).flatten();
+        self.middle_place(position).into_iter().chain(nested).collect()
+    }
+
+    /// The place of code at a position where several modes can be in force at once.
+    pub(super) fn code_place(&self, position: u32) -> Place {
+        let place = self.nested_place(position).and_then(Place::position);
+        place.map_or(Place::End, |position| Place::Code { position })
+    }
+
+    /// The text of a lexeme at a position, and the position; `None` if another is read there.
+    pub(super) fn text_of(&self, symbol: SymbolId, position: u32) -> Option<(usize, &[u8])> {
+        let (accept, end) = self.symbol_in(self.language.grammar.mode_of(symbol), position)?;
+        let own = self.language.lexer.lexemes(accept).iter().any(|&lexeme| SymbolId::from(lexeme) == symbol);
+        own.then(|| (position as usize, &self.text[position as usize..end as usize]))
+    }
+
     /// The place of code inside another mode. Blanks, comments and line breaks are passed over. `None` at the end of R.
     pub(super) fn nested_place(&self, position: u32) -> Option<Place> {
         let mut at = position as usize;
@@ -427,11 +451,9 @@ impl Lexed {
         let from_text = !grammar.reads_code(grammar.mode_of(lexeme));
         let mut places = Vec::new();
         if after & code != 0 {
-            if !(from_text && role == Role::Open) {
-                places.extend(self.middle_place(end));
-            }
-            if grammar.has_modes() {
-                places.extend(self.nested_place(end));
+            places = self.code_places(end);
+            if from_text && role == Role::Open && !grammar.unites_modes() {
+                places.retain(|place| matches!(place, Place::Nested { .. }));
             }
         }
         let mut found: Vec<(Place, u64)> = places.into_iter().map(|place| (place, code)).collect();
@@ -496,6 +518,11 @@ impl Lexed {
         };
         failed.unwrap_or(start)
     }
+}
+
+/// The mode in force in a language with layout.
+fn first_mode(modes: u64) -> ModeId {
+    ModeId::from_index(modes.trailing_zeros() as usize)
 }
 
 /// The places of the text modes in a mask.

@@ -21,10 +21,20 @@
 //! Only the first transition after the cursor knows no c. Columns left of n are kept apart there; those right of n are
 //! one class, `Above`, because R never looks at them again. Section 5 of the design has counts in place of these
 //! columns.
+//!
+//! # Modes
+//!
+//! In a language without layout, code has one kind of place, `Code`. There R reads the longest match in each mode with
+//! code, if it is a lexeme of the mode's own; mode 0 reads the shared ones. The left side reads the same in the modes
+//! that its parser can use, and no other match leads anywhere. Text of a mode without code has places of its own.
+//!
+//! With layout, R is read in mode 0 outside of literals (`Middle`), since bracket depth and lines need one lexing. Inside
+//! of literals (`Nested`) it is read in all modes with code.
 
 pub(crate) mod begun;
 mod bound;
 mod chart;
+mod closers;
 mod columns;
 mod crossings;
 mod lattice;

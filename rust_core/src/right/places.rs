@@ -36,9 +36,15 @@ pub(crate) enum Place {
         /// Column on top of the stack.
         top: Top,
     },
-    /// A symbol of code inside a field of a formatted string, or between other lexemes of another mode. Line breaks do
-    /// not count there. Nothing is assumed about the next symbol: the parser decides it.
+    /// A symbol of code inside a field of a formatted string, or between other lexemes of another mode, in a language
+    /// with layout. Line breaks do not count there. Nothing is assumed about the next symbol: the parser decides it.
     Nested {
+        /// Byte offset in R.
+        position: u32,
+    },
+    /// A symbol of code, in a language with modes and without layout. Nothing is assumed about the next symbol: the
+    /// parser decides it.
+    Code {
         /// Byte offset in R.
         position: u32,
     },
@@ -61,6 +67,7 @@ impl Place {
             Self::Middle { position, .. }
             | Self::Line { position, .. }
             | Self::Nested { position }
+            | Self::Code { position }
             | Self::Text { position, .. } => Some(position),
             Self::End => None,
         }
@@ -72,6 +79,7 @@ impl Place {
             Self::Middle { line, .. } => Self::Middle { position, line },
             Self::Line { column, top, .. } => Self::Line { position, column, top },
             Self::Nested { .. } => Self::Nested { position },
+            Self::Code { .. } => Self::Code { position },
             Self::Text { mode, .. } => Self::Text { position, mode },
             Self::End => Self::End,
         }

@@ -1,8 +1,7 @@
 //! Opened right context, and the queries of requirements and branches about it.
 
-use crate::bits;
 use crate::chart::predict::Predictions;
-use crate::ids::{AcceptId, FreeId, ModeId, NodeId, StateId, SymbolId};
+use crate::ids::{AcceptId, FreeId, NodeId, StateId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::Cost;
 use crate::language::marks::Slots;
@@ -10,14 +9,15 @@ use crate::lexing::layout::Column;
 use crate::lexing::lookahead::Lookahead;
 use crate::right::begun::Visited;
 use crate::right::chart::{self, Charted};
+use crate::right::closers::Closers;
 use crate::right::columns::{Classes, Measure};
 use crate::right::crossings::{Crossings, UNREFUNDED};
-use crate::right::lex::{Lexed, LineStart};
+use crate::right::lex::{Lexed, LineStart, texts_after};
 use crate::right::places::{Place, Top};
 use crate::right::set_memo::SetMemo;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Kinds of context that the cursor may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub(crate) struct Right {
     /// The columns of R's lines, and some more.
     classes: Classes,
     crossings: Crossings,
+    closers: OnceLock<Closers>,
 }
 
 impl Right {
@@ -82,7 +83,7 @@ impl Right {
         starts.sort_unstable();
         starts.dedup();
         let mut lexed = Lexed::new(language, text);
-        for start in starts {
+        for start in starts.into_iter().filter(|_| !language.grammar.unites_modes()) {
             lexed.lex(predictions, start);
         }
         if let Some(marks) = &language.marks {
@@ -98,7 +99,7 @@ impl Right {
         let crossings = Crossings::find(&lexed, &lookahead, &mut charted.lattice, &mut classes);
         crossings.seed(&lexed, &mut charted, &classes);
         chart::parse(language, predictions, &mut lexed, &mut charted, &mut classes, known);
-        Self { lookahead, lexed, charted, classes, crossings }
+        Self { lookahead, lexed, charted, classes, crossings, closers: OnceLock::new() }
     }
 
     /// Take the slots of the texts that R matches and has not bound.
@@ -217,7 +218,8 @@ impl Right {
     #[must_use]
     pub(crate) fn reach(&self, start: u32, around: CursorContext) -> u32 {
         let chart = self.reach_of_chart(start, around);
-        if around.code { chart.max(self.lexed.reach_of_symbols(start)) } else { chart }
+        let lexed = around.code && !self.language().grammar.unites_modes();
+        if lexed { chart.max(self.lexed.reach_of_symbols(start)) } else { chart }
     }
 
     /// Position of the furthest node with items, over edges from a position. Literals that R opens itself and that hold
@@ -227,13 +229,14 @@ impl Right {
         let line = self.line_start(start, false).map(|line| line.position);
         let nested = self.lexed.nested_place(start).and_then(Place::position);
         let starts = [Some(start), self.lexed.middle_position(start), nested, line];
+        let united = self.language().grammar.unites_modes();
         let crossings = self.crossings.between.iter().map(|&(_, node, _)| node);
         let crossings = crossings.chain(self.crossings.by_symbol.iter().map(|&(_, _, node, _)| node));
         let mut stack: Vec<NodeId> = crossings
             .filter(|node| {
                 let place = self.place(*node);
                 let position = place.position();
-                let wanted = if place.is_in_literal() { around.text } else { around.code };
+                let wanted = if place.is_in_literal() { around.text } else { around.code || united };
                 wanted && position.is_some() && starts.contains(&position)
             })
             .collect();
@@ -250,7 +253,7 @@ impl Right {
             if self.charted.lattice.set(id).is_alive && seen.insert(id) {
                 furthest = furthest.max(place.position().unwrap_or(0));
                 let next = edges.get(&id).into_iter().flatten();
-                stack.extend(next.filter(|next| around.text || !self.place(**next).is_in_literal()));
+                stack.extend(next.filter(|next| united || around.text || !self.place(**next).is_in_literal()));
                 if let (Place::Middle { position, line }, false) = (place, around.text)
                     && let Some(end) = self.lexed.passed(position)
                 {
@@ -262,29 +265,22 @@ impl Right {
         furthest
     }
 
-    /// The nodes at a position, in a mode, for a line that has a symbol before the cursor.
-    pub(crate) fn nodes_at(&self, position: u32, mode: ModeId) -> impl Iterator<Item = NodeId> + use<'_> {
-        let places = if self.language().grammar.reads_code(mode) {
-            let nested = self.language().grammar.has_modes().then(|| self.lexed.nested_place(position)).flatten();
-            [self.lexed.middle_place(position), nested]
-        } else {
-            [Some(Place::Text { position, mode }), None]
-        };
-        places.into_iter().flatten().filter_map(|place| self.charted.lattice.get(place))
+    /// The nodes at a position, in some modes, for a line that has a symbol before the cursor.
+    pub(crate) fn nodes_at(&self, position: u32, modes: u64) -> Vec<NodeId> {
+        let code = self.language().grammar.code_modes();
+        let mut places = if modes & code == 0 { Vec::new() } else { self.lexed.code_places(position) };
+        places.extend(texts_after(modes & !code, position).map(|(place, _)| place));
+        places.into_iter().filter_map(|place| self.charted.lattice.get(place)).collect()
     }
 
     /// The nodes at a position after a symbol, or after an ignored lexeme.
     pub(crate) fn nodes_after(&self, position: u32, accept: Option<AcceptId>) -> Vec<NodeId> {
         let grammar = &self.language().grammar;
-        let code = grammar.code_modes();
-        let mut modes = accept.map_or(code, |accept| {
+        let modes = accept.map_or(grammar.code_modes(), |accept| {
             let lexemes = self.language().lexer.lexemes(accept).iter();
             lexemes.fold(0, |mask, &lexeme| mask | grammar.modes_after_lexeme(SymbolId::from(lexeme)))
         });
-        if modes & code != 0 {
-            modes = modes & !code | 1;
-        }
-        bits::ones(modes).flat_map(|mode| self.nodes_at(position, ModeId::from_index(mode))).collect()
+        self.nodes_at(position, modes)
     }
 
     /// The node for a line start in R (its position and column known) with a column on top of the stack.
@@ -327,19 +323,35 @@ impl Right {
     /// with a symbol.
     #[must_use]
     pub(crate) fn closers(&self) -> Option<Vec<(usize, &[u8])>> {
+        if self.language().grammar.unites_modes() {
+            return self.united_closers().closers(&self.lexed, &self.charted.lattice, self.code_node(0)?);
+        }
         self.lexed.closers()
+    }
+
+    /// The brackets that R closes from each node on, where several modes can be in force at once.
+    fn united_closers(&self) -> &Closers {
+        self.closers.get_or_init(|| Closers::of(self.language(), &self.charted.lattice))
+    }
+
+    /// The node of code at a position, or after the ignored lexemes there.
+    fn code_node(&self, position: u32) -> Option<NodeId> {
+        self.charted.lattice.get(self.lexed.code_place(position))
     }
 
     /// Number of brackets that R closes and that were opened before it; `None` if R does not begin with a symbol.
     #[must_use]
     pub(crate) fn first_depth(&self) -> Option<u32> {
-        self.lexed.depth(0)
+        if self.language().grammar.unites_modes() { self.unopened(0) } else { self.lexed.depth(0) }
     }
 
     /// Number of brackets that R closes from a position on and that were opened before it; `None` if R is not code from
     /// there to its end.
     #[must_use]
     pub(crate) fn unopened(&self, position: u32) -> Option<u32> {
+        if self.language().grammar.unites_modes() {
+            return self.united_closers().unopened(self.code_node(position)?);
+        }
         self.lexed.unopened(position)
     }
 
@@ -358,7 +370,7 @@ impl Right {
         match self.place(node) {
             Place::Line { position: at, .. } => at == position,
             Place::Middle { position: at, line } => at == position && matches!(line, Top::Exact(_)),
-            Place::Nested { .. } | Place::Text { .. } => false,
+            Place::Nested { .. } | Place::Code { .. } | Place::Text { .. } => false,
             Place::End => self.lexed.is_end(position),
         }
     }

@@ -1,5 +1,6 @@
 //! Symbols that are read from a node of R, and the nodes to which they lead.
 
+use crate::bits;
 use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, ChunkId, DotId, ModeId, NodeId, OriginId, PartId, SymbolId};
 use crate::language::free::Cost;
@@ -29,6 +30,13 @@ impl Chart<'_> {
                 }
                 Some((accept, end)) => self.read_symbol(id, accept, end),
             },
+            Place::Code { position } => {
+                for mode in bits::ones(language.grammar.code_modes()).map(ModeId::from_index) {
+                    if let Some((accept, end)) = self.lexed.symbol_in(mode, position) {
+                        self.read_in(id, mode, accept, end);
+                    }
+                }
+            }
             Place::Nested { position } => {
                 let modes = (0..language.mode_count()).map(ModeId::from_index);
                 for mode in modes.filter(|mode| language.grammar.reads_code(*mode)) {
@@ -41,10 +49,31 @@ impl Chart<'_> {
             }
             Place::Text { position, mode } => {
                 let Some((accept, end)) = self.lexed.symbol_in(mode, position) else { return };
+                if language.grammar.unites_modes() {
+                    return self.read_in(id, mode, accept, end);
+                }
                 self.lexed.lex(self.predictions, end);
                 self.read_symbol(id, accept, end);
             }
             Place::Line { position, column, top } => self.read_layout(id, (position, column), top),
+        }
+    }
+
+    /// Read the lexemes of a match that are a mode's own, to wherever R can go on after them.
+    fn read_in(&mut self, id: NodeId, mode: ModeId, accept: AcceptId, end: u32) {
+        let language = self.language;
+        let grammar = &language.grammar;
+        let code = grammar.code_modes();
+        let lexemes = language.lexer.lexemes(accept).iter().map(|&lexeme| SymbolId::from(lexeme));
+        for symbol in lexemes.filter(|&symbol| grammar.mode_of(symbol) == mode) {
+            let after = grammar.modes_after_lexeme(symbol);
+            if after & code != 0 {
+                let target = self.lexed.code_place(end);
+                self.read_to(id, symbol, target, ItemFilter::Modes(code));
+            }
+            for (target, mask) in texts_after(after & !code, end) {
+                self.read_to(id, symbol, target, ItemFilter::Modes(mask));
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::language::free::Cost;
 use crate::lexing::layout::Column;
 use crate::right::columns::{Classes, Measure};
 use crate::right::queries::Right;
-use crate::test_languages::{blocks, compile, define, derives, earley, letters, lists, spelled, sums, texts};
+use crate::test_languages::{blocks, compile, define, derives, earley, letters, lists, slashes, spelled, sums, texts};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -335,4 +335,31 @@ fn a_cut_indentation_continues_from_the_middles_column() {
     assert_eq!((cut.position, cut.column), (2, None));
     let begun = right.line_start(0, true).expect("a line");
     assert_eq!((begun.position, begun.column), (2, Some(spaces(2))));
+}
+
+#[test]
+fn closers_are_those_of_the_parse_where_modes_are_united() {
+    let language = compile(&slashes());
+    let cases: [(&str, Option<&[usize]>); 9] = [
+        ("", Some(&[])),
+        (" a) / b);", Some(&[2, 7])),
+        ("(a)/(b);", Some(&[])),
+        ("/)/);", Some(&[3])),
+        ("/a)/b;", Some(&[2])),
+        ("`)`);", Some(&[3])),
+        ("`a{b}(`);a;", Some(&[7])),
+        ("a)}b)`);", Some(&[1, 6])),
+        ("/ /;", None),
+    ];
+    for (text, expected) in cases {
+        let right = Right::open(&language, &mut Predictions::default(), text.as_bytes());
+        let closers = right.closers();
+        let places = closers.as_ref().map(|found| found.iter().map(|closer| closer.0).collect::<Vec<usize>>());
+        assert_eq!(places.as_deref(), expected, "{text:?}");
+        assert!(closers.iter().flatten().all(|closer| closer.1 == b")"), "{text:?}");
+        let count = expected.map(|places| u32::try_from(places.len()).expect("few"));
+        assert_eq!((right.first_depth(), right.unopened(0)), (count, count), "{text:?}");
+    }
+    let right = Right::open(&language, &mut Predictions::default(), b"a)/(b));");
+    assert_eq!([0, 1, 2, 3, 4].map(|at| right.unopened(at)), [2, 2, 1, 1, 2].map(Some));
 }

@@ -236,9 +236,9 @@ impl Reader for Explorer<'_> {
         if state == DEAD { guards } else { self.shared().guards.with(lexer, guards, state) }
     }
 
-    #[inline(always)]
-    fn between(&self, branch: &Configuration) -> StateId {
-        branch.start
+    #[inline]
+    fn pass_over(&mut self, branch: Configuration, mut each: impl FnMut(&mut Self, Configuration, Option<Label>)) {
+        each(self, branch.with_state(branch.start), None);
     }
 
     fn indent(&mut self, branch: Configuration, byte: u8) -> Option<Configuration> {
