@@ -10,7 +10,8 @@ Copies that derive nothing are dropped, and copies that derive the same by equal
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -230,19 +231,17 @@ def _merged(copies: Mapping[Copy, list[tuple[Copy | str, ...]]], start: Copy) ->
 
     Copies of one nonterminal begin in one class. A class is divided while its rules lead to different classes.
     """
-    classes: dict[Copy, int] = {}
-    numbers: dict[Any, int] = {}
-    for copy in copies:
-        classes[copy] = numbers.setdefault(copy[0], len(numbers))
+    classes = _numbered({copy: copy[0] for copy in copies})
     while True:
-        numbers = {}
-        refined = {
-            copy: numbers.setdefault(
-                (classes[copy], frozenset(_classed(one, classes) for one in expansions)), len(numbers)
-            )
-            for copy, expansions in copies.items()
-        }
-        if len(numbers) == len(set(classes.values())):
+        counts = Counter(classes.values())
+        # A class of one copy needs no rules to be told from others.
+        refined = _numbered(
+            {
+                copy: (at, frozenset(_classed(one, classes) for one in copies[copy]) if counts[at] > 1 else None)
+                for copy, at in classes.items()
+            }
+        )
+        if len(set(refined.values())) == len(counts):
             break
         classes = refined
     chosen: dict[int, Copy] = {}
@@ -264,6 +263,12 @@ def _merged(copies: Mapping[Copy, list[tuple[Copy | str, ...]]], start: Copy) ->
             rules[_name(copy), tuple(map(name, expansion))] = None
             waiting.extend(symbol for symbol in expansion if not isinstance(symbol, str))
     return list(rules)
+
+
+def _numbered(keys: Mapping[Copy, Hashable]) -> dict[Copy, int]:
+    """Return the number of each copy's key; equal keys have one number."""
+    numbers: dict[Hashable, int] = {}
+    return {copy: numbers.setdefault(key, len(numbers)) for copy, key in keys.items()}
 
 
 def _classed(expansion: tuple[Copy | str, ...], classes: Mapping[Copy, int]) -> tuple[int | str, ...]:
