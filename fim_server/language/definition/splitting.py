@@ -82,6 +82,7 @@ class _Splitter:
 
     def _all_ends(self) -> dict[tuple[str, Pending], set[Pending]]:
         """Return the parts that can be pending after a nonterminal, by those pending before it: the least fixpoint."""
+        states = self._states_before()
         ends: dict[tuple[str, Pending], set[Pending]] = {
             (name, before): set() for name in self._by_name for before in self._states
         }
@@ -91,10 +92,32 @@ class _Splitter:
         while waiting:
             name = next(iter(waiting))
             del waiting[name]
-            more = [self._has_more_ends(name, before) for before in self._states]
+            more = [self._has_more_ends(name, before) for before in states[name]]
             if any(more):
                 waiting.update(dict.fromkeys(users[name]))
         return ends
+
+    def _states_before(self) -> dict[str, list[Pending]]:
+        """Return by nonterminal the pending parts with which it can begin; no text takes others."""
+        first: dict[str, set[str]] = {name: set() for name in self._by_name}
+        nullable: set[str] = set()
+        changed = True
+        while changed:
+            changed = False
+            for name, choices in self._by_name.items():
+                own, size = first[name], len(first[name]) + (name in nullable)
+                for symbols in choices:
+                    for symbol in symbols:
+                        own |= first.get(symbol, {symbol})
+                        if symbol not in nullable:
+                            break
+                    else:
+                        nullable.add(name)
+                changed |= len(own) + (name in nullable) > size
+        return {
+            name: [state for state in self._states if not state or state[0] in first[name] or name in nullable]
+            for name in self._by_name
+        }
 
     def _users(self) -> dict[str, dict[str, None]]:
         """Return by nonterminal those whose rules contain it."""
@@ -124,6 +147,10 @@ class _Splitter:
 
     def _paths(self, symbols: tuple[str, ...], before: Pending, after: Pending) -> Iterator[tuple[Pending, ...]]:
         """Yield the parts that may be pending after each symbol, with `after` after the last one."""
+        if not before and all(self._after(symbol, ()) == {()} for symbol in symbols):
+            if not after:
+                yield ((),) * len(symbols)
+            return
 
         @cache
         def reaches(at: int, pending: Pending) -> bool:
