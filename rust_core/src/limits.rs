@@ -144,6 +144,12 @@ pub(crate) const FORCED_BYTES: usize = 256;
 /// Predictions that the sessions of a language share. Unit: predictions, of some ten kB each. Passing it clears them.
 pub(crate) const SHARED_PREDICTIONS: usize = 1_000;
 
+/// Items of free parts that the sessions of a language share. Unit: items, of twelve bytes. Passing it drops them.
+pub(crate) const SHARED_ITEMS: usize = 2_000_000;
+
+/// Free parts and lists that the sessions of a language share. Unit: parts. Passing it drops them.
+pub(crate) const SHARED_PARTS: usize = 20_000;
+
 /// Limits on the automaton of a shape, so that one that is too large is refused within 100 ms.
 pub(crate) const SHAPE: Determinising =
     Determinising { pattern_bytes: 4_000, nfa_bytes: 1 << 20, states: 4_000, work: 8_000_000 };

@@ -5,6 +5,7 @@ use crate::language::ahead::{AcceptMasks, Aheads};
 use crate::language::definition::Definition;
 use crate::language::follow::Follow;
 use crate::language::free::Free;
+use crate::language::kept::Kept;
 use crate::language::prediction::SharedPredictions;
 use crate::language::shape::Shape;
 use crate::language::shaped::ShapedLexer;
@@ -27,6 +28,8 @@ pub struct Language {
     pub(crate) aheads: Arc<Aheads>,
     /// Predictions of all sessions with the definition.
     pub(crate) predictions: Arc<SharedPredictions>,
+    /// Free parts of right contexts, of all sessions with this middle.
+    pub(crate) parts: Arc<Kept>,
     /// The lexer beside the shape that the middle must have, if there is one.
     pub(crate) shaped: Option<ShapedLexer>,
 }
@@ -59,6 +62,7 @@ impl Language {
             accept_masks: Arc::new(accept_masks),
             aheads: Arc::new(aheads),
             predictions: Arc::default(),
+            parts: Arc::default(),
             shaped: None,
         })
     }
@@ -76,6 +80,7 @@ impl Language {
             accept_masks: self.accept_masks.clone(),
             aheads: self.aheads.clone(),
             predictions: self.predictions.clone(),
+            parts: Arc::default(),
             shaped: Some(shaped),
         })
     }

@@ -8,6 +8,7 @@ pub(crate) mod compiled;
 pub(crate) mod definition;
 pub(crate) mod follow;
 pub(crate) mod free;
+pub(crate) mod kept;
 pub(crate) mod marks;
 mod matrices;
 pub(crate) mod nesting;

@@ -61,7 +61,7 @@ pub(super) fn parse(
         chart.process(&mut worker, id);
     }
     charted.found = chart.known.found;
-    charted.settle();
+    charted.settle(language);
 }
 
 /// The lattice with the tables of its sets.
@@ -87,10 +87,10 @@ impl Charted {
     }
 
     /// Drop the tables needed only while the chart is made.
-    fn settle(&mut self) {
+    fn settle(&mut self, language: &Language) {
         self.lattice.settle();
         self.links.settle();
-        self.parts.settle();
+        self.parts.settle(language);
     }
 
     /// The place where an item's rule began; `None` if that is in the middle.

@@ -1,8 +1,6 @@
 //! Crossings: for every free state, the boundaries and the cut symbols from which R can go on, and the items that the
 //! middle may have in progress there.
 
-use crate::bits;
-use crate::grammar::compiled::Grammar;
 use crate::ids::{AcceptId, DotId, FreeId, ModeId, NodeId, SymbolId};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, Free, INFINITE};
@@ -14,7 +12,8 @@ use crate::right::chart::Charted;
 use crate::right::columns::{Classes, Entry};
 use crate::right::lattice::Lattice;
 use crate::right::lex::{Lexed, LineStart};
-use crate::right::places::{Place, Top};
+use crate::right::parts::SeedKey;
+use crate::right::places::{Place, Stands, Top};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -59,30 +58,19 @@ impl Crossings {
                 Place::Middle { line: Top::Exact(column), .. } => classes.further(column),
                 _ => 0,
             };
-            // Keyed by the prefix class, which most dots share with others.
-            let mut known: FxHashMap<(u32, u32, Cost), Vec<(FreeId, Cost)>> = FxHashMap::default();
-            let mut items: Vec<(DotId, FreeId, Cost)> = Vec::new();
-            for (dot, priced) in Free::open_dots(&language.grammar) {
-                if !stands_at(&language.grammar, (place, next), dot) {
-                    continue;
-                }
-                let refunded = if language.grammar.is_after_indent(dot) { refunded } else { 0 };
-                let before = (free.prefix_class(dot), free.prefix_class(priced), refunded);
-                let costs =
-                    known.entry(before).or_insert_with(|| begun_for(free, (dot, priced), &reached_from, refunded));
-                items.extend(costs.iter().map(|&(from, cost)| (dot, from, cost)));
-            }
-            let chunk = charted.parts.seed(items.into_iter());
+            let stands = Stands::at(&language.grammar, place, next);
+            let key = SeedKey { stands, reached_from: reached_from.into(), refunded };
+            let chunk = charted.parts.seed_by(key, |key| in_progress(language, key));
             charted.lattice.pending(id).chunks.extend(chunk);
             charted.lattice.cross(id, !place.is_in_literal() || language.grammar.unites_modes());
         }
         for &(at, symbol, node, cost) in &self.by_symbol {
             let place = charted.lattice.place(node);
-            let next = lexed.text_at(place);
+            let stands = Stands::at(&language.grammar, place, lexed.text_at(place));
             let moved = free
                 .advances(&language.grammar, symbol, at)
                 .iter()
-                .filter(|item| stands_at(&language.grammar, (place, next), item.0));
+                .filter(|item| stands.admits(&language.grammar, item.0));
             let chunk = charted.parts.seed(moved.map(|&(dot, from, before)| (dot, from, before + cost + UNREFUNDED)));
             charted.lattice.pending(node).chunks.extend(chunk);
             charted.lattice.cross(node, false);
@@ -240,6 +228,21 @@ impl Finder<'_> {
     }
 }
 
+/// The items that the middle may have in progress where R begins.
+fn in_progress(language: &Language, key: &SeedKey) -> Vec<(DotId, FreeId, Cost)> {
+    let (grammar, free) = (&language.grammar, &language.free);
+    // Keyed by the prefix class, which most dots share with others.
+    let mut known: FxHashMap<(u32, u32, Cost), Vec<(FreeId, Cost)>> = FxHashMap::default();
+    let mut items = Vec::new();
+    for (dot, priced) in Free::open_dots(grammar).filter(|&(dot, _)| key.stands.admits(grammar, dot)) {
+        let refunded = if grammar.is_after_indent(dot) { key.refunded } else { 0 };
+        let before = (free.prefix_class(dot), free.prefix_class(priced), refunded);
+        let costs = known.entry(before).or_insert_with(|| begun_for(free, (dot, priced), &key.reached_from, refunded));
+        items.extend(costs.iter().map(|&(from, cost)| (dot, from, cost)));
+    }
+    items
+}
+
 /// The free states in which a rule can have begun that has a dot at a node, with the least costs. `priced` is the dot
 /// whose prefix is counted.
 fn begun_for(
@@ -259,18 +262,4 @@ fn begun_for(
         Some((from, costs.min()?))
     });
     from_all.collect()
-}
-
-/// Return whether a symbol after a dot can come at a place. `next` is R's symbol there, if known.
-fn stands_at(grammar: &Grammar, (place, next): (Place, Option<SymbolId>), dot: DotId) -> bool {
-    if !grammar.has_modes() {
-        return true;
-    }
-    match place {
-        Place::Nested { .. } => grammar.modes_after(dot) & grammar.code_modes() != 0 && grammar.is_nested(dot),
-        Place::Text { mode, .. } => {
-            bits::has(grammar.modes_after(dot), mode.index()) && next.is_some_and(|next| grammar.can_come(dot, next))
-        }
-        _ => grammar.modes_after(dot) & grammar.code_modes() != 0,
-    }
 }

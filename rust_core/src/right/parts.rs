@@ -21,8 +21,10 @@ use crate::ids::{ChunkId, DotId, FreeId, LinkId, LoneId, PartId, SourceId, Symbo
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::prediction::Chain;
+use crate::limits;
 use crate::right::links::LoneDots;
 use crate::right::origins::At;
+use crate::right::places::Stands;
 use crate::right::places::{Begun, ItemFilter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -109,19 +111,50 @@ pub(super) struct Kind {
     pub(super) loops: bool,
 }
 
-/// All free parts of one R.
-#[derive(Debug)]
-pub(super) struct Parts {
+/// Items that began in the middle, as far as they depend on the place at which R begins: equal keys give equal items.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SeedKey {
+    /// The restriction of the items.
+    pub(super) stands: Stands,
+    /// The free states from which the place is reached, with costs.
+    pub(super) reached_from: Box<[(FreeId, Cost)]>,
+    /// The price of the end of a block whose first line the cursor cuts.
+    pub(super) refunded: Cost,
+}
+
+/// Free parts and chunks, and the results of operations on them. They follow from the language alone.
+#[derive(Debug, Default)]
+struct Store {
     parts: Vec<Arc<Part>>,
     part_ids: FxHashMap<Arc<Part>, PartId>,
     chunks: Vec<Arc<Chunk>>,
     chunk_ids: FxHashMap<Arc<Chunk>, ChunkId>,
     lists: Vec<Arc<List>>,
     list_ids: FxHashMap<Arc<List>, SourceId>,
-    /// Sources from here on are lists.
-    free_count: usize,
     closed: FxHashMap<(Chunks, Kind), Box<[At<PartId>]>>,
     moved: FxHashMap<(PartId, SymbolId, ItemFilter), Option<At<ChunkId>>>,
+    seeds: FxHashMap<SeedKey, Option<At<ChunkId>>>,
+    /// Items of all parts and chunks.
+    items: usize,
+}
+
+impl Store {
+    /// Return what the queries need of it: parts and lists by number.
+    fn numbered(&self) -> Self {
+        Self { parts: self.parts.clone(), lists: self.lists.clone(), ..Self::default() }
+    }
+
+    fn is_small(&self) -> bool {
+        self.items <= limits::SHARED_ITEMS && self.parts.len() + self.lists.len() <= limits::SHARED_PARTS
+    }
+}
+
+/// All free parts of one R.
+#[derive(Debug)]
+pub(super) struct Parts {
+    store: Box<Store>,
+    /// Sources from here on are lists.
+    free_count: usize,
     linked: FxHashMap<(PartId, LinkId), Option<At<ChunkId>>>,
     begun: FxHashMap<(PartId, LoneId, Begun), Option<At<ChunkId>>>,
     closing: Closing,
@@ -141,15 +174,8 @@ struct Closing {
 impl Parts {
     pub(super) fn new(language: &Language) -> Self {
         Self {
-            parts: Vec::new(),
-            part_ids: FxHashMap::default(),
-            chunks: Vec::new(),
-            chunk_ids: FxHashMap::default(),
-            lists: Vec::new(),
-            list_ids: FxHashMap::default(),
+            store: language.parts.take(),
             free_count: language.free.count(),
-            closed: FxHashMap::default(),
-            moved: FxHashMap::default(),
             linked: FxHashMap::default(),
             begun: FxHashMap::default(),
             closing: Closing::default(),
@@ -177,13 +203,13 @@ impl Parts {
 
     #[inline]
     pub(super) fn get(&self, id: PartId) -> &Part {
-        &self.parts[id.index()]
+        &self.store.parts[id.index()]
     }
 
     /// The number of parts and lists.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.parts.len() + self.lists.len()
+        self.store.parts.len() + self.store.lists.len()
     }
 
     /// The free state that a rule began in, if it began in the middle.
@@ -192,7 +218,7 @@ impl Parts {
     }
 
     fn list(&self, source: SourceId) -> Option<&Arc<List>> {
-        source.index().checked_sub(self.free_count).map(|index| &self.lists[index])
+        source.index().checked_sub(self.free_count).map(|index| &self.store.lists[index])
     }
 
     /// The place where a rule began; `None` if that is in the middle.
@@ -203,6 +229,20 @@ impl Parts {
     /// Return whether a rule began with a list.
     pub(super) fn is_list(&self, source: SourceId) -> bool {
         self.list(source).is_some()
+    }
+
+    /// Intern items that began in the middle, which follow from a key.
+    pub(super) fn seed_by(
+        &mut self,
+        key: SeedKey,
+        items: impl FnOnce(&SeedKey) -> Vec<(DotId, FreeId, Cost)>,
+    ) -> Option<At<ChunkId>> {
+        if let Some(&known) = self.store.seeds.get(&key) {
+            return known;
+        }
+        let chunk = self.seed(items(&key).into_iter());
+        self.store.seeds.insert(key, chunk);
+        chunk
     }
 
     /// Intern items that began in the middle.
@@ -228,13 +268,14 @@ impl Parts {
         chunk.items.sort_unstable();
         chunk.items.dedup();
         chunk.ended.sort_unstable();
-        if let Some(&id) = self.chunk_ids.get(&chunk) {
+        if let Some(&id) = self.store.chunk_ids.get(&chunk) {
             return Some((id, least));
         }
-        let id = ChunkId::from_index(self.chunks.len());
+        let id = ChunkId::from_index(self.store.chunks.len());
+        self.store.items += chunk.items.len() + chunk.ended.len();
         let chunk = Arc::new(chunk);
-        self.chunks.push(chunk.clone());
-        self.chunk_ids.insert(chunk, id);
+        self.store.chunks.push(chunk.clone());
+        self.store.chunk_ids.insert(chunk, id);
         Some((id, least))
     }
 
@@ -246,14 +287,14 @@ impl Parts {
         symbol: SymbolId,
         filter: ItemFilter,
     ) -> Option<At<ChunkId>> {
-        let known = match self.moved.get(&(part, symbol, filter)) {
+        let known = match self.store.moved.get(&(part, symbol, filter)) {
             Some(&known) => known,
             None => {
-                let own = self.parts[part.index()].waiting(grammar, symbol).iter();
+                let own = self.store.parts[part.index()].waiting(grammar, symbol).iter();
                 let moved = own.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost));
                 let items = moved.filter(|item| filter.admits(grammar, item.0, self.begun_at(item.1))).collect();
                 let chunk = self.chunk(Chunk { items, ended: Vec::new() });
-                self.moved.insert((part, symbol, filter), chunk);
+                self.store.moved.insert((part, symbol, filter), chunk);
                 chunk
             }
         };
@@ -272,7 +313,7 @@ impl Parts {
         let known = match self.linked.get(&(part, link)) {
             Some(&known) => known,
             None => {
-                let own = self.parts[part.index()].items.iter();
+                let own = self.store.parts[part.index()].items.iter();
                 let waits =
                     |next: SymbolId| !grammar.is_lexeme(next) && (next == symbol || chain.finishes(grammar, next));
                 let items = own.filter(|item| waits(grammar.next(item.0)));
@@ -326,25 +367,25 @@ impl Parts {
         nonterminal: SymbolId,
         begun: Begun,
     ) -> Option<At<SourceId>> {
-        if !self.parts[part.index()].waits_for(grammar, nonterminal) {
+        if !self.store.parts[part.index()].waits_for(grammar, nonterminal) {
             return None;
         }
-        let (items, least) = waiting_from_0(&self.parts[part.index()], grammar, nonterminal);
+        let (items, least) = waiting_from_0(&self.store.parts[part.index()], grammar, nonterminal);
         let list = List { nonterminal, items, begun };
-        if let Some(&id) = self.list_ids.get(&list) {
+        if let Some(&id) = self.store.list_ids.get(&list) {
             return Some((id, least));
         }
-        let id = SourceId::from_index(self.free_count + self.lists.len());
+        let id = SourceId::from_index(self.free_count + self.store.lists.len());
         let list = Arc::new(list);
-        self.lists.push(list.clone());
-        self.list_ids.insert(list, id);
+        self.store.lists.push(list.clone());
+        self.store.list_ids.insert(list, id);
         Some((id, least))
     }
 
     /// Return whether a list begins at a place, for the items of one part.
     pub(super) fn begins(&self, grammar: &Grammar, source: SourceId, part: PartId, begun: Begun) -> bool {
         let Some(list) = self.list(source) else { return false };
-        let part = &self.parts[part.index()];
+        let part = &self.store.parts[part.index()];
         begun == list.begun
             && part.waits_for(grammar, list.nonterminal)
             && waiting_from_0(part, grammar, list.nonterminal).0 == list.items
@@ -370,11 +411,11 @@ impl Parts {
                 at.1 -= least;
             }
             let key = (Chunks::from(&*group), kind);
-            if !self.closed.contains_key(&key) {
+            if !self.store.closed.contains_key(&key) {
                 let parts = self.close(language, group, kind);
-                self.closed.insert(key.clone(), parts);
+                self.store.closed.insert(key.clone(), parts);
             }
-            for &(part, own) in &self.closed[&key] {
+            for &(part, own) in &self.store.closed[&key] {
                 // Near chunks were closed together: up to their width more than the least.
                 self.most_closed = self.most_closed.max(own);
                 into.push((part, own.saturating_add(least)));
@@ -392,7 +433,7 @@ impl Parts {
         closing.least.clear();
         closing.ended.clear();
         for &(chunk, offset) in chunks {
-            let chunk = &self.chunks[chunk.index()];
+            let chunk = &self.store.chunks[chunk.index()];
             for &(dot, from, cost) in &chunk.items {
                 closing.push(self, grammar, kind, (dot, from, cost + offset));
             }
@@ -476,24 +517,24 @@ impl Parts {
         }
         let (predicts, waits, waits_in_list) = (predicts.into(), waits.into(), waits_in_list.into());
         let part = Part { items, completed, predicts, waits, waits_in_list };
-        if let Some(&id) = self.part_ids.get(&part) {
+        if let Some(&id) = self.store.part_ids.get(&part) {
             return id;
         }
-        let id = PartId::from_index(self.parts.len());
+        let id = PartId::from_index(self.store.parts.len());
+        self.store.items += part.items.len() + part.completed.len();
         let part = Arc::new(part);
-        self.parts.push(part.clone());
-        self.part_ids.insert(part, id);
+        self.store.parts.push(part.clone());
+        self.store.part_ids.insert(part, id);
         id
     }
 
-    /// Drop the tables needed only while the chart is made.
-    pub(super) fn settle(&mut self) {
-        self.part_ids = FxHashMap::default();
-        self.chunk_ids = FxHashMap::default();
-        self.list_ids = FxHashMap::default();
-        self.chunks = Vec::new();
-        self.closed = FxHashMap::default();
-        self.moved = FxHashMap::default();
+    /// Drop the tables needed only while the chart is made, or keep them for the language's later sessions.
+    pub(super) fn settle(&mut self, language: &Language) {
+        let numbered = Box::new(self.store.numbered());
+        let store = std::mem::replace(&mut self.store, numbered);
+        if store.is_small() {
+            language.parts.give_back(store, |store| store.items);
+        }
         self.linked = FxHashMap::default();
         self.begun = FxHashMap::default();
         self.closing = Closing::default();

@@ -1,7 +1,8 @@
 //! Places in R before which the nodes of the lattice stand.
 
+use crate::bits;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{DotId, ModeId};
+use crate::ids::{DotId, ModeId, SymbolId};
 use crate::lexing::layout::Column;
 
 /// Column on top of the indentation stack.
@@ -135,6 +136,44 @@ impl ItemFilter {
             Self::Modes(wanted) => modes & wanted != 0,
             Self::EndsIn(line) => goes_on && begun.map_or(line == Top::Unknown, |begun| begun == Begun::Line(line)),
             Self::EndsNested => goes_on && !matches!(begun, Some(Begun::Line(_))),
+        }
+    }
+}
+
+/// Restriction of the items at a place by the modes of the lexemes that can come there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Stands {
+    /// The language has no modes.
+    Anywhere,
+    /// Code.
+    Code,
+    /// Code inside of a literal.
+    Nested,
+    /// Text of a mode, with the symbol that R has there, if one is read.
+    Text(ModeId, Option<SymbolId>),
+}
+
+impl Stands {
+    /// The restriction at a place. `next` is R's symbol there, if known.
+    pub(super) fn at(grammar: &Grammar, place: Place, next: Option<SymbolId>) -> Self {
+        match place {
+            _ if !grammar.has_modes() => Self::Anywhere,
+            Place::Nested { .. } => Self::Nested,
+            Place::Text { mode, .. } => Self::Text(mode, next),
+            _ => Self::Code,
+        }
+    }
+
+    /// Return whether a symbol after a dot can come there.
+    pub(super) fn admits(self, grammar: &Grammar, dot: DotId) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::Code => grammar.modes_after(dot) & grammar.code_modes() != 0,
+            Self::Nested => grammar.modes_after(dot) & grammar.code_modes() != 0 && grammar.is_nested(dot),
+            Self::Text(mode, next) => {
+                bits::has(grammar.modes_after(dot), mode.index())
+                    && next.is_some_and(|next| grammar.can_come(dot, next))
+            }
         }
     }
 }

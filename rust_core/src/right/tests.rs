@@ -213,6 +213,7 @@ fn the_chart_grows_linearly_with_r() {
     let spec = serde_json::from_str(include_str!("../../tests/languages/python.json")).expect("a definition");
     let language = compile(&spec);
     let open = |unit: &str, count: usize, end: &str| {
+        language.parts.forget();
         Right::open(&language, &mut Predictions::default(), format!("{}{end}", unit.repeat(count)).as_bytes())
     };
     let units = [
