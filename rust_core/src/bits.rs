@@ -156,6 +156,12 @@ pub(crate) fn numbers<W: Word>(words: &[W]) -> impl Iterator<Item = usize> + '_ 
     words.iter().enumerate().flat_map(|(index, &word)| ones(word).map(move |place| index * W::BITS + place))
 }
 
+/// The numbers in both of two sets, ascending.
+pub(crate) fn common<'a, W: Word>(one: &'a [W], other: &'a [W]) -> impl Iterator<Item = usize> + 'a {
+    let words = one.iter().zip(other).map(|(one, &other)| one.and(other)).enumerate();
+    words.flat_map(|(index, word)| ones(word).map(move |place| index * W::BITS + place))
+}
+
 /// A set of numbers below some bound.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct BitSet(Box<[u64]>);

@@ -263,6 +263,13 @@ impl Rules {
         symbol.index() - self.lexeme_count
     }
 
+    /// The nonterminal at a place in bitsets over nonterminals.
+    #[inline(always)]
+    #[must_use]
+    pub fn nonterminal(&self, index: usize) -> SymbolId {
+        SymbolId::from_index(index + self.lexeme_count)
+    }
+
     /// Return whether a dot stands right after its block's INDENT.
     #[must_use]
     pub fn is_after_indent(&self, dot: DotId) -> bool {

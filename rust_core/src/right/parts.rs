@@ -313,11 +313,17 @@ impl Parts {
         let known = match self.linked.get(&(part, link)) {
             Some(&known) => known,
             None => {
-                let own = self.store.parts[part.index()].items.iter();
-                let waits =
-                    |next: SymbolId| !grammar.is_lexeme(next) && (next == symbol || chain.finishes(grammar, next));
-                let items = own.filter(|item| waits(grammar.next(item.0)));
-                let items = items.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost)).collect();
+                let own = &self.store.parts[part.index()];
+                let mut items: Vec<FreeItem> = Vec::new();
+                let mut wait_for = |next: SymbolId| {
+                    let waiting = own.waiting(grammar, next).iter();
+                    items.extend(waiting.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost)));
+                };
+                if !grammar.is_lexeme(symbol) {
+                    wait_for(symbol);
+                }
+                let finished = bits::common(&own.waits, chain.finished.words());
+                finished.map(|at| grammar.nonterminal(at)).filter(|&next| next != symbol).for_each(&mut wait_for);
                 let chunk = self.chunk(Chunk { items, ended: Vec::new() });
                 self.linked.insert((part, link), chunk);
                 chunk
