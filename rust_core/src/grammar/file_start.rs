@@ -5,7 +5,7 @@
 //! lexemes, or one of them and what may follow it, which is a derivative of the grammar (Brzozowski 1964). After L's
 //! first symbol no rule takes one any more, so that nothing else in the engine need know of them.
 
-use crate::grammar::rules::{Rule, nullable};
+use crate::grammar::rule::{Rule, nullable};
 use crate::ids::SymbolId;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -4,6 +4,7 @@ mod adjacency;
 pub(crate) mod compiled;
 mod file_start;
 mod modes;
+pub(crate) mod rule;
 pub(crate) mod rules;
 
 #[cfg(test)]

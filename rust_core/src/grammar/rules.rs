@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::grammar::file_start::First;
+use crate::grammar::rule::{Rule, nullable};
 use crate::ids::{DotId, SymbolId};
 use crate::limits;
 use crate::spec::LanguageSpec;
@@ -12,17 +13,6 @@ use rustc_hash::FxHashMap;
 
 /// Marker for "no symbol after the dot" in [`Rules::next`].
 pub(crate) const END_OF_RULE: SymbolId = SymbolId(u16::MAX);
-
-/// One BNF rule after pruning.
-#[derive(Debug, Clone)]
-pub struct Rule {
-    /// The nonterminal.
-    pub lhs: SymbolId,
-    /// Its expansion.
-    pub rhs: Vec<SymbolId>,
-    /// Positions of the block's INDENT and DEDENT in `rhs`.
-    pub block: Option<(usize, usize)>,
-}
 
 /// Reduced rules: every symbol is reachable and productive.
 #[derive(Debug)]
@@ -355,20 +345,4 @@ fn first_lexemes(spec: &LanguageSpec, symbols: &Symbols<'_>) -> Result<Option<Fi
         spec.first_lexemes.iter().partition(|name| spec.ignore.contains(name));
     let find = |names: Vec<&String>| names.into_iter().map(|name| symbols.find(name)).collect::<Result<_, _>>();
     Ok(Some(First { start: SymbolId::from_index(start), read: find(read)?, ignored: find(ignored)? }))
-}
-
-pub(super) fn nullable(rules: &[Rule], symbol_count: usize) -> Vec<bool> {
-    let mut nullable = vec![false; symbol_count];
-    loop {
-        let mut changed = false;
-        for rule in rules {
-            if !nullable[rule.lhs.index()] && rule.rhs.iter().all(|symbol| nullable[symbol.index()]) {
-                nullable[rule.lhs.index()] = true;
-                changed = true;
-            }
-        }
-        if !changed {
-            return nullable;
-        }
-    }
 }

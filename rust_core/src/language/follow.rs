@@ -7,7 +7,7 @@
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;
-use crate::grammar::rules::Rule;
+use crate::grammar::rule::Rule;
 use crate::ids::{AcceptId, DotId, FreeId, LexemeId, StateId, SymbolId};
 use crate::language::free::{Free, INFINITE, LINE, MIDDLE};
 use crate::lexing::lexer::Lexer;
