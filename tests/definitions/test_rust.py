@@ -331,7 +331,7 @@ def test_examples_of_the_page(text: str, here: bool) -> None:
 
 
 def test_the_table_is_read() -> None:
-    assert len(rows()) == 21
+    assert len(rows()) == 20
 
 
 @pytest.fixture(scope="module")
