@@ -196,6 +196,8 @@ def test_a_grammar_reads_and_changes_flags(tmp_path: Path, text: str, is_complet
         (GRAMMAR, SPEC.replace('"first"', '"front"'), "flags.brace: expected one of all, first, last"),
         (GRAMMAR, SPEC.partition("[flags]")[0] + "flags = 1\n", "flags: expected a table"),
         (GRAMMAR + "\nin: NAME\n", SPEC, "Rule 'in' defined more than once"),
+        (GRAMMAR, SPEC.replace('"start"', '"begin"'), "no text at all derives from begin"),
+        (GRAMMAR.replace("start:", "start: off{in}"), SPEC, "no text at all derives from start"),
     ],
 )
 def test_a_wrong_flag_is_one_line(tmp_path: Path, grammar: str, spec: str, message: str) -> None:

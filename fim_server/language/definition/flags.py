@@ -87,8 +87,8 @@ def with_copies(language: str, start: str, rules: Sequence[Rule], scopes: Mappin
     """
     copier = _Copier(language, rules, scopes)
     copies = _productive(copier.copies(start))
-    # What is wrong with a language of no text, the engine says.
-    return _merged(copies, (start, frozenset())) if (start, frozenset()) in copies else [(start, ())]
+    # The engine refuses a start symbol from which no text derives.
+    return _merged(copies, (start, frozenset())) if (start, frozenset()) in copies else [(start, (start,))]
 
 
 class _Copier:
@@ -190,7 +190,7 @@ class _Copier:
                 continue
             name, off = copy
             expansions = found.setdefault(copy, [])
-            for alternative in self._by_name[name]:
+            for alternative in self._by_name.get(name, ()):  # a start symbol may have no rules
                 if any((flag in off) == wanted for flag, wanted in alternative.conditions):
                     continue
                 expansion = tuple(self._copied(*inherited, off) for inherited in self._inherited(alternative.uses))
