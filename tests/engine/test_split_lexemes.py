@@ -185,6 +185,8 @@ def test_a_pattern_is_split(tmp_path: Path) -> None:
         ('[split]\n">>" = [">", "<"]\n', r"split\.>>: its parts, put together, are not '>>'"),
         ('[split]\n">>" = [">>"]\n', r"split\.>>: its parts, put together, are not '>>'"),
         ('[split]\n"<<" = ["<", "<"]\n', r"split: no rule uses the literal '<<'"),
+        ('[split]\nNAME = ["NAME", ">"]\n', r"split\.NAME: it is among its own parts"),
+        ('[split]\nNAME = ["BLANK", ">"]\nBLANK = ["<", "NAME"]\n', r"split\.NAME: it is among its own parts"),
         ('[split]\n">>" = ">"\n', r"split\.>>: invalid type: string"),
     ],
 )

@@ -400,6 +400,12 @@ def _parts(definition: Definition, names: LexemeNames) -> dict[str, list[str]]:
         if len(parts) < 2 or (literal and "".join(parts) != text):
             raise LanguageError(f"language {definition.name}: split.{text}: its parts, put together, are not {text!r}")
         found[lexeme] = parts_of
+    inside = {lexeme: set(parts) for lexeme, parts in found.items()}
+    for middle in found:
+        for within in inside.values():
+            within |= inside[middle] if middle in within else set()
+    if endless := next((lexeme for lexeme, within in inside.items() if lexeme in within), None):
+        raise LanguageError(f"language {definition.name}: split.{endless}: it is among its own parts")
     return found
 
 
