@@ -1,11 +1,11 @@
 """Split lexemes: lexemes that the parser may also take as several adjacent ones, such as `>>` as two `>`.
 
-Longest match makes one lexeme of `>>`, and where it stands, two rules may have to end. A pattern is split as well:
-`?.5` where `?.` is a lexeme, into `?` and a number. Only the grammar is changed for
-that; the lexemes of a text stay deterministic. Reading a text in parts is a finite transducer whose state is the
-*pending* parts of a lexeme that are still to be taken. Context-free languages are closed under inverses of such
-transducers (Bar-Hillel, Perles & Shamir 1961). The new nonterminals are triples: the parts pending where the
-nonterminal begins, the nonterminal, and the parts pending where it ends.
+Longest match makes one lexeme of `>>`, and where it stands, two rules may have to end. A pattern may be split as well:
+`?.5`, where `?.` is a lexeme, into `?` and a number. Splitting changes only the grammar; the lexemes of a text stay
+deterministic. Reading a text in parts is a finite transducer whose state is the *pending* parts of a lexeme that are
+still to be taken. Context-free languages are closed under inverses of such transducers (Bar-Hillel, Perles & Shamir
+1961). The new nonterminals are triples: the parts pending where the nonterminal begins, the nonterminal, and the parts
+pending where it ends.
 
 Only triples that some text of the language goes through are made. They are few: types that end in the midst of `>>`,
 operands that begin in the midst of `&&`.
