@@ -134,7 +134,7 @@ struct Store {
     closed: FxHashMap<(Chunks, Kind), Box<[At<PartId>]>>,
     moved: FxHashMap<(PartId, SymbolId, ItemFilter), Option<At<ChunkId>>>,
     seeds: FxHashMap<SeedKey, Option<At<ChunkId>>>,
-    /// Items of all parts and chunks.
+    /// Items of all parts and chunks, and of the keys of all results.
     items: usize,
 }
 
@@ -241,6 +241,7 @@ impl Parts {
             return known;
         }
         let chunk = self.seed(items(&key).into_iter());
+        self.store.items += key.reached_from.len();
         self.store.seeds.insert(key, chunk);
         chunk
     }
@@ -294,6 +295,7 @@ impl Parts {
                 let moved = own.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost));
                 let items = moved.filter(|item| filter.admits(grammar, item.0, self.begun_at(item.1))).collect();
                 let chunk = self.chunk(Chunk { items, ended: Vec::new() });
+                self.store.items += 1;
                 self.store.moved.insert((part, symbol, filter), chunk);
                 chunk
             }
@@ -419,6 +421,7 @@ impl Parts {
             let key = (Chunks::from(&*group), kind);
             if !self.store.closed.contains_key(&key) {
                 let parts = self.close(language, group, kind);
+                self.store.items += key.0.len() + parts.len();
                 self.store.closed.insert(key.clone(), parts);
             }
             for &(part, own) in &self.store.closed[&key] {
