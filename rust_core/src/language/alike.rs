@@ -7,9 +7,10 @@
 
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{AcceptId, LexemeId, ModeId, StateId, SymbolId};
-use crate::lexing::lexer::{DEAD, Lexer};
+use crate::ids::{AcceptId, LexemeId, ModeId, SymbolId};
+use crate::lexing::lexer::Lexer;
 use crate::lexing::roles::Role;
+use crate::lexing::two_modes::TwoModes;
 use crate::spec::{LanguageSpec, ModeSpec};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -73,15 +74,14 @@ impl Shared<'_> {
 
     /// A shared lexeme of which mode 0 and another mode do not find the same longest matches, in a shortest text.
     fn differing(&self, mode: ModeId) -> Option<LexemeId> {
-        /// A text's states in both modes, its longest matches so far, and whether these have one length.
-        type At = (StateId, StateId, AcceptId, AcceptId, bool);
         let lexer = self.lexer;
         let bytes = lexer.representatives();
-        let start: At = (lexer.start(), lexer.start_of(mode), AcceptId(0), AcceptId(0), true);
-        let mut seen: FxHashSet<At> = std::iter::once(start).collect();
+        let start = TwoModes::start(lexer, mode);
+        let mut seen: FxHashSet<TwoModes> = std::iter::once(start).collect();
         let mut waiting = VecDeque::from([start]);
         let mut known: FxHashMap<(AcceptId, AcceptId, bool), Option<LexemeId>> = FxHashMap::default();
-        while let Some((plain, in_mode, last_plain, last_in_mode, level)) = waiting.pop_front() {
+        while let Some(at) = waiting.pop_front() {
+            let TwoModes { last_plain, last_in_mode, level, .. } = at;
             let differs = *known.entry((last_plain, last_in_mode, level)).or_insert_with(|| {
                 let (one, other) = (self.of(last_plain), self.of(last_in_mode));
                 if one == other && level {
@@ -95,26 +95,11 @@ impl Shared<'_> {
             if differs.is_some() {
                 return differs;
             }
-            if plain == in_mode && last_plain == last_in_mode && level {
-                continue; // from here on both read the same
+            if at.goes_on_alike() {
+                continue;
             }
-            for &byte in &bytes {
-                let next = (lexer.step(plain, byte), lexer.step(in_mode, byte));
-                if next == (DEAD, DEAD) {
-                    continue;
-                }
-                let (accepts, accepts_in_mode) = (lexer.accepts(next.0), lexer.accepts(next.1));
-                let at = (
-                    next.0,
-                    next.1,
-                    if accepts { lexer.accept(next.0) } else { last_plain },
-                    if accepts_in_mode { lexer.accept(next.1) } else { last_in_mode },
-                    if accepts || accepts_in_mode { accepts == accepts_in_mode } else { level },
-                );
-                if seen.insert(at) {
-                    waiting.push_back(at);
-                }
-            }
+            let next = bytes.iter().filter_map(|&byte| at.after(lexer, byte));
+            waiting.extend(next.filter(|&next| seen.insert(next)));
         }
         None
     }

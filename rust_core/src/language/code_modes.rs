@@ -16,9 +16,10 @@
 use crate::bits::{self, BitRows, BitSet};
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{AcceptId, DotId, LexemeId, ModeId, StateId, SymbolId};
-use crate::lexing::lexer::{DEAD, Lexer};
+use crate::ids::{AcceptId, DotId, LexemeId, ModeId, SymbolId};
+use crate::lexing::lexer::Lexer;
 use crate::lexing::roles::Role;
+use crate::lexing::two_modes::TwoModes;
 use crate::spec::LanguageSpec;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -118,36 +119,19 @@ fn doubtful(lexer: &Lexer, grammar: &Grammar, roles: &[Role], mode: ModeId, lexe
 
 /// Pairs of longest matches of one text in mode 0 and in another mode, where they differ; 0 is no match.
 fn differing(lexer: &Lexer, mode: ModeId) -> FxHashSet<(AcceptId, AcceptId)> {
-    /// A text's states in both modes, its longest matches so far, and whether these have one length.
-    type At = (StateId, StateId, AcceptId, AcceptId, bool);
     let bytes = lexer.representatives();
-    let start: At = (lexer.start(), lexer.start_of(mode), AcceptId(0), AcceptId(0), true);
-    let mut seen: FxHashSet<At> = std::iter::once(start).collect();
+    let start = TwoModes::start(lexer, mode);
+    let mut seen: FxHashSet<TwoModes> = std::iter::once(start).collect();
     let mut waiting = vec![start];
     let mut found = FxHashSet::default();
-    while let Some((plain, in_mode, last_plain, last_in_mode, level)) = waiting.pop() {
-        if last_plain != last_in_mode || !level {
-            found.insert((last_plain, last_in_mode));
-        } else if plain == in_mode {
-            continue; // from here on both read the same
+    while let Some(at) = waiting.pop() {
+        if !at.matches_alike() {
+            found.insert((at.last_plain, at.last_in_mode));
+        } else if at.goes_on_alike() {
+            continue;
         }
-        for &byte in &bytes {
-            let next = (lexer.step(plain, byte), lexer.step(in_mode, byte));
-            if next == (DEAD, DEAD) {
-                continue;
-            }
-            let (accepts, accepts_in_mode) = (lexer.accepts(next.0), lexer.accepts(next.1));
-            let at = (
-                next.0,
-                next.1,
-                if accepts { lexer.accept(next.0) } else { last_plain },
-                if accepts_in_mode { lexer.accept(next.1) } else { last_in_mode },
-                if accepts || accepts_in_mode { accepts == accepts_in_mode } else { level },
-            );
-            if seen.insert(at) {
-                waiting.push(at);
-            }
-        }
+        let next = bytes.iter().filter_map(|&byte| at.after(lexer, byte));
+        waiting.extend(next.filter(|&next| seen.insert(next)));
     }
     found
 }

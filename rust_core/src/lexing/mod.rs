@@ -8,6 +8,7 @@ pub(crate) mod lexer;
 pub(crate) mod lookahead;
 pub(crate) mod product;
 pub(crate) mod roles;
+pub(crate) mod two_modes;
 
 #[cfg(test)]
 mod tests;
