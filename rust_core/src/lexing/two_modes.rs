@@ -12,7 +12,7 @@ pub(crate) struct TwoModes {
     pub(crate) last_plain: AcceptId,
     /// Longest match so far in the other mode; 0 for none.
     pub(crate) last_in_mode: AcceptId,
-    /// Whether the two matches have one length.
+    /// True if the two matches have one length.
     pub(crate) level: bool,
 }
 
