@@ -156,6 +156,7 @@ def test_a_grammar_has_breaks(tmp_path: Path, text: str, is_complete: bool) -> N
     ("grammar", "spec", "message"),
     [
         (GRAMMAR, SPEC.replace('"nl"', "1"), "breaks: expected the name of a rule or lexeme"),
+        (GRAMMAR, SPEC.replace('"nl"', '""'), "breaks: expected the name of a rule or lexeme"),
         (GRAMMAR, SPEC.replace('"nl"', '"no"'), "no"),
         (GRAMMAR.replace("tight{sum}", "once{tight{sum}}") + "\nonce{x}: x\n", SPEC, "begins with tight"),
     ],
