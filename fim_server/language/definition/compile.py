@@ -220,8 +220,8 @@ def _check(spec: dict[str, Any]) -> None:
         if not isinstance(spec.get(key, {}), dict):
             raise LanguageError(f"language {spec.get('name')}: {key}: expected a table")
     flags.read_scopes(spec.get("name", ""), spec)
-    a_break = spec.get("breaks", "x")
-    if not isinstance(a_break, str) or not a_break:
+    a_break = spec.get("breaks")
+    if "breaks" in spec and (not isinstance(a_break, str) or not a_break):
         raise LanguageError(f"language {spec.get('name')}: breaks: expected the name of a rule or lexeme")
     engine = {key: value for key, value in spec.items() if key not in _OF_LOWERING}
     try:
