@@ -10,9 +10,15 @@ from typing import Any
 
 from fim_server.cli import program as cli
 from fim_server.language import Language
+from fim_server.language.definition.compile import read_builtin
 
 LANGUAGES = set(Language.names())
-"""By the names that editors have for them, too."""
+IDS = {next(iter(read_builtin(language).editor_ids), language) for language in LANGUAGES}
+"""The editors' names of the languages."""
+SCOPES = {"javascript": "js", "typescript": "ts"}
+"""Ends of Sublime Text's names, where they are not the language's."""
+MODES = {"javascript": "js", "jsx": "js"}
+"""Beginnings of the names of Emacs' modes, where they are not the language's."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")
 COMMAND = ["fim-server", "serve"]
@@ -66,23 +72,25 @@ def test_zed() -> None:
     binary = configured["lsp"]["pylsp"]["binary"]
     assert [binary["path"], *binary["arguments"]] == COMMAND
     assert all("pylsp" in language["language_servers"] for language in configured["languages"].values())
-    assert {name.lower() for name in configured["languages"]} >= LANGUAGES - {"json"}
+    # Zed's JavaScript includes JSX.
+    assert {name.lower() for name in configured["languages"]} >= LANGUAGES - {"json", "jsx"}
 
 
 def test_sublime_text() -> None:
     client = settings("sublime-text/LSP.sublime-settings")["clients"]["fim-server"]
     assert client["command"] == COMMAND
     assert client["enabled"] is True
-    assert set(client["selector"].split(" | ")) >= {f"source.{language}" for language in LANGUAGES}
+    assert set(client["selector"].split(" | ")) >= {f"source.{SCOPES.get(name, name)}" for name in LANGUAGES}
 
 
 def test_neovim() -> None:
     defaults = (EDITORS / "neovim/lua/fim_server/defaults.lua").read_text(encoding="utf-8")
-    filetypes = re.search(r"filetypes = \{(.*)\}", defaults)
+    filetypes = re.search(r"filetypes = \{(.*?)\}", defaults, re.DOTALL)
     assert filetypes is not None
-    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= LANGUAGES
-    assert PAGE.count(filetypes[0]) == 1  # without the plug-in
-    assert f"`{{{filetypes[1]}}}`" in PAGE
+    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= IDS
+    without_plug_in = re.search(r"filetypes = \{(.*?)\}", PAGE, re.DOTALL)
+    assert without_plug_in is not None
+    assert re.findall(r"'(\w+)'", without_plug_in[1]) == re.findall(r"'(\w+)'", filetypes[1])
 
 
 def test_emacs() -> None:
@@ -91,13 +99,17 @@ def test_emacs() -> None:
     )
     activated = re.search(r"\(lsp-activate-on (.*?)\)", lsp_mode)
     assert activated is not None
-    assert set(re.findall(r'"(\w+)"', activated[1])) >= LANGUAGES
+    assert set(re.findall(r'"(\w+)"', activated[1])) >= IDS
     for language in LANGUAGES:
-        assert f"{language}-ts-mode" in eglot
+        mode = MODES.get(language, language)
+        assert f"{mode}-ts-mode" in eglot
+        hooks = "typescript" if mode == "tsx" else mode
         for text in (lsp_mode, eglot):
-            assert re.search(rf"{language}-(base-|ts-)?mode-hook", text), language
+            assert re.search(rf"{hooks}-(base-|ts-|ts-base-)?mode-hook", text), language
+    for mode, name in re.findall(r'\((\S+)-mode :language-id "(\w+)"\)', eglot):
+        assert name in IDS or not LANGUAGES & {"jsx", "tsx"}, mode
 
 
 def test_vscode() -> None:
     manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
-    assert set(manifest["activationEvents"]) >= {f"onLanguage:{language}" for language in LANGUAGES}
+    assert set(manifest["activationEvents"]) >= {f"onLanguage:{name}" for name in IDS}

@@ -3,7 +3,20 @@
 export const SECTION = "fim-server";
 
 /** Languages of the extension, by the editor's ids. The settings decide which get suggestions. */
-export const LANGUAGES: readonly string[] = ["python", "go", "java", "rust", "json"];
+export const LANGUAGES: readonly string[] = [
+  "python",
+  "go",
+  "java",
+  "rust",
+  "javascript",
+  "javascriptreact",
+  "typescript",
+  "typescriptreact",
+  "json",
+];
+
+/** The server's names of languages that the editor calls otherwise. */
+const SERVER_NAMES: Readonly<Record<string, string>> = { javascriptreact: "jsx", typescriptreact: "tsx" };
 
 /** Context key with the languages, for `enablement` in package.json. */
 export const LANGUAGES_KEY = `${SECTION}.languages`;
@@ -175,8 +188,9 @@ function asMode(value: unknown): Mode | undefined {
 /** Returns the mode of a language as the server decides it. */
 export function standingOf(language: string, read: Reader, learnt: Learnt): Standing {
   const languages = read("languages");
-  const own = isRecord(languages) ? asMode(languages[language]) : undefined;
-  const isLearnt = learnt === null || learnt.includes(language);
+  const name = SERVER_NAMES[language] ?? language;
+  const own = isRecord(languages) ? (asMode(languages[language]) ?? asMode(languages[name])) : undefined;
+  const isLearnt = learnt === null || learnt.includes(name);
   const isHeldBack = !isLearnt && own === undefined && triggerOf(read) === "automatic";
   return { mode: isHeldBack ? "manual" : (own ?? triggerOf(read)), isLearnt, isHeldBack };
 }

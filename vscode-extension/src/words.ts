@@ -13,6 +13,12 @@ const LANGUAGE_NAMES: Readonly<Record<string, string>> = {
   go: "Go",
   java: "Java",
   rust: "Rust",
+  javascript: "JavaScript",
+  javascriptreact: "JSX",
+  jsx: "JSX",
+  typescript: "TypeScript",
+  typescriptreact: "TSX",
+  tsx: "TSX",
   json: "JSON",
 };
 

@@ -114,6 +114,16 @@ test("standingOf: a named language overrides the trigger and the model's trainin
   assert.equal(mode("go", { languages: { go: "off" } }, []), "off");
 });
 
+test("standingOf: the editor's names and the server's mean one language", () => {
+  const standing = (settings: Record<string, unknown>, learnt: readonly string[] | null = null) =>
+    standingOf("typescriptreact", reading(settings), learnt);
+  assert.equal(standing({}, ["tsx"]).mode, "automatic");
+  assert.equal(standing({}, ["typescript"]).isHeldBack, true);
+  assert.equal(standing({ languages: { tsx: "off" } }).mode, "off");
+  assert.equal(standing({ languages: { tsx: "off", typescriptreact: "manual" } }).mode, "manual");
+  assert.equal(standing({ languages: { typescript: "off" } }).mode, "automatic");
+});
+
 test("standingOf: a language is held back only for lack of training", () => {
   const held = (settings: Record<string, unknown>, learnt: readonly string[] | null) => {
     const { isLearnt, isHeldBack } = standingOf("rust", reading(settings), learnt);
@@ -152,7 +162,7 @@ test("needsServer", () => {
   assert.equal(needsServer(["python"], read), true);
   assert.equal(needsServer(["json"], read), false);
   assert.equal(needsServer(["markdown"], read), false);
-  for (const language of ["go", "java", "rust"]) {
+  for (const language of ["go", "java", "rust", "javascript", "javascriptreact", "typescript", "typescriptreact"]) {
     assert.equal(needsServer([language], read), true, language);
   }
   assert.equal(needsServer(["markdown", "json", "python"], read), true);

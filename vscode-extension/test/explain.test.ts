@@ -94,6 +94,15 @@ test("unclosed brackets, not those in strings and comments", () => {
     ["#[derive(Debug)]\nfn f<'a>(s: &'a [u8", "([", "rust"],
     [`f(')', '\\'', '\\u{7D}', b'}', "\n)\\"", r#"")"#, br"\\", // )\n /* ) */ {`, "({", "rust"],
     ['{"#": ["\\"]", \'', "{[", "json"],
+    ["f(')', \")\", // )\n /* ) */ `) ${'}'} (` + {", "({", "javascript"],
+    ["f(`( ${g[`${1}", "({[", "typescript"], // the texts of templates are skipped, their code is not
+    ["`\\` ( $( ${(", "{(", "javascript"],
+    ["f(`(", "(", "javascript"],
+    ["f(s.split(/[(/]\\(/g), a / (b / [", "(([", "javascript"],
+    ["return /[{]/.test(", "(", "typescript"],
+    ['const a = (<p class="(">it\'s (</p>', "(", "jsx"],
+    ["useState<Item>({ a: <>( {x(", "({{(", "tsx"],
+    ["f<T>(a > (b", "((", "typescript"],
     ["f('('", "((", "cobol"], // of other languages only the brackets are known
   ];
   for (const [source, expected, language = "python"] of cases) {

@@ -34,7 +34,7 @@
  (make-lsp-client
   :server-id 'fim-server
   :new-connection (lsp-stdio-connection (lambda () fim-server-command))
-  :activation-fn (lsp-activate-on "python" "go" "java" "rust" "json")
+  :activation-fn (lsp-activate-on "python" "go" "java" "rust" "javascript" "javascriptreact" "typescript" "typescriptreact" "json")
   :add-on? t
   :multi-root t
   :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
@@ -69,7 +69,8 @@
 (setq lsp-inline-completion-idle-delay 0.2)
 (add-to-list 'mode-line-misc-info '(lsp-mode fim-server-status))
 (dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
-                rust-mode-hook rust-ts-mode-hook js-json-mode-hook))
+                rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook typescript-ts-base-mode-hook
+                js-json-mode-hook))
   (add-hook hook #'lsp-deferred))
 
 (provide 'fim-lsp-mode)

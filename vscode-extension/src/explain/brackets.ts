@@ -1,6 +1,6 @@
 // Unclosed brackets of a piece of source, for the picture only. The server's parser decides what may come.
-
-const CLOSERS: Readonly<Record<string, string>> = { ")": "(", "]": "[", "}": "{" };
+import { take } from "./bracketStack";
+import { SCRIPTS, unclosedInScript } from "./scriptBrackets";
 
 /**
  * Comments and closed strings, by language. An unclosed string holds the cursor and is searched. Rust's lifetimes begin
@@ -19,14 +19,15 @@ const SKIPPED: Readonly<Record<string, RegExp>> = {
  * @param language its id, optionally followed by a blank and a version
  */
 export function unclosed(source: string, language: string): string[] {
+  const id = language.split(" ", 1)[0] ?? "";
+  const script = SCRIPTS[id];
+  if (script !== undefined) {
+    return unclosedInScript(source, script);
+  }
   const open: string[] = [];
-  const skipped = SKIPPED[language.split(" ", 1)[0] ?? ""];
+  const skipped = SKIPPED[id];
   for (const character of skipped === undefined ? source : source.replace(skipped, "")) {
-    if ("([{".includes(character)) {
-      open.push(character);
-    } else if (CLOSERS[character] !== undefined && open.at(-1) === CLOSERS[character]) {
-      open.pop();
-    }
+    take(character, open);
   }
   return open;
 }

@@ -6,7 +6,17 @@ local M = {}
 M.OPTIONS = {
   --- The server and its arguments.
   cmd = { 'fim-server', 'serve' },
-  filetypes = { 'python', 'go', 'java', 'rust', 'json' },
+  filetypes = {
+    'python',
+    'go',
+    'java',
+    'rust',
+    'javascript',
+    'javascriptreact',
+    'typescript',
+    'typescriptreact',
+    'json',
+  },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
   --- 'ghost': the ghost text of this plug-in. 'builtin': Neovim 0.12's vim.lsp.inline_completion.
