@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from fim_server import Language
+from fim_server.language.definition.compile import builtin_files
 
-FOLDER = Path(__file__).parents[1] / "cases" / "ecmascript"
-TEXTS = tomllib.loads((FOLDER / "texts.toml").read_text(encoding="utf-8"))
+FOLDER = builtin_files("javascript")[0].parent
+TEXTS = tomllib.loads(Path(__file__).with_name("ecmascript_texts.toml").read_text(encoding="utf-8"))
 VARIANTS = ("javascript", "jsx", "typescript", "tsx")
-
-
-@cache
-def language(variant: str) -> Language:
-    return Language.from_files(FOLDER / "ecmascript.lark", FOLDER / "ecmascript.toml", variant=variant)
 
 
 def texts(variant: str, verdict: str) -> list[str]:
@@ -32,7 +27,7 @@ def test_texts_are_taken_at_every_cut(variant: str) -> None:
     wrong = []
     for text in texts(variant, "accepted"):
         for cut in range(0, len(text) + 1, 1 + len(text) // 12):
-            session = language(variant).open(text[:cut], text[cut:])
+            session = Language.load(variant).open(text[:cut], text[cut:])
             if not session.check("").complete:
                 wrong.append((text[:cut], text[cut:]))
     assert wrong == []
@@ -43,7 +38,7 @@ def test_texts_are_refused_at_every_cut(variant: str) -> None:
     wrong = []
     for text in texts(variant, "refused"):
         for cut in range(0, len(text) + 1, 1 + len(text) // 12):
-            session = language(variant).open(text[:cut], text[cut:])
+            session = Language.load(variant).open(text[:cut], text[cut:])
             if session.check("").complete:
                 wrong.append((text[:cut], text[cut:]))
     assert wrong == []
@@ -51,13 +46,14 @@ def test_texts_are_refused_at_every_cut(variant: str) -> None:
 
 def test_the_order_of_modes_changes_no_verdict(tmp_path: Path) -> None:
     spec = (FOLDER / "ecmascript.toml").read_text(encoding="utf-8")
-    head, *modes = spec.split("[[modes]]\n")
-    last, rest = modes[-1].split("\n\n", 1)
-    swapped = "[[modes]]\n".join([head, modes[1], modes[0], *modes[2:-1], f"{last}\n\n{rest}"])
+    head, first, second, *others = spec.split("[[modes]]\n")
+    swapped = "[[modes]]\n".join([head, second, first, *others])
     assert swapped != spec
     (tmp_path / "swapped.toml").write_text(swapped, encoding="utf-8")
     other = Language.from_files(FOLDER / "ecmascript.lark", tmp_path / "swapped.toml", variant="javascript")
     for text in ("a\n/r/g", "x = a / b / c", "a /= b\n/c/.d", "a\n/r/.x", "x = /a/ / /b/", "(a) / b / c", "{} /a/ / b"):
         for cut in range(len(text) + 1):
-            verdicts = [one.open(text[:cut], text[cut:]).check("").complete for one in (language("javascript"), other)]
+            verdicts = [
+                one.open(text[:cut], text[cut:]).check("").complete for one in (Language.load("javascript"), other)
+            ]
             assert verdicts[0] == verdicts[1], (text, cut)

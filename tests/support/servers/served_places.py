@@ -5,6 +5,7 @@ Each place keeps the true rest of what was cut. With it the file is a program, s
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import subprocess
@@ -16,15 +17,20 @@ from pathlib import Path
 from benchmarks.engine import json_documents
 from fim_server.datasets.judging.cutting import Looks, spans, window
 from fim_server.datasets.judging.judge import Judge
+from fim_server.datasets.sources.npm import LANGUAGES as NPM
 
 ROOT = Path(__file__).resolve().parents[3]
-LANGUAGES = ("python", "go", "java", "rust", "json")
-SUFFIXES = {"python": ".py", "go": ".go", "java": ".java", "rust": ".rs", "json": ".json"}
+LANGUAGES = ("python", "go", "java", "rust", "javascript", "typescript", "jsx", "tsx", "json")
+SUFFIXES = dict(zip(LANGUAGES, (".py", ".go", ".java", ".rs", ".js", ".ts", ".jsx", ".tsx", ".json"), strict=True))
 OWN = {
     "python": "fim_server/**/*.py",
     "go": "fim_server/datasets/judging/programs/go/*.go",
     "java": "fim_server/datasets/judging/programs/java/*.java",
     "rust": "rust_core/**/src/**/*.rs",
+    "javascript": "fim_server/datasets/judging/programs/javascript/*.mjs",
+    "typescript": "vscode-extension/src/**/*.ts",
+    "jsx": "tests/cases/components/*.jsx",
+    "tsx": "tests/cases/components/*.tsx",
     "json": "docs/editors/**/*.json",
 }
 """Files of this repository."""
@@ -106,7 +112,12 @@ def files(language: str, draw: random.Random, own: bool) -> Iterator[str]:
 
 
 def folders(language: str) -> list[Path]:
-    """Return the folders in which a language's tools keep sources on this machine."""
+    """Return the folders in which a language's tools keep sources on this machine.
+
+    Those of npm's languages are packages that FIM_SERVER_PACKAGES names.
+    """
+    if language in NPM and (packages := os.environ.get("FIM_SERVER_PACKAGES")):
+        return [Path(packages)]
     if language == "python":
         return [Path(re.__file__).parents[1]]
     if language == "go":
