@@ -139,9 +139,16 @@ class Language:
         return _name_for(Path(path).suffix)
 
     @staticmethod
-    def name_for_editor(editor_id: str) -> str:
-        """Return the name of the language that an editor calls so; the editor's own if no language has it."""
-        return grammar.editor_names().get(editor_id, editor_id)
+    def name_for_editor(editor_id: str, path: str = "") -> str:
+        """Return the name of the language that an editor calls so; the editor's own if no language has it.
+
+        ``path``: the file. Where editor and suffix name two variants of one definition, the suffix decides, unless it
+        is that of the first variant.
+        """
+        name = grammar.editor_names().get(editor_id, editor_id)
+        variants = grammar.siblings(name)
+        suffix = Path(path).suffix
+        return next((one for one in variants[1:] if suffix in grammar.read_builtin(one).suffixes), name)
 
     @property
     def title(self) -> str:

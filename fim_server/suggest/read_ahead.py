@@ -66,7 +66,7 @@ class ReadAhead:
         with suppress(LanguageError, StoppedError), Stop(limits.ENGINE_SECONDS):
             language = self._context.language(request, loaded)
             if self._project is not None and request.settings.project_memory:
-                self._project.send(request.uri, request.split, language.name)
+                self._project.send(request.uri, request.remembered, language.name)
             if loaded is not None:
                 self._read(loaded, language, request, cancelled, both=False)
             elif not cancelled.is_set():

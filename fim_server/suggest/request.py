@@ -31,7 +31,7 @@ class Request:
         single_line: Whether one line is wanted.
         settings: The settings.
         word_ends: Whether the word before the cursor is whole, because the user chose it from a list.
-        cell: The contexts of the cursor's cell, in a notebook.
+        cell: The contexts of the cursor's cell in a notebook, or of its region in a file of another language.
     """
 
     uri: str
@@ -53,6 +53,11 @@ class Request:
     def named(self) -> Split:
         """Return the texts around the cursor in which names are looked up."""
         return self.split if self.cell is None else replace(self.split, left=self.cell.given + self.split.left)
+
+    @property
+    def remembered(self) -> Split:
+        """Return the text for the project's memory: of a file with regions only the cursor's."""
+        return self.split if self.cell is None or self.cell.region is None else self.contexts
 
     @property
     def offset(self) -> int:

@@ -251,7 +251,8 @@ def language_versions(value: object) -> dict[str, str]:
     """Return known versions of languages, or the word for the newest."""
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
-    return {name: one_of(*Language.versions(one_of(*Language.names())(name)), NEWEST)(at) for name, at in value.items()}
+    named = {Language.name_for_editor(str(language)): version for language, version in value.items()}
+    return {name: one_of(*Language.versions(one_of(*Language.names())(name)), NEWEST)(at) for name, at in named.items()}
 
 
 CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {

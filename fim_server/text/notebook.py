@@ -62,7 +62,14 @@ class CellCursor(Protocol):
         """True where no line break may be written."""
 
 
-class Reader(Protocol):
+class Keeper(Protocol):
+    """Judge of a text at a cursor in a part of a file."""
+
+    def keeps(self, left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
+        """Return whether a cell with a text at its cursor still holds the programs of that cursor."""
+
+
+class Reader(Keeper, Protocol):
     """A language's knowledge of cells: the module ``cells`` in its folder."""
 
     def __hash__(self) -> int:
@@ -73,9 +80,6 @@ class Reader(Protocol):
 
     def at(self, left: str, right: str) -> CellCursor | str:
         """Split a cell at a cursor between two texts, or return the reason for suggesting nothing."""
-
-    def keeps(self, left: str, right: str, units: Sequence[str], before: str, text: str, after: str) -> bool:
-        """Return whether a cell with a text at its cursor still holds the programs of that cursor."""
 
     def given(self) -> str:
         """Return statements that bind the names which are there before the first cell."""
@@ -139,7 +143,9 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class CellContexts:
-    """Both sides of a cursor in a cell, as far as a file would have others.
+    """Both sides of a cursor in a cell or a region, as far as a file would have others.
+
+    A region is code in a file of another language (:mod:`fim_server.text.regions`); "cell" means it as well.
 
     Attributes:
         key: A name of the cell, its beginning and its end in the program.
@@ -152,7 +158,8 @@ class CellContexts:
         one_line: Whether line breaks are forbidden.
         before: The cell's own text before the cursor.
         after: The cell's own text after the cursor.
-        reader: The reader of its language's cells.
+        reader: The judge of texts.
+        region: The lines of a region in its file, from 0; None for a cell.
     """
 
     key: str
@@ -165,7 +172,8 @@ class CellContexts:
     one_line: bool
     before: str
     after: str
-    reader: Reader
+    reader: Keeper
+    region: range | None = None
 
     @property
     def lines(self) -> int:
@@ -179,6 +187,7 @@ class CellContexts:
             right=self.right[covered:],
             before=self.before + text,
             after=self.after[covered:],
+            region=self.region and range(self.region.start, self.region.stop + text.count("\n")),
         )
 
     def one_back(self) -> CellContexts:

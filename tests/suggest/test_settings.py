@@ -43,6 +43,20 @@ def test_versions_by_language(value: object, kept: str | None) -> None:
     assert replace(settings, python_version="3.12").versions["python"] == "3.12"
 
 
+def test_editors_names_of_languages() -> None:
+    values = {
+        "languages": {"typescriptreact": "off", "javascript": "manual"},
+        "languageVersions": {"javascriptreact": "newest"},
+    }
+    settings, problems = ServerSettings().with_client(values)
+    assert (settings.trigger_of("tsx"), settings.trigger_of("javascript")) == ("off", "manual")
+    assert (settings.trigger_of("typescript"), settings.language_versions, problems) == (
+        "automatic",
+        {"jsx": "newest"},
+        [],
+    )
+
+
 @pytest.mark.parametrize(("version", "kept"), [("banana", None), ("2.7", None), ("3.12", "3.12"), ("newest", "newest")])
 def test_a_python_that_is_not_known_keeps_the_default(version: str, kept: str | None) -> None:
     settings, problems = ServerSettings().with_client({"pythonVersion": version})

@@ -111,6 +111,14 @@ def editor_names() -> dict[str, str]:
 
 
 @cache
+def siblings(name: str) -> tuple[str, ...]:
+    """Return the variants of a language's definition, in its order; none for a definition or name without any."""
+    found = places(_LANGUAGES)
+    folder, variant = found.get(name, (None, None))
+    return () if variant is None else tuple(one for one, (other, _) in found.items() if other == folder)
+
+
+@cache
 def declarations() -> dict[str, Declaration | None]:
     """Return the rules by which files declare their encoding, by suffix of the package's languages."""
     return {suffix: declaration_of(name) for name in names() for suffix in read_builtin(name).suffixes}

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from pygls.uris import to_fs_path
 
+from fim_server.errors import LanguageError
+from fim_server.language import Language
 from fim_server.language_support.registry import support_of
+from fim_server.suggest.ranking.display import silent
+from fim_server.suggest.request import LANGUAGES
 from fim_server.text import notebook as program
 from fim_server.text.notebook import CellContexts
+from fim_server.text.regions import Region, host_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fim_server.server.documents.open_document import OpenDocument
-    from fim_server.text.document import Split
+    from fim_server.suggest.ranking.reasons import Suppression
+    from fim_server.suggest.settings import ServerSettings
+    from fim_server.text.document import Document, Split
     from fim_server.text.notebook import Reader
 
 CELL_SCHEMES = ("vscode-notebook-cell:", "vscode-interactive-input:")
@@ -28,7 +37,7 @@ class Cut:
         uri: The document that holds the program: for a cell its notebook.
         path: The program's file; empty where there is none.
         split: The program, cut at the cursor.
-        cell: The contexts of a cursor in a cell.
+        cell: The contexts of a cursor in a cell or a region.
     """
 
     uri: str
@@ -42,8 +51,55 @@ class Cut:
         return self.cell is not None and self.cell.one_line
 
 
-def cut_of(document: OpenDocument, split: Split) -> Cut | str:
+@dataclass(frozen=True, slots=True)
+class LanguageAt:
+    """Language at a cursor.
+
+    Attributes:
+        editor_id: The editor's name of it; for a region its own name.
+        name: Its own name.
+        host: Name of the file's language, if the cursor is in a region.
+        region: The region.
+    """
+
+    editor_id: str
+    name: str
+    host: str | None = None
+    region: Region | None = None
+
+    @property
+    def keeps_returns(self) -> bool:
+        """True if a lone carriage return is no line break."""
+        return Language.keeps_returns(self.name)
+
+    def silent(self, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None) -> Suppression | None:
+        """Return the reason for which the language gets no suggestions, or None.
+
+        The setting of the file's language overrides that of a region's.
+        """
+        if self.host in settings.languages:
+            return silent(self.host or "", invoked, settings)
+        return silent(self.name, invoked, settings, learnt)
+
+
+def language_at(document: OpenDocument, text: Document, offset: int) -> LanguageAt:
+    """Return the language at an offset of a document's text. Raises LanguageError where there is none."""
+    editor_id, path = document.language_id or "", document.path or ""
+    if editor_id in LANGUAGES:
+        return LanguageAt(editor_id, editor_id)
+    host = host_of(editor_id, path)
+    if host is None:
+        return LanguageAt(editor_id, Language.name_for_path(path))
+    region = host.at(text.text, offset)
+    if region is None or region.language not in LANGUAGES:
+        raise LanguageError(f"no code of a known language at the cursor ({host.name})")
+    return LanguageAt(region.language, region.language, host.name, region)
+
+
+def cut_of(document: OpenDocument, split: Split, region: Region | None = None) -> Cut | str:
     """Return the cursor of a request in a document's own text, or the reason for having no suggestion."""
+    if region is not None:
+        return Cut(document.uri, document.path or "", split, region.contexts(document.uri, split))
     notebook = document.notebook
     reader = None if notebook is None else reader_of(document.language_id or "")
     if notebook is None or reader is None:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag
 
 from lsprotocol import types
+from pygls.uris import to_fs_path
 from pygls.workspace import Workspace
 
 from fim_server.language import Language
@@ -140,7 +141,9 @@ class OpenDocuments(Workspace):
             encoding=PositionEncoding(self.position_encoding or PositionEncoding.UTF16),
             notebook_at=self.notebook_at,
             version=version,
-            language_id=None if language_id is None else Language.name_for_editor(language_id),
+            language_id=None
+            if language_id is None
+            else Language.name_for_editor(language_id, to_fs_path(doc_uri) or ""),
             sync_kind=self._sync_kind,
             position_codec=self.position_codec,
         )

@@ -11,18 +11,16 @@ from typing import Any
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 
 from fim_server.errors import DocumentError, LanguageError, ModelError, StoppedError
-from fim_server.language import Language
 from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.arguments import member, object_of, position_of, text_member
-from fim_server.server.documents.cut import cut_of
-from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.documents.cut import cut_of, language_at
 from fim_server.server.explanation import explanation_json
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
 from fim_server.server.status import send_status
-from fim_server.suggest.request import LANGUAGES, Request
+from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
 
 EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
@@ -50,12 +48,14 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     if len(document.document.text) > ls.settings.max_file_characters:
         raise JsonRpcInvalidParams.of(ValueError("the document is too large (setting maxFileCharacters)"))
     try:
-        keeps = keeps_returns(document)
-        cut = cut_of(document, document.document.split(document.offset_of(position), keeps))
+        read, offset = document.document, document.offset_of(position)
+        language = language_at(document, read, offset)
+        cut = cut_of(document, read.split(offset, language.keeps_returns), language.region)
         if isinstance(cut, str):
             raise DocumentError(cut)
-        language = document.language_id or ""
-        request = Request(cut.uri, cut.split, language, cut.path, True, cut.one_line, ls.settings, cell=cut.cell)
+        request = Request(
+            cut.uri, cut.split, language.editor_id, cut.path, True, cut.one_line, ls.settings, cell=cut.cell
+        )
         answer, cancelled = ls.worker.explain(
             request, lambda explained: explanation_json(asked, position, explained, text)
         )
@@ -67,12 +67,6 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
             cancelled.set()  # the server may be about to end
     except (DocumentError, LanguageError, StoppedError) as error:
         raise JsonRpcInvalidParams.of(error) from error
-
-
-def keeps_returns(document: OpenDocument) -> bool:
-    """Return whether a lone carriage return is no line break in a document's language. Raises LanguageError."""
-    name = document.language_id or ""
-    return Language.keeps_returns(name if name in LANGUAGES else Language.name_for_path(document.path or ""))
 
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:

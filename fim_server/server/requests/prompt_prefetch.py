@@ -12,15 +12,13 @@ from typing import Any
 from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError
-from fim_server.language import Language
 from fim_server.server.arguments import member, position_of, text_member
 from fim_server.server.constants import SERVER
-from fim_server.server.documents.cut import cut_of
+from fim_server.server.documents.cut import cut_of, language_at
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import is_prefetched, look_up
-from fim_server.server.requests.request import is_single_line, language_of, size_of
-from fim_server.suggest.ranking.display import silent
+from fim_server.server.requests.request import is_single_line, size_of
 from fim_server.suggest.request import Request
 from fim_server.text.document import LINE_BREAK
 
@@ -84,17 +82,18 @@ def read_at(
     if size_of(document) > min(SERVER.prefetch_characters, settings.max_file_characters):
         return
     try:
-        name, language = language_of(document)
-        if silent(language, False, settings, ls.learnt) is not None:
+        text = document.document
+        language = language_at(document, text, offset)
+        if language.silent(False, settings, ls.learnt) is not None:
             return
-        cut = cut_of(document, document.document.split(offset, Language.keeps_returns(language)))
+        cut = cut_of(document, text.split(offset, language.keeps_returns), language.region)
     except (DocumentError, LanguageError):
         return
     if isinstance(cut, str):
         return
     takes_lines = ls.client.fallback is None or ls.client.fallback.takes_lines
-    single_line = is_single_line(cut, language, settings, takes_lines)
-    request = Request(cut.uri, cut.split, name, cut.path, False, single_line, settings, cell=cut.cell)
+    single_line = is_single_line(cut, language.name, settings, takes_lines)
+    request = Request(cut.uri, cut.split, language.editor_id, cut.path, False, single_line, settings, cell=cut.cell)
     if is_prefetched(ls, request):
         return
     if cut.uri not in ls.requests.suspended and look_up(ls, request) is None:

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError
-from fim_server.language import Language
 from fim_server.language.texts import is_word
-from fim_server.server.documents.cut import Cut, cut_of
+from fim_server.server.documents.cut import Cut, cut_of, language_at
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.postprocess.blocks import owes_block
-from fim_server.suggest.ranking.display import silent
-from fim_server.suggest.request import LANGUAGES, Request
+from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import LINE_BREAK
 from fim_server.text.notebook import Notebook
@@ -95,10 +93,6 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         return f"the document has more than {ls.settings.max_file_characters:,} characters (setting maxFileCharacters)"
     text, selected = document.document, incoming.selected
     try:
-        name, language = language_of(document)
-        problem = silent(language, incoming.invoked, ls.settings, ls.learnt)
-        if problem is not None:
-            return problem.message
         if selected is None:
             offset = document.offset_of(incoming.position)
         else:
@@ -107,26 +101,34 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
             chosen = LINE_BREAK.sub("\n", selected.text)
             text = text.replace(start, end, chosen)
             offset = start + len(chosen)
-        cut = cut_of(document, text.split(offset, Language.keeps_returns(language)))
+        language = language_at(document, text, offset)
+        problem = language.silent(incoming.invoked, ls.settings, ls.learnt)
+        if problem is not None:
+            return problem.message
+        cut = cut_of(document, text.split(offset, language.keeps_returns), language.region)
     except (DocumentError, LanguageError) as error:
         return str(error)
     if isinstance(cut, str):
         return cut
     word_ends = selected is not None and is_word(cut.split.left[-1:])
-    single_line = is_single_line(cut, language, ls.settings, incoming.takes_lines)
-    return Request(cut.uri, cut.split, name, cut.path, incoming.invoked, single_line, ls.settings, word_ends, cut.cell)
+    single_line = is_single_line(cut, language.name, ls.settings, incoming.takes_lines)
+    return Request(
+        uri=cut.uri,
+        split=cut.split,
+        language_id=language.editor_id,
+        path=cut.path,
+        invoked=incoming.invoked,
+        single_line=single_line,
+        settings=ls.settings,
+        word_ends=word_ends,
+        cell=cut.cell,
+    )
 
 
 def size_of(document: OpenDocument) -> int:
     """Return the number of characters of a document; for a cell, of its notebook."""
     notebook = document.notebook
     return len(document.document.text) if notebook is None else notebook.characters
-
-
-def language_of(document: OpenDocument) -> tuple[str, str]:
-    """Return the editor's name of a document's language, and ours. Raises LanguageError."""
-    name = document.language_id or ""
-    return name, name if name in LANGUAGES else Language.name_for_path(document.path or "")
 
 
 def is_single_line(cut: Cut, language: str, settings: ServerSettings, takes_lines: bool) -> bool:

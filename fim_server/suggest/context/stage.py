@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fim_server.language_support.registry import support_of
@@ -79,7 +80,10 @@ class ContextStage:
         stands_in = request.single_line or not request.invoked
         patience, floor = PATIENCE if request.invoked else 1.0, request.settings.floor
         opened = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)
-        return opened if request.cell is None else self._cells.judged(opened, request.cell, language)
+        if request.cell is None:
+            return opened
+        opened = self._cells.judged(opened, request.cell, language)
+        return opened if request.cell.region is None else alone(opened, request.cell.region, language.name)
 
     def prompts(self, loaded: Loaded) -> Prompts:
         """Return this thread's share of the prompts that the model has read."""
@@ -126,8 +130,25 @@ class ContextStage:
             wanted = "off" if loaded.model.format.repository is None else "on"
         if self._project is None or wanted == "off" or not request.settings.project_memory:
             return None
-        self._project.send(request.uri, request.split, language.name)
+        self._project.send(request.uri, request.remembered, language.name)
         return self._cross_file.context(self._project, request, language)
+
+
+def alone(opened: Opened, region: range, language: str) -> Opened:
+    """Return the session of a region, whose guarantee covers no other lines of its file."""
+    if opened.guarantee == "none":
+        return opened
+    covered = (
+        range(max(lines.start, region.start), min(lines.stop, region.stop))
+        for lines in opened.covered_lines or (region,)
+    )
+    message = f"lines {region.start + 1} to {region.stop} are read alone, as {language}"
+    return replace(
+        opened,
+        guarantee="partial",
+        covered_lines=tuple(lines for lines in covered if lines),
+        diagnostics=(*opened.diagnostics, message),
+    )
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 NOT_SURE = "the model is not sure enough (setting minConfidence)"
 NO_NAME = "it would load an undefined name"
-CHANGES_COMMANDS = "it would change which lines of the cell are commands"
+CHANGES_COMMANDS = Suppression(Reason.CHANGES_COMMANDS, "it would change which lines of the cell are commands")
+
+ENDS_REGION = Suppression(Reason.ENDS_REGION, "it would change where the code in this file ends")
 """Messages for the user."""
 
 
@@ -221,18 +223,21 @@ def confident(answer: Answer, request: Request) -> Answer:
 
 
 def kept_in_cell(answer: Answer, cell: CellContexts | None) -> Answer:
-    """Return an answer without the suggestions that change which lines of a notebook cell are commands.
+    """Return an answer without the suggestions that change which lines of a cell are commands, or end a region.
 
     The grammar reads a cell with substitutes for its commands. A string or a bracket in a suggestion may make IPython
-    read a line otherwise; then the verdict does not hold.
+    read a line otherwise; then the verdict does not hold. A region's end counts without a guarantee as well.
     """
     if cell is None:
         return answer
     kept = tuple(
-        one for one in answer.suggestions if one.origin.guarantee == "none" or cell.keeps(one.text, one.covered)
+        one
+        for one in answer.suggestions
+        if (one.origin.guarantee == "none" and cell.region is None) or cell.keeps(one.text, one.covered)
     )
     if len(kept) == len(answer.suggestions):
         return answer
-    suppressed = (*answer.suppressed, Suppression(Reason.CHANGES_COMMANDS, CHANGES_COMMANDS))
-    reason = answer.reason if kept else CHANGES_COMMANDS
+    refused = CHANGES_COMMANDS if cell.region is None else ENDS_REGION
+    suppressed = (*answer.suppressed, refused)
+    reason = answer.reason if kept else refused.message
     return replace(answer, suggestions=kept, reason=reason, suppressed=suppressed)

@@ -82,7 +82,7 @@ class ProjectSuggestions:
             return []
         last, texts = self._last, (opened.guarantee, opened.left, opened.right)
         if last is None or last[0] is not request or last[1] != texts:
-            self._project.send(request.uri, request.split, language.name)
+            self._project.send(request.uri, request.remembered, language.name)
             about = request.uri, request.split, opened.guarantee, not request.single_line
             last = self._last = request, texts, self._project.recall(*about, language.name)
             self._made = {}

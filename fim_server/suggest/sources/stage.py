@@ -29,7 +29,7 @@ class Sources:
         project = self._project if request.settings.project_memory else None
         bias: ProjectBias | None = None
         if project is not None:
-            project.send(request.uri, request.split, language.name)
+            project.send(request.uri, request.remembered, language.name)
             bias = project.bias(request.uri, request.split.left, language.name)
         if request.settings.names == "off":
             return bias
