@@ -301,6 +301,22 @@ PROGRAMS = {
         "fn f<'a>(a: &'a str) -> u8 { // {\n    let c = '{';\n    g(\n        a,\n        r#\"}\"#,\n    )\n}\n",
         "fn f( { }\n",
     ),
+    "javascript": (
+        (
+            "import { a } from './a.js' // {\nconst r = /[{(]/g\n"
+            "export function f(b) {\n\tconst t = `{${ g(b / 2) }(`\n\treturn t\n}\n"
+        ),
+        "function f( { }\n",
+    ),
+    "typescript": (
+        (
+            "enum E { A = '}' }\n"
+            "const f = <T extends E>(a: T[], b?: { c: () => void }): string => {\n  return g<T>(a) + `${b}`;\n};\n"
+        ),
+        "let a: = 1\n",
+    ),
+    "jsx": ("const a = (b) => (\n  <p title='{'>\n    (don't {b}\n  </p>\n)\n", "const a = <p></q>\n"),
+    "tsx": ("const a = <T,>(b: T) => (\n  <p title='{'>\n    (don't {f<T>(b)}\n  </p>\n)\n", "const a = <p>\n"),
 }
 """By language, a file that it takes, with what tends to be counted wrong, and one that it refuses."""
 
