@@ -48,9 +48,13 @@ ALLOWED = {
     ("rust_core/src/grammar", "{"): "what Lark puts between a template's name and its arguments",
     ("fim_server/cli", "[]"): "around an IPv6 address",
     ("fim_server/cli", "--from"): "an option",
+    ("fim_server/cli", "--out"): "an option",
+    ("fim_server/cli", "  {}, number {} ({}): "): "a format",
     ("fim_server/cli", "--unsafe"): "an option",
     ("fim_server/models", "type"): "a key of a model's configuration",
     ("fim_server/models", "raw"): "a field of Ollama's requests",
+    ("fim_server/models", "string*"): "a type of protocol buffers",
+    ("fim_server/models", "--target"): "an option of pip",
     ("fim_server/models", "#"): "before the fragment of an address",
     ("fim_server/language", "%import"): "a statement of the notation that grammars are written in",
     ("fim_server/language", "("): "a bracket of that notation",
@@ -67,7 +71,12 @@ ALLOWED = {
 }
 """Literals that are no syntax of a language, by the folder they stand in, each with what they are instead."""
 
-ENGLISH = frozenset({"auto", "byte", "default", "float", "new", "open", "package", "range", "self", "short"})
+ENGLISH = frozenset(
+    {
+        *("auto", "byte", "default", "float", "get", "meta", "never", "new", "number", "of", "open", "out", "package"),
+        *("range", "require", "self", "set", "short", "string", "symbol", "target", "unknown"),
+    }
+)
 """Keywords of some language that, alone in a literal, are names of ours: keys, fields, commands, units."""
 
 TELLING = frozenset("()[]{}#\"'")
