@@ -30,7 +30,7 @@ NAME = r"(?:=[^ \t\n\f/>=]*+|[^ \t\n\f/>=]++)"
 
 ATTRIBUTE = re.compile(
     rf"[ \t\n\f/]*+(?P<name>{NAME})(?:{BLANK}*+={BLANK}*+"
-    rf"(?:\"(?P<double>[^\"]*+)\"|'(?P<single>[^']*+)'|(?P<plain>[^ \t\n\f>\"'][^ \t\n\f>]*+)|(?=>)))?+"
+    rf"(?:\"(?P<twice>[^\"]*+)\"|'(?P<once>[^']*+)'|(?P<plain>[^ \t\n\f>\"'][^ \t\n\f>]*+)|(?=>)))?+"
 )
 """An attribute in a tag, after the blanks before it."""
 
@@ -185,7 +185,7 @@ class Element:
 class Fence:
     """Region between two texts; the keys of `hosts.toml`."""
 
-    opens: re.Pattern[str]
+    begins: re.Pattern[str]
     ender: Ender
     language: str
 
@@ -216,10 +216,10 @@ class Host:
             for one in spec.get("elements", ())
         }
         self._enders = {tag: Ender(end_tag(tag), spec.get("escapes", False)) for tag in self._elements}
-        self._enders |= {tag: Ender(end_tag(tag)) for tag in spec.get("raw", ())}
+        self._enders |= {tag: Ender(end_tag(tag)) for tag in spec.get("texts", ())}
         self._fences = [
             Fence(
-                re.compile(one["opens"], re.MULTILINE), Ender(re.compile(one["closes"], re.MULTILINE)), one["language"]
+                re.compile(one["begins"], re.MULTILINE), Ender(re.compile(one["ends"], re.MULTILINE)), one["language"]
             )
             for one in spec.get("fences", ())
         ]
@@ -267,7 +267,7 @@ class Host:
 
     def _next_fence(self, text: str, at: int) -> tuple[Fence, re.Match[str]] | None:
         """Return the next fence that opens at or behind an offset."""
-        found = ((fence, fence.opens.search(text, at)) for fence in self._fences)
+        found = ((fence, fence.begins.search(text, at)) for fence in self._fences)
         opened = [(fence, opening) for fence, opening in found if opening is not None]
         return min(opened, key=lambda one: one[1].start(), default=None)
 
@@ -333,7 +333,7 @@ def read_attributes(text: str, at: int, end: int) -> dict[str, str]:
     """Return the attributes between the name and the end of a tag, in lower case; of equal ones the first."""
     attributes: dict[str, str] = {}
     while (found := ATTRIBUTE.match(text, at, end)) is not None:
-        value = found["double"] or found["single"] or found["plain"] or ""
+        value = found["twice"] or found["once"] or found["plain"] or ""
         attributes.setdefault(found["name"].lower(), value)
         at = found.end()
     return attributes
