@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fim_server.cli.arguments import add_file, add_json, add_versions, bind
 from fim_server.cli.output import DONE, NEGATIVE, expectation, print_json, progress
-from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.cli.source import choose_language, host_of_file, names_of, read_document
 from fim_server.language import Language
+from fim_server.text.document import Document
 from fim_server.text.hidden import escaped
+from fim_server.text.regions import Host
+from fim_server.text.terminal import Progress
 
 NEAR = 100
 """Characters before a place that hold the symbol that ends there."""
@@ -43,35 +47,102 @@ def add_check(commands: Any) -> None:
 def run_check(arguments: CheckArguments) -> int:
     """Run the command; return the exit status. Raises DocumentError and LanguageError."""
     document = read_document(arguments.file, arguments.language)
+    host = host_of_file(arguments)
     with progress(arguments.json) as shown:
-        language = choose_language(arguments, shown)
-        shown.say(f"checking {arguments.file}")
-        state = language.open("", "").start()
-        text = document.split(len(document.text), Language.keeps_returns(language.name)).left
-        encoded = text.encode()
-        accepted = state.advance(text)
-        valid = accepted == len(encoded) and state.is_complete()
-        explanation = None if valid else state.explain(encoded[accepted:].decode(errors="replace"))
-        likely = (
-            None
-            if explanation is None
-            else state.likely_next(explanation, encoded[:accepted].decode(errors="ignore")[-NEAR:])
-        )
-    offset = len(encoded[:accepted].decode(errors="ignore"))
-    line, column = document.line_column_at(offset)
+        if host is None:
+            verdicts = [checked(arguments, document, choose_language(arguments, shown), 0, len(document.text), shown)]
+        else:
+            verdicts = [
+                checked(
+                    arguments,
+                    document,
+                    choose_language(arguments, shown, region.language),
+                    region.start,
+                    region.end,
+                    shown,
+                )
+                for region in host.regions(document.text)
+                if region.language is not None
+            ]
+    valid = all(verdict.expected is None for verdict in verdicts)
     if arguments.json:
-        verdict: dict[str, Any] = {"file": arguments.file, **names_of(language), "valid": valid}
-        if explanation is not None:
-            verdict |= {
-                "position": {"line": line, "column": column, "offset": offset},
-                "at_end": accepted == len(encoded),
-                "likely": likely,
-                "expected": list(explanation.expected),
-            }
-        print_json(verdict)
-    elif explanation is not None:
-        where = "the file ends too early" if accepted == len(encoded) else f"{text[offset]!r} cannot come here"
-        where += f" ({language.title})" if language.version is not None else ""
-        line_of_error = f"{arguments.file}:{line}:{column}: {where}; {expectation(likely, explanation.expected)}"
-        print(escaped(line_of_error))
+        print_json({"file": arguments.file, **as_json(host, document, verdicts)})
+    else:
+        for verdict in verdicts:
+            if verdict.expected is not None:
+                print(escaped(f"{arguments.file}:{error_line(document, verdict)}"))
     return DONE if valid else NEGATIVE
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Verdict on a file, or on the code in a file of another language.
+
+    Attributes:
+        language: The language.
+        start: Offset of the text in the file.
+        offset: Offset in the file up to which it parses.
+        at_end: Whether that is the text's end.
+        likely: The likeliest text there, if it fails.
+        expected: What may come there; None for a text that parses.
+    """
+
+    language: Language
+    start: int
+    offset: int
+    at_end: bool
+    likely: str | None = None
+    expected: tuple[str, ...] | None = None
+
+
+def checked(
+    arguments: CheckArguments, document: Document, language: Language, start: int, end: int, shown: Progress
+) -> Verdict:
+    """Return the verdict on a stretch of a file."""
+    shown.say(f"checking {arguments.file}")
+    state = language.open("", "").start()
+    text = document.split(end, Language.keeps_returns(language.name)).left[start:]
+    encoded = text.encode()
+    accepted = state.advance(text)
+    read, at_end = encoded[:accepted].decode(errors="ignore"), accepted == len(encoded)
+    offset = start + len(read)
+    if at_end and state.is_complete():
+        return Verdict(language, start, offset, at_end)
+    explanation = state.explain(encoded[accepted:].decode(errors="replace"))
+    likely = state.likely_next(explanation, read[-NEAR:])
+    return Verdict(language, start, offset, at_end, likely, tuple(explanation.expected))
+
+
+def as_json(host: Host | None, document: Document, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return the fields of ``check --json``; ``host``: the file's language, if it holds code of others."""
+    if host is None:
+        (verdict,) = verdicts
+        return verdict_as_json(document, verdict)
+    code = [
+        {"line": document.line_column_at(verdict.start)[0], **verdict_as_json(document, verdict)}
+        for verdict in verdicts
+    ]
+    return {"language": host.name, "valid": all(one["valid"] for one in code), "code": code}
+
+
+def verdict_as_json(document: Document, verdict: Verdict) -> dict[str, Any]:
+    valid = verdict.expected is None
+    answer: dict[str, Any] = {**names_of(verdict.language), "valid": valid}
+    if verdict.expected is not None:
+        line, column = document.line_column_at(verdict.offset)
+        answer |= {
+            "position": {"line": line, "column": column, "offset": verdict.offset},
+            "at_end": verdict.at_end,
+            "likely": verdict.likely,
+            "expected": list(verdict.expected),
+        }
+    return answer
+
+
+def error_line(document: Document, verdict: Verdict) -> str:
+    """Return the line of output about a text that does not parse, without the file's name."""
+    line, column = document.line_column_at(verdict.offset)
+    ending = "the file ends too early" if verdict.start == 0 else "the code ends too early"
+    where = ending if verdict.at_end else f"{document.text[verdict.offset]!r} cannot come here"
+    where += f" ({verdict.language.title})" if verdict.language.version is not None else ""
+    return f"{line}:{column}: {where}; {expectation(verdict.likely, verdict.expected or ())}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fim_server.cli.arguments import (
@@ -25,7 +25,7 @@ from fim_server.cli.arguments import (
 from fim_server.cli.diff import diff_lines, promise
 from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import BAD_INPUT, DONE, NEGATIVE, complain, print_json, progress
-from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.cli.source import Part, choose_part, names_of, read_document
 from fim_server.decoding.bias.undefined_names import NAMES
 from fim_server.errors import ModelError
 from fim_server.language import Language
@@ -34,6 +34,7 @@ from fim_server.models.source import first_line, name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.text.hidden import escaped
+from fim_server.text.regions import ENDS_CODE
 from fim_server.text.terminal import ColourChoice, Progress, is_terminal, wants_colour
 
 if TYPE_CHECKING:
@@ -133,9 +134,9 @@ def run_complete(arguments: CompleteArguments) -> int:
     document = read_document(arguments.file, arguments.language)
     offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
-        language = choose_language(arguments, shown)
-        split = document.split(offset, Language.keeps_returns(language.name))
-        completion = decode(arguments, language, split, shown)
+        part = choose_part(arguments, document, offset, shown)
+        language, split = part.language, part.split
+        completion = in_its_file(decode(arguments, part, shown), part)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))
     elif completion.text is not None and arguments.show:
@@ -166,7 +167,18 @@ def contradiction(arguments: CompleteArguments) -> str | None:
     return None
 
 
-def decode(arguments: CompleteArguments, language: Language, split: Split, shown: Progress) -> Completion:
+def in_its_file(completion: Completion, part: Part) -> Completion:
+    """Return a completion of a part of a file, with the guarantee for the file; no text that moves the part's end."""
+    if part.region is not None and completion.text is not None and not part.region.keeps(completion.text, 0):
+        completion = replace(completion, text=None, reason=ENDS_CODE)
+    return replace(
+        completion,
+        guarantee=part.guaranteed(completion.guarantee),
+        diagnostics=(*completion.diagnostics, *part.diagnostics),
+    )
+
+
+def decode(arguments: CompleteArguments, part: Part, shown: Progress) -> Completion:
     """Return the model's completion. Raises ModelError and LostError."""
     from fim_server.decoding.complete import complete
     from fim_server.decoding.options import DecodeOptions
@@ -198,10 +210,11 @@ def decode(arguments: CompleteArguments, language: Language, split: Split, shown
     try:
         return complete(
             model,
-            Recovery(language.open, name=language.name),
-            split,
+            Recovery(part.language.open, name=part.language.name),
+            part.split,
             options,
             on_token=lambda tokens: shown.say(f"completing, token {len(tokens)}"),
+            contexts=None if part.region is None else part.contexts,
         )
     except LostError:
         raise

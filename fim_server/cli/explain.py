@@ -9,9 +9,9 @@ from typing import Any
 
 from fim_server.cli.arguments import add_cursor, add_file, add_json, add_versions, bind
 from fim_server.cli.output import DONE, NEGATIVE, listing, print_json, progress
-from fim_server.cli.source import choose_language, names_of, read_document
+from fim_server.cli.source import Part, choose_part, names_of, read_document
 from fim_server.errors import SearchLimitError
-from fim_server.language import Language, Session, State
+from fim_server.language import Session, State
 from fim_server.text.hidden import escaped
 
 
@@ -51,11 +51,10 @@ def run_explain(arguments: ExplainArguments) -> int:
     document = read_document(arguments.file, arguments.language)
     offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
-        language = choose_language(arguments, shown)
-        split = document.split(offset, Language.keeps_returns(language.name))
+        part = choose_part(arguments, document, offset, shown)
         shown.say(f"explaining {arguments.file}")
-        session = language.open(split.left, split.right)
-        answer = explanation_as_json(arguments, language, session, split.left)
+        session = part.language.open(part.contexts.left, part.contexts.right)
+        answer = explanation_as_json(arguments, part, session)
     if arguments.json:
         print_json(answer)
     elif arguments.grammar:
@@ -66,8 +65,8 @@ def run_explain(arguments: ExplainArguments) -> int:
     return DONE if session.guarantee != "none" and answer["rejected_at"] is None else NEGATIVE
 
 
-def explanation_as_json(arguments: ExplainArguments, language: Language, session: Session, left: str) -> dict[str, Any]:
-    state = session.start()
+def explanation_as_json(arguments: ExplainArguments, part: Part, session: Session) -> dict[str, Any]:
+    state, left = session.start(), part.contexts.left
     explanation = state.explain(arguments.text)
     likely = state.likely_next(explanation, left)
     state.advance(explanation.accepted)
@@ -77,9 +76,9 @@ def explanation_as_json(arguments: ExplainArguments, language: Language, session
         "file": arguments.file,
         "line": arguments.cursor[0],
         "column": arguments.cursor[1],
-        **names_of(language),
-        "guarantee": session.guarantee,
-        "diagnostics": session.diagnostics,
+        **names_of(part.language),
+        "guarantee": part.guaranteed(session.guarantee),
+        "diagnostics": [*session.diagnostics, *part.diagnostics],
         "text": arguments.text,
         **asdict(explanation),
         "open_constructs": [

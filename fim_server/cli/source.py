@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from fim_server.errors import LanguageError
 from fim_server.language import Language
-from fim_server.text.document import Document
+from fim_server.text.document import Document, Split
+from fim_server.text.notebook import CellContexts
+from fim_server.text.regions import NO_CODE, Host, host_of, read_alone
 from fim_server.text.terminal import Progress
 
 
@@ -33,17 +36,67 @@ class NamesFile(Protocol):
     def python_version(self) -> str | None: ...
 
 
-def choose_language(arguments: NamesFile, shown: Progress) -> Language:
-    """Return the language that the user named, or the one of the file's suffix.
+def choose_language(arguments: NamesFile, shown: Progress, of_region: str | None = None) -> Language:
+    """Return the language that the user named, the one of a region in the file, or the one of the file's suffix.
 
     Standard input belongs to the current folder's project. Raises LanguageError without a language or version.
     """
     shown.say("loading the language")
-    name = arguments.language or Language.name_for_path(arguments.file)
+    name = arguments.language or of_region or Language.name_for_path(arguments.file)
     versions = {"python": arguments.python_version}
     if arguments.language_version is not None:
         versions[name] = arguments.language_version
     return Language.for_path(arguments.file, name, versions)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of a file around a cursor that a language reads: all of it, or the code in a file of another language.
+
+    Attributes:
+        language: Its language.
+        split: The whole file, cut at the cursor.
+        region: The contexts in the code; None where the file is of one language.
+    """
+
+    language: Language
+    split: Split
+    region: CellContexts | None = None
+
+    @property
+    def contexts(self) -> Split:
+        """Return the texts around the cursor that must parse."""
+        if self.region is None:
+            return self.split
+        return replace(self.split, left=self.region.left, right=self.region.right)
+
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """Return the line that says what is read of the file; none if it is all of it."""
+        return () if self.region is None else (read_alone(self.region, self.language.name),)
+
+    def guaranteed(self, guarantee: str) -> str:
+        """Return the guarantee for the file where the part has one."""
+        return "partial" if guarantee == "exact" and self.region is not None else guarantee
+
+
+def choose_part(arguments: NamesFile, document: Document, offset: int, shown: Progress) -> Part:
+    """Return the part of a file around an offset. Raises as :func:`choose_language`, and outside of code."""
+    host = host_of_file(arguments)
+    if host is None:
+        language = choose_language(arguments, shown)
+        return Part(language, document.split(offset, Language.keeps_returns(language.name)))
+    region = host.at(document.text, offset)
+    if region is None:
+        raise LanguageError(f"{NO_CODE} ({host.name})")
+    language = choose_language(arguments, shown, region.language)
+    split = document.split(offset, Language.keeps_returns(language.name))
+    return Part(language, split, region.contexts(arguments.file, split))
+
+
+def host_of_file(arguments: NamesFile) -> Host | None:
+    """Return the host whose suffix the file has, unless the user named the language."""
+    return None if arguments.language is not None else host_of("", arguments.file)
 
 
 def names_of(language: Language) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from fim_server.language.argument_types import expect, expect_able
 from fim_server.recovery.recovery import Recovered
 from fim_server.text.document import Split
 from fim_server.text.hidden import known_at
+from fim_server.text.notebook import healable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,12 +40,13 @@ def complete(
     options: DecodeOptions | None = None,
     cancelled: CancelFlag | None = None,
     on_token: Callable[[Sequence[int]], None] = lambda tokens: None,
+    contexts: Split | None = None,
 ) -> Completion:
     """Complete a split document.
 
-    The engine sees the whole file; the model sees as much around the cursor as its window holds. A file that does not
-    parse gives ``guarantee="none"`` and an unconstrained text. Raises TypeError for an argument of a wrong type, and
-    ValueError for wrong options, but never on the user's code.
+    The engine sees the whole file, or ``contexts``; the model sees as much around the cursor as its window holds. A
+    file that does not parse gives ``guarantee="none"`` and an unconstrained text. Raises TypeError for an argument of a
+    wrong type, and ValueError for wrong options, but never on the user's code.
 
     Args:
         model: Writes the text.
@@ -53,28 +55,32 @@ def complete(
         options: How to decode.
         cancelled: Stops decoding within a forward pass once it is set.
         on_token: Gets the tokens so far.
+        contexts: Texts around the cursor that must parse; None for the whole document.
     """
     expect_able("model", model, "forward", "a FimModel")
     expect_able("language", language, "open", "a Language")
     expect("split", split, Split, "a Split")
     expect("options", options, DecodeOptions | None, "DecodeOptions or None")
+    expect("contexts", contexts, Split | None, "a Split or None")
     if cancelled is not None:
         expect_able("cancelled", cancelled, "is_set", "a threading.Event or None")
     options = options or DecodeOptions()
     if options.names not in NAMES:
         raise ValueError(f"names: one of {', '.join(NAMES)} expected, not {options.names}")
     started = time.perf_counter()
-    session = language.open(split.left, split.right)
+    part = contexts or split
+    session = language.open(part.left, part.right)
     options = replace(options, invisible=options.invisible | known_at(split.left, split.right))
-    healing = Healing.of(model, split) if options.heal else Healing(split, "")
+    most = None if contexts is None else healable(split.left, part.left)
+    healing = Healing.of(model, split, most) if options.heal else Healing(split, "")
     if options.right_closer is None and isinstance(session, ClosedSession):
-        options = replace(options, right_closer=RightCloser.of(session, split.left, split.right))
+        options = replace(options, right_closer=RightCloser.of(session, part.left, part.right))
     if options.rest_of_line is None and isinstance(session, ClosedSession):
-        options = replace(options, rest_of_line=RestOfLine.of(session, split.right))
+        options = replace(options, rest_of_line=RestOfLine.of(session, part.right))
     if options.names == "require" and options.undefined_names is None and options.constrained:
         if not isinstance(language, NamedLanguage) or not language.name:
             raise ValueError("names: the language has no name, so there are no rules for its names")
-        names = UndefinedNames.of(language.name, split.left, split.right, session.guarantee)
+        names = UndefinedNames.of(language.name, part.left, part.right, session.guarantee)
         options = replace(options, undefined_names=names)
     opened = time.perf_counter() - started
     if options.deadline_ms is not None:

@@ -21,6 +21,12 @@ from fim_server.text.notebook import CellContexts
 if TYPE_CHECKING:
     from fim_server.text.document import Split
 
+NO_CODE = "no code of a known language at the cursor"
+"""Message about a cursor outside of the code in a host's file."""
+
+ENDS_CODE = "it would change where the code in this file ends"
+"""Message about a text that moves the end of a region."""
+
 MOST_FOUND = 4
 """Most regions of a host's files that are remembered."""
 
@@ -337,6 +343,13 @@ def read_attributes(text: str, at: int, end: int) -> dict[str, str]:
         attributes.setdefault(found["name"].lower(), value)
         at = found.end()
     return attributes
+
+
+def read_alone(contexts: CellContexts, language: str) -> str:
+    """Return the message about the lines of a file that are read."""
+    lines = contexts.region or range(0)
+    where = f"line {lines.stop} is" if len(lines) == 1 else f"lines {lines.start + 1} to {lines.stop} are"
+    return f"{where} read alone, as {language}"
 
 
 @cache

@@ -14,7 +14,7 @@ from fim_server.suggest.ranking.display import silent
 from fim_server.suggest.request import LANGUAGES
 from fim_server.text import notebook as program
 from fim_server.text.notebook import CellContexts
-from fim_server.text.regions import Region, host_of
+from fim_server.text.regions import NO_CODE, Region, host_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -92,7 +92,7 @@ def language_at(document: OpenDocument, text: Document, offset: int) -> Language
         return LanguageAt(editor_id, Language.name_for_path(path))
     region = host.at(text.text, offset)
     if region is None or region.language not in LANGUAGES:
-        raise LanguageError(f"no code of a known language at the cursor ({host.name})")
+        raise LanguageError(f"{NO_CODE} ({host.name})")
     return LanguageAt(region.language, region.language, host.name, region)
 
 

@@ -13,6 +13,7 @@ from fim_server.suggest.context.prompts import Prompts
 from fim_server.suggest.context.sessions import PATIENCE
 from fim_server.suggest.postprocess.identifiers import own_names
 from fim_server.system.blocking_pool import BLOCKING_POOL
+from fim_server.text.regions import read_alone
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from fim_server.suggest.job import Loaded
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
+    from fim_server.text.notebook import CellContexts
 
 LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 """Time for which the language and version of a document are kept, and the most documents."""
@@ -83,7 +85,7 @@ class ContextStage:
         if request.cell is None:
             return opened
         opened = self._cells.judged(opened, request.cell, language)
-        return opened if request.cell.region is None else alone(opened, request.cell.region, language.name)
+        return opened if request.cell.region is None else alone(opened, request.cell, language.name)
 
     def prompts(self, loaded: Loaded) -> Prompts:
         """Return this thread's share of the prompts that the model has read."""
@@ -134,20 +136,20 @@ class ContextStage:
         return self._cross_file.context(self._project, request, language)
 
 
-def alone(opened: Opened, region: range, language: str) -> Opened:
+def alone(opened: Opened, cell: CellContexts, language: str) -> Opened:
     """Return the session of a region, whose guarantee covers no other lines of its file."""
-    if opened.guarantee == "none":
+    region = cell.region
+    if region is None or opened.guarantee == "none":
         return opened
     covered = (
         range(max(lines.start, region.start), min(lines.stop, region.stop))
         for lines in opened.covered_lines or (region,)
     )
-    message = f"lines {region.start + 1} to {region.stop} are read alone, as {language}"
     return replace(
         opened,
         guarantee="partial",
         covered_lines=tuple(lines for lines in covered if lines),
-        diagnostics=(*opened.diagnostics, message),
+        diagnostics=(*opened.diagnostics, read_alone(cell, language)),
     )
 
 

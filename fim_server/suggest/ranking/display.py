@@ -18,6 +18,7 @@ from fim_server.suggest.context.cursor import contains_in_order
 from fim_server.suggest.ranking.confidence import confidence, first_confidence, first_lexeme
 from fim_server.suggest.ranking.reasons import Reason, Suppression
 from fim_server.text.hidden import hidden_in, known_at
+from fim_server.text.regions import ENDS_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,7 +36,7 @@ NOT_SURE = "the model is not sure enough (setting minConfidence)"
 NO_NAME = "it would load an undefined name"
 CHANGES_COMMANDS = Suppression(Reason.CHANGES_COMMANDS, "it would change which lines of the cell are commands")
 
-ENDS_REGION = Suppression(Reason.ENDS_REGION, "it would change where the code in this file ends")
+ENDS_REGION = Suppression(Reason.ENDS_REGION, ENDS_CODE)
 """Messages for the user."""
 
 
