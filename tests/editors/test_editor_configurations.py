@@ -11,10 +11,13 @@ from typing import Any
 from fim_server.cli import program as cli
 from fim_server.language import Language
 from fim_server.language.definition.compile import read_builtin
+from fim_server.text.regions import hosts
 
 LANGUAGES = set(Language.names())
 IDS = {next(iter(read_builtin(language).editor_ids), language) for language in LANGUAGES}
 """The editors' names of the languages."""
+HOSTS = {host.name for host in hosts()}
+"""Files with code of these languages."""
 SCOPES = {"javascript": "js", "typescript": "ts"}
 """Ends of Sublime Text's names, where they are not the language's."""
 MODES = {"javascript": "js", "jsx": "js"}
@@ -56,7 +59,7 @@ def test_helix() -> None:
     server = languages["language-server"]["fim-server"]
     assert [server["command"], *server["args"]] == COMMAND
     assert all("fim-server" in language["language-servers"] for language in languages["language"])
-    assert {language["name"] for language in languages["language"]} >= LANGUAGES
+    assert {language["name"] for language in languages["language"]} >= LANGUAGES | HOSTS
 
 
 def test_jupyterlab() -> None:
@@ -87,7 +90,7 @@ def test_neovim() -> None:
     defaults = (EDITORS / "neovim/lua/fim_server/defaults.lua").read_text(encoding="utf-8")
     filetypes = re.search(r"filetypes = \{(.*?)\}", defaults, re.DOTALL)
     assert filetypes is not None
-    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= IDS
+    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= IDS | HOSTS
     without_plug_in = re.search(r"filetypes = \{(.*?)\}", PAGE, re.DOTALL)
     assert without_plug_in is not None
     assert re.findall(r"'(\w+)'", without_plug_in[1]) == re.findall(r"'(\w+)'", filetypes[1])
@@ -97,9 +100,9 @@ def test_emacs() -> None:
     lsp_mode, eglot = (
         (EDITORS / f"emacs/fim-{client}.el").read_text(encoding="utf-8") for client in ("lsp-mode", "eglot")
     )
-    activated = re.search(r"\(lsp-activate-on (.*?)\)", lsp_mode)
+    activated = re.search(r"\(lsp-activate-on (.*?)\)", lsp_mode, re.DOTALL)
     assert activated is not None
-    assert set(re.findall(r'"(\w+)"', activated[1])) >= IDS
+    assert set(re.findall(r'"(\w+)"', activated[1])) >= IDS | HOSTS
     for language in LANGUAGES:
         mode = MODES.get(language, language)
         assert f"{mode}-ts-mode" in eglot
@@ -107,9 +110,9 @@ def test_emacs() -> None:
         for text in (lsp_mode, eglot):
             assert re.search(rf"{hooks}-(base-|ts-|ts-base-)?mode-hook", text), language
     for mode, name in re.findall(r'\((\S+)-mode :language-id "(\w+)"\)', eglot):
-        assert name in IDS or not LANGUAGES & {"jsx", "tsx"}, mode
+        assert name in IDS, mode
 
 
 def test_vscode() -> None:
     manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
-    assert set(manifest["activationEvents"]) >= {f"onLanguage:{name}" for name in IDS}
+    assert set(manifest["activationEvents"]) == {f"onLanguage:{name}" for name in IDS | HOSTS}

@@ -2,7 +2,7 @@
 // Each intended difference is listed with its reason.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { VENV } from "./editor.mjs";
@@ -32,8 +32,15 @@ import { VENV } from "./editor.mjs";
  */
 
 const EXTENSIONS = fileURLToPath(new URL("node_modules/code-server/lib/vscode/extensions/", import.meta.url));
-const LANGUAGES = fileURLToPath(new URL("../../fim_server/languages/", import.meta.url));
 const MANIFEST = fileURLToPath(new URL("../package.json", import.meta.url));
+
+/** @type {Differences} */
+const ECMASCRIPT = {
+  editor: {
+    brackets: ["${ }"], // the end of a template's text is one lexeme
+    comments: ["//", "/** */"], // a line's ends with a break, which is a symbol; a documentation is a comment of blocks
+  },
+};
 
 /** @type {Record<string, Differences>} */
 const DIFFERENCES = {
@@ -58,6 +65,10 @@ const DIFFERENCES = {
       quotes: ["'"], // lifetimes begin as characters do, so the editor closes none
     },
   },
+  javascript: ECMASCRIPT,
+  javascriptreact: ECMASCRIPT,
+  typescript: ECMASCRIPT,
+  typescriptreact: ECMASCRIPT,
   json: {
     editor: {
       brackets: ["( )"], // closed by itself, though it is none of its brackets
@@ -67,16 +78,46 @@ const DIFFERENCES = {
   },
 };
 
+/** Files of VS Code's rules, by the editor's names of languages. */
+const RULES = new Map(
+  readdirSync(EXTENSIONS, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(`${EXTENSIONS}${entry.name}/package.json`))
+    .flatMap(({ name }) => {
+      /** @type {{ contributes?: { languages?: { id: string, configuration?: string }[] } }} */
+      const { contributes } = JSON.parse(readFileSync(`${EXTENSIONS}${name}/package.json`, "utf8"));
+      const named = contributes?.languages ?? [];
+      return named.flatMap(({ id, configuration }) =>
+        configuration === undefined ? [] : [/** @type {const} */ ([id, `${EXTENSIONS}${name}/${configuration}`])],
+      );
+    }),
+);
+
+/** Definitions of the package by the editor's names, and the names of hosts, whose code is in these languages. */
+const DEFINED = /** @type {{ languages: Record<string, Definition>, hosts: string[] }} */ (
+  JSON.parse(execFileSync(`${VENV}python`, ["-c", definitionsProgram()], { encoding: "utf8" }))
+);
+
+function definitionsProgram() {
+  return `
+import json
+from fim_server.language import Language
+from fim_server.language.definition.compile import read_builtin
+from fim_server.text.regions import hosts
+
+read = [read_builtin(name) for name in Language.names()]
+languages = {next(iter(one.editor_ids), one.name): {**one.spec, **one.of_spelling} for one in read}
+print(json.dumps({"languages": languages, "hosts": [host.name for host in hosts()]}))
+`;
+}
+
 /** @param {string} language @returns {Rules} */
 function readRules(language) {
-  return JSON.parse(readFileSync(`${EXTENSIONS}${language}/language-configuration.json`, "utf8"));
+  return JSON.parse(readFileSync(RULES.get(language) ?? "", "utf8"));
 }
 
 /** @param {string} language @returns {Definition} */
 function readDefinition(language) {
-  const program = "import json, sys, tomllib; print(json.dumps(tomllib.load(sys.stdin.buffer)))";
-  const input = readFileSync(`${LANGUAGES}${language}/${language}.toml`);
-  return JSON.parse(execFileSync(`${VENV}python`, ["-c", program], { input, encoding: "utf8" }));
+  return DEFINED.languages[language] ?? {};
 }
 
 /** The pairs that VS Code closes by itself. @param {Rules} rules @returns {[string, string][]} */
@@ -129,15 +170,13 @@ function languages() {
   /** @type {{ activationEvents: string[] }} */
   const { activationEvents } = JSON.parse(readFileSync(MANIFEST, "utf8"));
   const offered = activationEvents.map((event) => event.replace("onLanguage:", ""));
-  const defined = readdirSync(LANGUAGES, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !entry.name.startsWith("_"))
-    .map(({ name }) => name);
+  const defined = Object.keys(DEFINED.languages);
   assert.deepEqual(
-    defined.filter((name) => !offered.includes(name)),
-    [],
+    [...offered].sort(),
+    [...defined, ...DEFINED.hosts].sort(),
     "every language of the package is offered",
   );
-  return offered.filter((name) => defined.includes(name));
+  return defined;
 }
 
 for (const language of languages()) {

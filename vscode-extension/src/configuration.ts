@@ -13,10 +13,21 @@ export const LANGUAGES: readonly string[] = [
   "typescript",
   "typescriptreact",
   "json",
+  "html",
+  "vue",
+  "svelte",
+  "astro",
 ];
 
-/** The server's names of languages that the editor calls otherwise. */
-const SERVER_NAMES: Readonly<Record<string, string>> = { javascriptreact: "jsx", typescriptreact: "tsx" };
+/** The server's names of languages that the editor calls otherwise, and of most code in files of other languages. */
+const SERVER_NAMES: Readonly<Record<string, string>> = {
+  javascriptreact: "jsx",
+  typescriptreact: "tsx",
+  html: "javascript",
+  vue: "javascript",
+  svelte: "javascript",
+  astro: "typescript",
+};
 
 /** Context key with the languages, for `enablement` in package.json. */
 export const LANGUAGES_KEY = `${SECTION}.languages`;

@@ -4,7 +4,8 @@ import type { Guarantee, Latency } from "./protocol";
 /** Explanation of each guarantee. */
 export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   exact: "the whole file parses with the text",
-  partial: "the rest of the file parses with the text; broken or distant lines are left out, or text has to follow",
+  partial:
+    "the rest of the file parses with the text; broken or distant lines or markup are left out, or text has to follow",
   none: "the file is broken elsewhere, so the text was not checked",
 };
 
@@ -20,6 +21,10 @@ const LANGUAGE_NAMES: Readonly<Record<string, string>> = {
   typescriptreact: "TSX",
   tsx: "TSX",
   json: "JSON",
+  html: "HTML",
+  vue: "Vue",
+  svelte: "Svelte",
+  astro: "Astro",
 };
 
 /** `Python` for `python`, `Python 3.11` for `python 3.11`. */

@@ -124,6 +124,15 @@ test("standingOf: the editor's names and the server's mean one language", () => 
   assert.equal(standing({ languages: { typescript: "off" } }).mode, "automatic");
 });
 
+test("standingOf: a file with code of another language follows that, unless it is named", () => {
+  const standing = (settings: Record<string, unknown>, learnt: readonly string[] | null = null) =>
+    standingOf("vue", reading(settings), learnt);
+  assert.equal(standing({}, ["javascript"]).mode, "automatic");
+  assert.equal(standing({}, ["python"]).isHeldBack, true);
+  assert.equal(standing({ languages: { javascript: "off" } }).mode, "off");
+  assert.equal(standing({ languages: { javascript: "off", vue: "automatic" } }, ["python"]).mode, "automatic");
+});
+
 test("standingOf: a language is held back only for lack of training", () => {
   const held = (settings: Record<string, unknown>, learnt: readonly string[] | null) => {
     const { isLearnt, isHeldBack } = standingOf("rust", reading(settings), learnt);

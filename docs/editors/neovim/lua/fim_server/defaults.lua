@@ -16,6 +16,10 @@ M.OPTIONS = {
     'typescript',
     'typescriptreact',
     'json',
+    'html',
+    'vue',
+    'svelte',
+    'astro',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
