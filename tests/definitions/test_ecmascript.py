@@ -57,3 +57,19 @@ def test_the_order_of_modes_changes_no_verdict(tmp_path: Path) -> None:
                 one.open(text[:cut], text[cut:]).check("").complete for one in (Language.load("javascript"), other)
             ]
             assert verdicts[0] == verdicts[1], (text, cut)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("x = [1, (2, ", ["(", "array"]),
+        ("return g(a,\n [1, ", ["array", "arguments"]),
+        ("if (a) {\n x = { b: [", ["array", "object", "block"]),
+        ("class A { x() { y(", ["arguments", "block", "class body", "class"]),
+        ("import {a, ", ["names", "import"]),
+        ("for (const a of b(", ["arguments", "(", "for"]),
+        ("x = `a${[", ["array", "{", "template"]),
+    ],
+)
+def test_constructs_are_named_where_breaks_may_follow_their_brackets(text: str, names: list[str]) -> None:
+    assert [one.name for one in Language.load("typescript").open(text, "").open_constructs()] == names

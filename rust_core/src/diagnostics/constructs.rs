@@ -109,7 +109,8 @@ pub(crate) fn open_constructs(
 /// Name an item for people. `None` if it has no name, or has read nothing that other rules have not read as well.
 fn item_name(language: &Language, dot: DotId) -> Option<ItemName> {
     let grammar = &language.grammar;
-    let read = &grammar.rule(dot).rhs[..grammar.position(dot)];
+    let read: Vec<SymbolId> =
+        grammar.rule(dot).rhs[..grammar.position(dot)].iter().map(|&symbol| language.carried(symbol)).collect();
     let role = |symbol: SymbolId| {
         if grammar.is_lexeme(symbol) { language.role(LexemeId(symbol.0)) } else { Role::Symbol }
     };
@@ -177,7 +178,7 @@ fn at_bracket(
     (begin, end): (usize, Option<usize>),
     (position, name): (usize, Option<String>),
 ) -> (String, usize) {
-    let lexeme = language.grammar.rule(dot).rhs[position];
+    let lexeme = language.carried(language.grammar.rule(dot).rhs[position]);
     // Of a text that ends with a bracket, the bracket.
     let literal = language.literal(lexeme);
     let length = literal.map_or(1, str::len);

@@ -62,6 +62,8 @@ pub struct Definition {
     constructs: Vec<Construct>,
     /// By nonterminal: the places of its constructs.
     constructs_of: FxHashMap<SymbolId, Vec<usize>>,
+    /// By symbol: the lexeme that it stands for, itself for others.
+    carried: Vec<SymbolId>,
     literals: Vec<Option<String>>,
     /// By lexeme: its texts for people; empty where there are many.
     shown: Vec<Vec<String>>,
@@ -104,6 +106,7 @@ impl Definition {
         Ok(Self {
             name: spec.name.clone(),
             marks: Marks::read(spec, &lexer, &grammar)?,
+            carried: carried(&grammar),
             lexer: Arc::new(lexer),
             grammar,
             layout,
@@ -178,6 +181,12 @@ impl Definition {
     pub fn constructs(&self, nonterminal: SymbolId) -> impl Iterator<Item = (usize, &Construct)> {
         let ranks = self.constructs_of.get(&nonterminal).into_iter().flatten();
         ranks.map(|&rank| (rank, &self.constructs[rank]))
+    }
+
+    /// The lexeme that a nonterminal stands for: one lexeme with optional breaks around it. Other symbols stand for
+    /// themselves.
+    pub(crate) fn carried(&self, symbol: SymbolId) -> SymbolId {
+        self.carried[symbol.index()]
     }
 
     /// A lexeme's text, if it has but one.
@@ -269,6 +278,26 @@ fn comments(spec: &LanguageSpec, has_layout: bool) -> Result<Vec<Option<CommentE
         found[find(spec, &layout.comment)?.index()] = Some(CommentEnd::Line);
     }
     Ok(found)
+}
+
+/// By symbol: the lexeme that alone makes one of a nonterminal's rules and stands in the others, or the nonterminal
+/// itself in them; otherwise the symbol.
+fn carried(grammar: &Grammar) -> Vec<SymbolId> {
+    let mut found: Vec<SymbolId> = (0..grammar.symbol_count()).map(SymbolId::from_index).collect();
+    for rule in grammar.rules() {
+        if let [symbol] = *rule.rhs
+            && grammar.is_lexeme(symbol)
+        {
+            found[rule.lhs.index()] = symbol;
+        }
+    }
+    for rule in grammar.rules() {
+        let lexeme = found[rule.lhs.index()];
+        if !rule.rhs.iter().any(|&symbol| symbol == lexeme || symbol == rule.lhs) {
+            found[rule.lhs.index()] = rule.lhs;
+        }
+    }
+    found
 }
 
 /// A definition's constructs, and where each nonterminal's are among them.
