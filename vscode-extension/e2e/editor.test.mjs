@@ -2,12 +2,14 @@
 // FIM_SERVER_VSIX names the packaged extension; FIM_SERVER_PICTURES=1 takes the README's pictures again.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { STACK, startEditor, until, VENV } from "./editor.mjs";
 import { startTexts } from "./endpoint.mjs";
+import { NPM, SCRIPTS } from "./npm.mjs";
 
 const PICTURES = fileURLToPath(new URL("../images/", import.meta.url));
 const takesPictures = process.env["FIM_SERVER_PICTURES"] === "1";
@@ -178,11 +180,6 @@ function assertChecks(name, text) {
     const format = spawnSync("gofmt", ["-e"], { input: text, encoding: "utf8" });
     assert.ok(format.error !== undefined || format.status === 0, `${format.stderr}\nin\n${text}`);
   }
-}
-
-/** Returns true if the package has a language. @param {readonly [string, unknown]} entry */
-function isDefined([language]) {
-  return existsSync(new URL(`../../fim_server/languages/${language}`, import.meta.url));
 }
 
 /** Opens a file and waits until the server can answer. @param {string} name @param {string} marked */
@@ -543,11 +540,18 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.configure(SETTINGS);
   });
 
-  for (const [language, { name, typed, text }] of Object.entries(STACKS).filter(isDefined)) {
+  for (const [language, { name, typed, text }] of Object.entries({ ...STACKS, ...SCRIPTS })) {
     scenario(
       `${language}, named in the settings, is completed while it is typed, and the saved file parses`,
       async () => {
-        await editor.configure({ ...SETTINGS, "fim-server.languages": { [language]: "automatic" } });
+        await editor.configure({
+          ...SETTINGS,
+          "fim-server.languages": { [language]: "automatic" },
+          "editor.suggestOnTriggerCharacters": false, // the list of VS Code's own server would hide the text
+        });
+        for (const [file, contents] of Object.entries(NPM)) {
+          await writeFile(join(editor.folder, file), contents);
+        }
         await openReady(name, text);
         await editor.type(typed);
         const ghost = await editor.waitForGhostText();
