@@ -46,6 +46,8 @@ def choose_language(arguments: NamesFile, shown: Progress, of_region: str | None
     versions = {"python": arguments.python_version}
     if arguments.language_version is not None:
         versions[name] = arguments.language_version
+    if of_region is not None:
+        return Language.load(name, versions.get(name))
     return Language.for_path(arguments.file, name, versions)
 
 

@@ -81,6 +81,8 @@ class Request:
     def language(self) -> Language:
         """Return the document's language. Raises LanguageError if it is unknown."""
         name = self.language_id if self.language_id in LANGUAGES else None
+        if name is not None and self.cell is not None and self.cell.region is not None:
+            return Language.load(name, self.settings.versions.get(name))  # a project's files tell of other files
         return Language.for_path(self.path, name, self.settings.versions)
 
     @property

@@ -60,6 +60,16 @@ def test_code_ends_too_early_before_its_file(capsys: pytest.CaptureFixture[str],
     assert output.startswith(f"{path}:1:28: the code ends too early; ")
 
 
+@pytest.mark.parametrize("kind", ["commonjs", "module"])
+def test_a_projects_kind_of_files_does_not_count_for_code(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"type": kind}), encoding="utf-8")
+    for name, text in (("a.vue", "import a from 'a';"), ("a.html", "with (a) b();"), ("b.html", "export {};")):
+        (tmp_path / name).write_text(f"<script>{text}</script>", encoding="utf-8")
+        assert run_command(capsys, "check", str(tmp_path / name)) == (0, "", "")
+
+
 def test_explain_reads_the_code_alone(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     status, output, _ = run_command(capsys, "explain", str(page), "3:21", "--text", "2);")
     assert status == 0
