@@ -204,7 +204,8 @@ async def test_items_in_random_files_parse_in_their_region(wire: Wire) -> None:
             after = host.at(changed, offset)
             assert after is not None
             assert len(changed) - after.end == len(text) - region.end, changed
-            if guarantee(item) == "partial" and len(covered(item)) == 1:
+            lines = text.count("\n", 0, region.start), 1 + text.count("\n", region.start, region.end)
+            if guarantee(item) == "partial" and covered(item) == [lines]:
                 assert parses(region.language, changed[after.start : after.end]), changed
                 seen += 1
     assert seen > ROUNDS / 5
