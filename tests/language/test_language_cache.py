@@ -155,6 +155,20 @@ def test_a_changed_import_is_compiled_again(folder: Path, tmp_path: Path, compil
         takes("cc")
 
 
+def test_changed_code_that_lowers_definitions_compiles_again(
+    folder: Path, tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = files(tmp_path)
+    for number, source in enumerate(("", "x = 1\n", "", "x = 1\n")):
+        code = tmp_path / f"code {number}"
+        code.mkdir()
+        (code / "splitting.py").write_text(source)
+        monkeypatch.setattr(definitions, "_LOWERING", code)
+        assert works(Language.from_files(*paths))
+    assert compiled == ["toy", "toy"]
+    assert len(list(folder.iterdir())) == 2
+
+
 def test_the_same_grammar_in_another_folder_imports_what_is_there(folder: Path, tmp_path: Path) -> None:
     for name in ("b", "c"):
         (tmp_path / name).mkdir()

@@ -26,6 +26,7 @@ from fim_server.language.definition.versions import Versions
 from fim_server.language.encodings import Declaration
 
 _LANGUAGES = Path(__file__).parents[2] / "languages"
+_LOWERING = Path(__file__).parent
 _CACHE_FORMAT = 3
 _AS_WRITTEN = (
     "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
@@ -242,7 +243,8 @@ def _check(spec: dict[str, Any]) -> None:
 def compile_definition(definition: Definition) -> _core.Language:
     """Compile a definition, or load it as an earlier run compiled it.
 
-    The cache is keyed by the content's hash and the engine's version, and the imported grammar files must be unchanged.
+    The cache is keyed by the content's hash, the engine's version and the code here that lowers definitions. The
+    imported grammar files must be unchanged.
     A damaged or foreign file is never used: it is made again. Raises LanguageError if the definition cannot be
     compiled.
     """
@@ -430,7 +432,8 @@ def _cache_path(definition: Definition) -> Path | None:
         return None
     # Where a grammar imports others, the same text in another folder is another grammar.
     folder = str(definition.folder) if "%import" in definition.grammar else None
-    content = [_CACHE_FORMAT, _engine_version(), _version_of("lark"), folder, definition.grammar, definition.spec]
+    versions = [_CACHE_FORMAT, _engine_version(), _hash_of(_LOWERING), _version_of("lark")]
+    content = [*versions, folder, definition.grammar, definition.spec]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
     # The name helps readers of the folder; it is the definition's, and may be any text.
     return base / f"{re.sub('[^a-z0-9]+', '_', definition.name.lower())[:32]}-{digest}.json"
@@ -440,6 +443,13 @@ def _engine_version() -> str:
     """Return the engine's version with its file's size and time, so that a rebuilt engine never reads an old table."""
     stat = Path(_core.__file__ or __file__).stat()
     return f"{_version_of('fim-server')}/{stat.st_size}/{stat.st_mtime_ns}"
+
+
+@cache
+def _hash_of(folder: Path) -> str:
+    """Return a hash of a folder's Python files, so that changed code never reads an old definition."""
+    sources = sorted(folder.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 def _version_of(package: str) -> str:

@@ -10,8 +10,7 @@ Copies that derive nothing are dropped, and copies that derive the same by equal
 """
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -22,7 +21,10 @@ from fim_server.language.definition import limits
 Rule: TypeAlias = tuple[str, tuple[str, ...]]
 """Nonterminal with its expansion into lexemes and nonterminals."""
 
-Copy: TypeAlias = tuple[str, frozenset[str]]
+Flags: TypeAlias = int
+"""Set of flags: a bit for each, in the order of the table `[flags]`."""
+
+Copy: TypeAlias = tuple[str, Flags]
 """Nonterminal with the flags that are off, of those it depends on."""
 
 SCOPES = ("all", "first", "last")
@@ -34,15 +36,20 @@ _ON = ("on", "set")
 
 @dataclass(frozen=True)
 class _Use:
-    """Symbol in an alternative, with the flags that are changed for it."""
+    """Symbol in an alternative, with the flags that it inherits, and those that are changed for it."""
 
     symbol: str
-    changes: Mapping[str, bool]
+    inherited: Flags
+    changed: Flags
+    cleared: Flags
 
 
 @dataclass(frozen=True)
 class _Alternative:
-    conditions: tuple[tuple[str, bool], ...]
+    """Alternative with the flags that have to be on, those that have to be off, and its symbols."""
+
+    on: Flags
+    off: Flags
     uses: tuple[_Use, ...]
 
 
@@ -88,13 +95,16 @@ def with_copies(language: str, start: str, rules: Sequence[Rule], scopes: Mappin
     copier = _Copier(language, rules, scopes)
     copies = _productive(copier.copies(start))
     # The engine refuses a start symbol from which no text derives.
-    return _merged(copies, (start, frozenset())) if (start, frozenset()) in copies else [(start, (start,))]
+    return _merged(copies, (start, 0), list(scopes)) if (start, 0) in copies else [(start, (start,))]
 
 
 class _Copier:
     def __init__(self, language: str, rules: Sequence[Rule], scopes: Mapping[str, str]) -> None:
         self._language = language
-        self._scopes = scopes
+        self._bits = {flag: 1 << at for at, flag in enumerate(scopes)}
+        self._of_scope = {
+            scope: sum(bit for flag, bit in self._bits.items() if scopes[flag] == scope) for scope in SCOPES
+        }
         written: dict[str, list[tuple[str, ...]]] = {}
         for name, symbols in rules:
             written.setdefault(name, []).append(symbols)
@@ -107,46 +117,53 @@ class _Copier:
         self._relevant = self._find_relevant()
         self._check_ends()
 
-    def _flag(self, found: re.Match[str]) -> tuple[str, bool]:
+    def _flag(self, found: re.Match[str]) -> tuple[Flags, bool]:
         """Return the flag of a template's symbol, and the value that it asks for or gives."""
-        if found[2] not in self._scopes:
+        if found[2] not in self._bits:
             raise LanguageError(f"language {self._language}: {found[1]}: there is no flag {found[2]}")
-        return found[2], found[1] in _ON
+        return self._bits[found[2]], found[1] in _ON
 
     def _alternative(self, symbols: Sequence[str]) -> _Alternative:
-        conditions, uses = [], []
+        wanted = {True: 0, False: 0}
+        inner: list[tuple[str, Flags, Flags]] = []
         for symbol in symbols:
             if condition := _CONDITION.match(symbol):
-                conditions.append(self._flag(condition))
+                flag, value = self._flag(condition)
+                wanted[value] |= flag
                 continue
-            changes: dict[str, bool] = {}
-            inner = symbol
-            while change := _CHANGE.match(inner):
-                changes.update([self._flag(change)])
-                ((inner,),) = self._written[inner]
-            uses.append(_Use(inner, changes))
-        return _Alternative(tuple(conditions), tuple(uses))
+            changed = cleared = 0
+            while change := _CHANGE.match(symbol):
+                flag, value = self._flag(change)
+                changed |= flag
+                cleared = cleared & ~flag if value else cleared | flag
+                ((symbol,),) = self._written[symbol]
+            inner.append((symbol, changed, cleared))
+        uses = []
+        for at, (symbol, changed, cleared) in enumerate(inner):
+            inherited = self._of_scope["all"]
+            inherited |= self._of_scope["first"] if at == 0 else 0
+            inherited |= self._of_scope["last"] if at == len(inner) - 1 else 0
+            uses.append(_Use(symbol, inherited & ~changed, changed, cleared))
+        return _Alternative(wanted[True], wanted[False], tuple(uses))
 
-    def _inherited(self, uses: Sequence[_Use]) -> Iterator[tuple[_Use, set[str]]]:
-        """Return the symbols of an alternative, each with the flags that it inherits."""
-        for at, use in enumerate(uses):
-            scopes = {"all"} | ({"first"} if at == 0 else set()) | ({"last"} if at == len(uses) - 1 else set())
-            yield use, {flag for flag, scope in self._scopes.items() if scope in scopes and flag not in use.changes}
-
-    def _find_relevant(self) -> dict[str, set[str]]:
+    def _find_relevant(self) -> dict[str, Flags]:
         """Return the flags that each nonterminal depends on: the least fixpoint over the rules."""
-        relevant: dict[str, set[str]] = {name: set() for name in self._by_name}
-        changed = True
-        while changed:
-            changed = False
-            for name, alternatives in self._by_name.items():
-                found = relevant[name]
-                before = len(found)
-                for alternative in alternatives:
-                    found.update(flag for flag, _ in alternative.conditions)
-                    for use, inherited in self._inherited(alternative.uses):
-                        found |= inherited & relevant.get(use.symbol, set())
-                changed |= len(found) > before
+        relevant = dict.fromkeys(self._by_name, 0)
+        uses: dict[str, list[tuple[str, Flags]]] = {name: [] for name in self._by_name}
+        for name, alternatives in self._by_name.items():
+            for alternative in alternatives:
+                relevant[name] |= alternative.on | alternative.off
+                for use in alternative.uses:
+                    if use.symbol in uses:
+                        uses[use.symbol].append((name, use.inherited))
+        waiting = dict.fromkeys(relevant)
+        while waiting:
+            name, _ = waiting.popitem()
+            for user, inherited in uses[name]:
+                more = relevant[user] | inherited & relevant[name]
+                if more != relevant[user]:
+                    relevant[user] = more
+                    waiting[user] = None
         return relevant
 
     def _check_ends(self) -> None:
@@ -158,10 +175,11 @@ class _Copier:
                     for before, use in pairwise(order):
                         if before.symbol not in nullable:
                             break
-                        flags = [flag for flag in self._relevant.get(use.symbol, ()) if self._scopes[flag] == scope]
-                        if unclear := [flag for flag in flags if flag not in use.changes]:
+                        unclear = self._relevant.get(use.symbol, 0) & self._of_scope[scope] & ~use.changed
+                        if unclear:
+                            flag = min(flag for flag, bit in self._bits.items() if bit & unclear)
                             raise LanguageError(
-                                f"language {self._language}: flags.{min(unclear)}: rule {name} has {use.symbol} as its "
+                                f"language {self._language}: flags.{flag}: rule {name} has {use.symbol} as its "
                                 f"{scope} symbol only where {before.symbol} is empty; write both cases as alternatives"
                             )
 
@@ -181,32 +199,29 @@ class _Copier:
     def copies(self, start: str) -> dict[Copy, list[tuple[Copy | str, ...]]]:
         """Return the rules of all copies that the start nonterminal needs; lexemes are plain names."""
         found: dict[Copy, list[tuple[Copy | str, ...]]] = {}
-        first: Copy = (start, frozenset())
-        waiting = [first]
+        waiting: list[Copy] = [(start, 0)]
         size = 0
         while waiting:
             copy = waiting.pop()
             if copy in found:
                 continue
             name, off = copy
-            expansions = found.setdefault(copy, [])
+            expansions: dict[tuple[Copy | str, ...], None] = {}
             for alternative in self._by_name.get(name, ()):  # a start symbol may have no rules
-                if any((flag in off) == wanted for flag, wanted in alternative.conditions):
+                if alternative.on & off or alternative.off & ~off:
                     continue
-                expansion = tuple(self._copied(*inherited, off) for inherited in self._inherited(alternative.uses))
+                expansion = tuple([self._copied(use, off) for use in alternative.uses])
                 size += len(expansion)
                 limits.check(self._language, "symbols of all rules with flags", size, limits.SYMBOLS)
-                if expansion not in expansions:
-                    expansions.append(expansion)
+                expansions[expansion] = None
                 waiting.extend(symbol for symbol in expansion if not isinstance(symbol, str))
+            found[copy] = list(expansions)
         return found
 
-    def _copied(self, use: _Use, inherited: set[str], off: frozenset[str]) -> Copy | str:
+    def _copied(self, use: _Use, off: Flags) -> Copy | str:
         """Return the copy of a symbol in an alternative of a copy with some flags off; the name of a lexeme."""
-        if use.symbol not in self._by_name:
-            return use.symbol
-        changed = {flag for flag, is_on in use.changes.items() if not is_on}
-        return use.symbol, frozenset((inherited & off | changed) & self._relevant[use.symbol])
+        relevant = self._relevant.get(use.symbol)
+        return use.symbol if relevant is None else (use.symbol, (use.inherited & off | use.cleared) & relevant)
 
 
 def _productive(copies: dict[Copy, list[tuple[Copy | str, ...]]]) -> dict[Copy, list[tuple[Copy | str, ...]]]:
@@ -226,31 +241,13 @@ def _productive(copies: dict[Copy, list[tuple[Copy | str, ...]]]) -> dict[Copy, 
     }
 
 
-def _merged(copies: Mapping[Copy, list[tuple[Copy | str, ...]]], start: Copy) -> list[Rule]:
-    """Return the rules of the copies, equal ones merged: the coarsest partition that the rules respect (Hopcroft 1971).
-
-    Copies of one nonterminal begin in one class. A class is divided while its rules lead to different classes.
-    """
-    classes = _numbered({copy: copy[0] for copy in copies})
-    while True:
-        counts = Counter(classes.values())
-        # A class of one copy needs no rules to be told from others.
-        refined = _numbered(
-            {
-                copy: (at, frozenset(_classed(one, classes) for one in copies[copy]) if counts[at] > 1 else None)
-                for copy, at in classes.items()
-            }
-        )
-        if len(set(refined.values())) == len(counts):
-            break
-        classes = refined
+def _merged(copies: Mapping[Copy, list[tuple[Copy | str, ...]]], start: Copy, flags: Sequence[str]) -> list[Rule]:
+    """Return the rules of the copies, equal ones merged."""
+    classes = _classes(copies)
     chosen: dict[int, Copy] = {}
-    for copy in sorted(copies, key=lambda copy: (len(copy[1]), sorted(copy[1]))):
+    for copy in sorted(copies, key=lambda copy: (copy[1].bit_count(), _names(copy[1], flags))):
         chosen.setdefault(classes[copy], copy)
-
-    def name(symbol: Copy | str) -> str:
-        return symbol if isinstance(symbol, str) else _name(chosen[classes[symbol]])
-
+    names = {at: _name(copy, flags) for at, copy in chosen.items()}
     rules: dict[Rule, None] = {}
     seen: set[Copy] = set()
     waiting = [start]
@@ -259,23 +256,59 @@ def _merged(copies: Mapping[Copy, list[tuple[Copy | str, ...]]], start: Copy) ->
         if copy in seen:
             continue
         seen.add(copy)
+        name = names[classes[copy]]
         for expansion in copies[copy]:
-            rules[_name(copy), tuple(map(name, expansion))] = None
+            symbols = [symbol if isinstance(symbol, str) else names[classes[symbol]] for symbol in expansion]
+            rules[name, tuple(symbols)] = None
             waiting.extend(symbol for symbol in expansion if not isinstance(symbol, str))
     return list(rules)
 
 
-def _numbered(keys: Mapping[Copy, Hashable]) -> dict[Copy, int]:
-    """Return the number of each copy's key; equal keys have one number."""
-    numbers: dict[Hashable, int] = {}
-    return {copy: numbers.setdefault(key, len(numbers)) for copy, key in keys.items()}
+def _classes(copies: Mapping[Copy, list[tuple[Copy | str, ...]]]) -> dict[Copy, int]:
+    """Return the class of each copy: the coarsest partition that the rules respect (Hopcroft 1971).
+
+    Copies of one nonterminal begin in one class. A class is divided while its rules lead to different classes. Only
+    classes whose rules lead to a copy that has changed its class are looked at again.
+    """
+    numbers: dict[str, int] = {}
+    classes = {copy: numbers.setdefault(copy[0], len(numbers)) for copy in copies}
+    members: dict[int, list[Copy]] = {at: [] for at in numbers.values()}
+    users: dict[Copy, list[Copy]] = {copy: [] for copy in copies}
+    for copy, at in classes.items():
+        members[at].append(copy)
+    for copy, expansions in copies.items():
+        # A class of one copy needs no rules to be told from others.
+        if len(members[classes[copy]]) > 1:
+            for used in {symbol for one in expansions for symbol in one if not isinstance(symbol, str)}:
+                users[used].append(copy)
+    waiting = {at: None for at, own in members.items() if len(own) > 1}
+    while waiting:
+        at, _ = waiting.popitem()
+        parts: dict[Hashable, list[Copy]] = {}
+        for copy in members[at]:
+            rules = frozenset([_classed(one, classes) for one in copies[copy]])
+            parts.setdefault(rules, []).append(copy)
+        largest, *others = sorted(parts.values(), key=len, reverse=True)
+        members[at] = largest
+        for part in others:
+            fresh = len(members)
+            members[fresh] = part
+            classes.update(dict.fromkeys(part, fresh))
+        for user in (user for part in others for copy in part for user in users[copy]):
+            if len(members[classes[user]]) > 1:
+                waiting[classes[user]] = None
+    return classes
 
 
 def _classed(expansion: tuple[Copy | str, ...], classes: Mapping[Copy, int]) -> tuple[int | str, ...]:
-    return tuple(symbol if isinstance(symbol, str) else classes[symbol] for symbol in expansion)
+    return tuple([symbol if isinstance(symbol, str) else classes[symbol] for symbol in expansion])
 
 
-def _name(copy: Copy) -> str:
+def _names(off: Flags, flags: Sequence[str]) -> list[str]:
+    return sorted(flag for at, flag in enumerate(flags) if off >> at & 1)
+
+
+def _name(copy: Copy, flags: Sequence[str]) -> str:
     """Return a copy's name; explanations show the part before the brace, as for templates."""
     name, off = copy
-    return f"{name}{{{' '.join(f'-{flag}' for flag in sorted(off))}}}" if off else name
+    return f"{name}{{{' '.join(f'-{flag}' for flag in _names(off, flags))}}}" if off else name

@@ -12,7 +12,8 @@ operands that begin in the midst of `&&`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import reduce
+from operator import or_
 from typing import TypeAlias
 
 from fim_server.language.definition import limits
@@ -23,7 +24,8 @@ Rule: TypeAlias = tuple[str, tuple[str, ...]]
 Pending: TypeAlias = tuple[str, ...]
 """Parts of a split lexeme that have not been taken yet."""
 
-Triple: TypeAlias = tuple[Pending, str, Pending]
+_Numbered: TypeAlias = tuple[int, str, int]
+"""Triple of the numbers of the parts pending before a symbol, the symbol, and those after it."""
 
 
 def split(language: str, start: str, rules: Sequence[Rule], parts: Mapping[str, Sequence[str]]) -> list[Rule]:
@@ -43,64 +45,100 @@ def split(language: str, start: str, rules: Sequence[Rule], parts: Mapping[str, 
 
 
 class _Splitter:
+    """Splitter of one grammar's lexemes. Pending parts have numbers, in order; the first one, 0, is that of none.
+
+    What may be pending after a symbol is a bit mask of numbers, for each number before it.
+    """
+
     def __init__(self, language: str, rules: Sequence[Rule], parts: Mapping[str, Sequence[str]]) -> None:
         self._language = language
         self._by_name: dict[str, list[tuple[str, ...]]] = {}
         for name, symbols in rules:
             self._by_name.setdefault(name, []).append(symbols)
         self._ways: dict[tuple[str, Pending], list[str]] = {}  # a first part and the others: the lexemes that are both
-        self._states: set[Pending] = {()}
+        states: set[Pending] = {()}
         for lexeme in parts:
             for way in _readings(lexeme, parts):
                 self._ways.setdefault((way[0], way[1:]), []).append(lexeme)
-                self._states.update(way[at:] for at in range(1, len(way)))
-        self._ends = self._all_ends()
+                states.update(way[at:] for at in range(1, len(way)))
+        self._states = sorted(states)
+        self._after = self._after_lexemes() | {name: [0] * len(states) for name in self._by_name}
+        self._find_ends()
 
     def has_texts(self, name: str) -> bool:
-        return () in self._ends.get((name, ()), ())
+        return name in self._by_name and self._after[name][0] & 1 != 0
 
     def rules(self, start: str) -> list[Rule]:
         """Return the rules of all triples that the start symbol needs."""
         found: dict[Rule, None] = {}
         size = 0
-        waiting: list[Triple] = [((), start, ())]
+        waiting: list[_Numbered] = [(0, start, 0)]
         seen = set(waiting)
+        plain = {symbol for symbol, after in self._after.items() if after[0] == 1}
         while waiting:
             triple = waiting.pop()
             before, name, after = triple
             for symbols in self._by_name[name]:
-                for path in self._paths(symbols, before, after):
+                if not before and plain.issuperset(symbols):
+                    paths = iter(() if after else ((0,) * len(symbols),))
+                else:
+                    paths = self._paths([self._after[symbol] for symbol in symbols], before, after)
+                for path in paths:
                     inner = list(zip((before, *path[:-1]), symbols, path, strict=True)) if path else []
-                    new = [each for each in inner if each[1] in self._by_name and each not in seen]
+                    new = [each for each in inner if each not in seen and each[1] in self._by_name]
                     seen.update(new)
                     waiting.extend(dict.fromkeys(new))
-                    for expansion in self._written(inner):
+                    for expansion in self._written(inner) if any(path) or before else (symbols,):
                         size += len(expansion)
                         limits.check(self._language, "symbols of all rules with split lexemes", size, limits.SYMBOLS)
-                        found[_name(triple), expansion] = None
+                        found[self._name(triple), expansion] = None
         return list(found)
 
-    def _all_ends(self) -> dict[tuple[str, Pending], set[Pending]]:
-        """Return the parts that can be pending after a nonterminal, by those pending before it: the least fixpoint."""
+    def _after_lexemes(self) -> dict[str, list[int]]:
+        numbers = {state: number for number, state in enumerate(self._states)}
+        used = {symbol for choices in self._by_name.values() for symbols in choices for symbol in symbols}
+        found = {}
+        for symbol in used - self._by_name.keys():
+            found[symbol] = [1 << numbers[state[1:]] if state and state[0] == symbol else 0 for state in self._states]
+            found[symbol][0] = 1
+        for first, rest in self._ways:
+            if first in found:
+                found[first][0] |= 1 << numbers[rest]
+        return found
+
+    def _find_ends(self) -> None:
+        """Find the parts that can be pending after each nonterminal: the least fixpoint."""
         states = self._states_before()
-        ends: dict[tuple[str, Pending], set[Pending]] = {
-            (name, before): set() for name in self._by_name for before in self._states
+        choices = {
+            name: [[self._after[symbol] for symbol in symbols] for symbols in own]
+            for name, own in self._by_name.items()
         }
-        self._ends = ends
         users = self._users()
         waiting = dict.fromkeys(self._by_name)
         while waiting:
             name = next(iter(waiting))
             del waiting[name]
-            more = [self._has_more_ends(name, before) for before in states[name]]
-            if any(more):
-                waiting.update(dict.fromkeys(users[name]))
-        return ends
+            known = self._after[name]
+            changed = False
+            for before in states[name]:
+                ends = known[before]
+                for tables in choices[name]:
+                    at = 1 << before
+                    for table in tables:
+                        at = table[0] if at == 1 else _union(table, at)
+                        if not at:
+                            break
+                    ends |= at
+                changed |= ends != known[before]
+                known[before] = ends
+            if changed:
+                waiting.update(users[name])
 
-    def _states_before(self) -> dict[str, list[Pending]]:
+    def _states_before(self) -> dict[str, list[int]]:
         """Return by nonterminal the pending parts with which it can begin; no text takes others."""
         first: dict[str, set[str]] = {name: set() for name in self._by_name}
         nullable: set[str] = set()
+        parts = {state[0] for state in self._states if state}
         changed = True
         while changed:
             changed = False
@@ -108,15 +146,19 @@ class _Splitter:
                 own, size = first[name], len(first[name]) + (name in nullable)
                 for symbols in choices:
                     for symbol in symbols:
-                        own |= first.get(symbol, {symbol})
+                        if symbol in first:
+                            own |= first[symbol]
+                        elif symbol in parts:
+                            own.add(symbol)
                         if symbol not in nullable:
                             break
                     else:
                         nullable.add(name)
                 changed |= len(own) + (name in nullable) > size
+        numbered = list(enumerate(self._states))
         return {
-            name: [state for state in self._states if not state or state[0] in first[name] or name in nullable]
-            for name in self._by_name
+            name: [number for number, state in numbered if not state or state[0] in own or name in nullable]
+            for name, own in first.items()
         }
 
     def _users(self) -> dict[str, dict[str, None]]:
@@ -127,63 +169,57 @@ class _Splitter:
                 found[symbol][name] = None
         return found
 
-    def _has_more_ends(self, name: str, before: Pending) -> bool:
-        """Add the parts that can be pending after a nonterminal, as far as known; return whether there were more."""
-        known = self._ends[name, before]
-        size = len(known)
-        for symbols in self._by_name[name]:
-            at = {before}
-            for symbol in symbols:
-                at = {after for each in at for after in self._after(symbol, each)}
-            known |= at
-        return len(known) > size
-
-    def _after(self, symbol: str, before: Pending) -> set[Pending]:
-        if symbol in self._by_name:
-            return self._ends[symbol, before]
-        if before:
-            return {before[1:]} if before[0] == symbol else set()
-        return {(), *(rest for first, rest in self._ways if first == symbol)}
-
-    def _paths(self, symbols: tuple[str, ...], before: Pending, after: Pending) -> Iterator[tuple[Pending, ...]]:
+    def _paths(self, tables: Sequence[Sequence[int]], before: int, after: int) -> Iterator[tuple[int, ...]]:
         """Yield the parts that may be pending after each symbol, with `after` after the last one."""
-        if not before and all(self._after(symbol, ()) == {()} for symbol in symbols):
-            if not after:
-                yield ((),) * len(symbols)
-            return
+        reaching = [1 << after]  # from the last symbol to the first: the parts that lead to `after`
+        for table in reversed(tables):
+            reaching.append(sum(1 << number for number, ends in enumerate(table) if ends & reaching[-1]))
+        reaching.reverse()
 
-        @cache
-        def reaches(at: int, pending: Pending) -> bool:
-            if at == len(symbols):
-                return pending == after
-            return any(reaches(at + 1, each) for each in self._after(symbols[at], pending))
-
-        def paths(at: int, pending: Pending) -> Iterator[tuple[Pending, ...]]:
-            if at == len(symbols):
+        def paths(at: int, pending: int) -> Iterator[tuple[int, ...]]:
+            if at == len(tables):
                 yield ()
                 return
-            for each in sorted(self._after(symbols[at], pending)):
-                if reaches(at + 1, each):
-                    yield from ((each, *rest) for rest in paths(at + 1, each))
+            for each in _numbers(tables[at][pending] & reaching[at + 1]):
+                yield from ((each, *rest) for rest in paths(at + 1, each))
 
-        if reaches(0, before):
+        if reaching[0] >> before & 1:
             yield from paths(0, before)
 
-    def _written(self, triples: Sequence[Triple]) -> list[tuple[str, ...]]:
+    def _written(self, triples: Sequence[_Numbered]) -> list[tuple[str, ...]]:
         """Return the expansions of a sequence of triples: several where several lexemes begin with a part."""
         expansions: list[tuple[str, ...]] = [()]
         for before, symbol, after in triples:
             choices: list[tuple[str, ...]]
             if symbol in self._by_name:
-                choices = [(_name((before, symbol, after)),)]
+                choices = [(self._name((before, symbol, after)),)]
             elif before:
                 choices = [()]  # a part of a lexeme that was read already
             elif after:
-                choices = [(lexeme,) for lexeme in self._ways[symbol, after]]
+                choices = [(lexeme,) for lexeme in self._ways[symbol, self._states[after]]]
             else:
                 choices = [(symbol,)]
             expansions = [(*expansion, *choice) for expansion in expansions for choice in choices]
         return expansions
+
+    def _name(self, triple: _Numbered) -> str:
+        """Return a triple's name; explanations show the part before the brace, as for templates."""
+        before, name, after = triple
+        if not before and not after:
+            return name
+        return f"{name}{{{' '.join(self._states[before])}; {' '.join(self._states[after])}}}"
+
+
+def _union(table: Sequence[int], numbers: int) -> int:
+    return reduce(or_, (table[number] for number in _numbers(numbers)), 0)
+
+
+def _numbers(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits that are set, in order."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
 
 
 def _readings(lexeme: str, parts: Mapping[str, Sequence[str]]) -> set[tuple[str, ...]]:
@@ -199,9 +235,3 @@ def _readings(lexeme: str, parts: Mapping[str, Sequence[str]]) -> set[tuple[str,
                     found.add(finer)
                     waiting.append(finer)
     return found
-
-
-def _name(triple: Triple) -> str:
-    """Return a triple's name; explanations show the part before the brace, as for templates."""
-    before, name, after = triple
-    return name if not before and not after else f"{name}{{{' '.join(before)}; {' '.join(after)}}}"
