@@ -108,7 +108,7 @@ class DefinedCutter(Cutter):
         versions = builtin_versions(language)
         versions.narrowed(version)  # refuses what is none
         if version == NEWEST:
-            version = next(reversed(versions.known), None)
+            version = next(reversed(versions.choices), None)
         started = programs.start(language, version, judge)
         self._judged_by, self._judge = started.title, started.judge
         self._lexemes: Lexemes | ToldSymbols = Lexemes(language, started.version)

@@ -11,6 +11,7 @@ from fim_server import _core
 from fim_server.errors import LanguageError
 from fim_server.language.argument_types import expect, expect_text
 from fim_server.language.definition import compile as grammar
+from fim_server.language.definition import paths
 from fim_server.language.encodings import decode
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape
@@ -86,12 +87,12 @@ class Language:
 
     @staticmethod
     def versions(name: str) -> tuple[str, ...]:
-        """Return the versions to which a language can be narrowed, oldest first; the last is the newest, its default.
+        """Return the versions to which a language can be narrowed, oldest first; the last is its default.
 
         Empty for a language that has no versions. Raises LanguageError if there is no such language.
         """
         expect_text("name", name)
-        return grammar.builtin_versions(name).known
+        return grammar.builtin_versions(name).choices
 
     @staticmethod
     def for_path(
@@ -103,14 +104,15 @@ class Language:
 
         Args:
             path: Names the language by its suffix, and the project by its folders. The file need not exist.
-            name: The language, if the suffix does not decide.
+            name: The language, if the suffix does not decide. A longer suffix or the project may choose a variant.
             versions: By language, the version (or `newest`) to use instead of the project's.
         """
         expect("path", path, str | PathLike, "a path")
         expect("name", name, str | None, "a str or None")
         expect("versions", versions, Mapping | None, "a mapping or None")
-        name = name or _name_for(Path(path).suffix)
-        version = (versions or {}).get(name)
+        asked = name or _name_for(Path(path))
+        name = paths.variant_for(asked, Path(path))
+        version = (versions or {}).get(name) or (versions or {}).get(asked)
         expect("versions", version, str | None, "a mapping to str or None")
         return _load(name, version or grammar.builtin_versions(name).of_project(Path(path)))
 
@@ -126,17 +128,17 @@ class Language:
             data: The file's bytes.
             name: The language, if the suffix does not decide.
         """
-        declaration = grammar.declaration_of(name) if name else grammar.declarations().get(Path(path).suffix)
-        return decode(data, declaration)
+        name = name or paths.by_suffix(Path(path).name)
+        return decode(data, grammar.declaration_of(name) if name else None)
 
     @staticmethod
     def name_for_path(path: str | PathLike[str]) -> str:
-        """Return the name of the language whose files have the path's suffix.
+        """Return the name of the language whose files have the path's suffix, the longest that one has.
 
         Raises LanguageError if no language has the suffix.
         """
         expect("path", path, str | PathLike, "a path")
-        return _name_for(Path(path).suffix)
+        return _name_for(Path(path))
 
     @staticmethod
     def name_for_editor(editor_id: str, path: str = "") -> str:
@@ -199,8 +201,8 @@ def _load_narrowed(name: str, version: str | None) -> Language:
     return Language(grammar.read_builtin(name, version))
 
 
-def _name_for(suffix: str) -> str:
-    for name in grammar.names():
-        if suffix in grammar.read_builtin(name).suffixes:
-            return name
-    raise LanguageError(f"no language for files named *{suffix or '(no suffix)'}; name one with --language")
+def _name_for(path: Path) -> str:
+    name = paths.by_suffix(path.name)
+    if name is None:
+        raise LanguageError(f"no language for files named *{path.suffix or '(no suffix)'}; name one with --language")
+    return name

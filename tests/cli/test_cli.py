@@ -321,7 +321,7 @@ def test_languages(run: Run) -> None:
     assert "python\t.py .pyi .pyw\texact, compared with CPython's parser: 3.9 to 3.15\n" in output
     status, output, _ = run("languages", "--json")
     listed = {entry["name"]: entry for entry in json.loads(output)}
-    programs = {"python", "go", "java", "rust", "javascript", "jsx", "typescript", "tsx"}
+    programs = {"python", "go", "java", "rust", "javascript", "jsx", "typescript", "tsx", "d.ts"}
     assert {"json", *programs} == listed.keys()
     assert listed["go"] == {
         "name": "go", "suffixes": [".go"], "versions": ["1.26", "1.27"], "guarantee": "exact", "reference": "go/parser",

@@ -13,7 +13,7 @@ from fim_server.language import Language
 from fim_server.language.definition.compile import read_builtin
 from fim_server.text.regions import hosts
 
-LANGUAGES = set(Language.names())
+LANGUAGES = set(Language.names()) - {"d.ts"}  # editors know its files as TypeScript
 IDS = {next(iter(read_builtin(language).editor_ids), language) for language in LANGUAGES}
 """The editors' names of the languages."""
 HOSTS = {host.name for host in hosts()}

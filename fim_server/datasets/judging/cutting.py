@@ -219,8 +219,8 @@ def _pairs(looks: Looks, text: str) -> list[tuple[int, int]]:
 class Files:
     """Files of a language in some folders; each folder is a project, and all projects count equally."""
 
-    def __init__(self, folders: Sequence[Path], suffixes: Sequence[str]) -> None:
-        """List the files.
+    def __init__(self, folders: Sequence[Path], suffixes: Sequence[str], without: Sequence[str] = ()) -> None:
+        """List the files with one of the suffixes, and with none of the longer ones that are of other languages.
 
         Raises:
             OSError: A folder is not there, or has no such file.
@@ -230,7 +230,13 @@ class Files:
             if not folder.exists():
                 raise FileNotFoundError(f"{folder}: there is no such folder")
             inner = (
-                [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.suffix in suffixes)
+                [folder]
+                if folder.is_file()
+                else sorted(
+                    path
+                    for path in folder.rglob("*")
+                    if path.name.endswith(tuple(suffixes)) and not path.name.endswith(tuple(without))
+                )
             )
             paths = [path for path in inner if path.is_file()]
             if not paths:

@@ -88,7 +88,7 @@ class Worker:
         self.looks = Looks.of(definition)
         self.judge = Judge(plan.judge, plan.appeal) if plan.judge else None
         self.differences = Differences.of(plan.grammar.parent)
-        self.files = Files(plan.sources, definition.suffixes)
+        self.files = Files(plan.sources, definition.suffixes, definition.longer_suffixes)
 
     def group(self, first: int) -> list[dict[str, Any]]:
         """Return the records of the cases of one text. There has to be a judge."""

@@ -17,6 +17,7 @@ from fim_server import _core
 from fim_server.errors import LanguageError, LimitError
 from fim_server.language.cache import cache_folder, read_text, write_text
 from fim_server.language.definition import breaks, flags
+from fim_server.language.definition.adopting import Adopted
 from fim_server.language.definition.lexeme_names import LexemeNames
 from fim_server.language.definition.matching import Matching
 from fim_server.language.definition.sources import Sources, read_source
@@ -53,6 +54,8 @@ class Definition:
         keeps_returns: True if a lone carriage return is no line break.
         of_spelling: Fields of the TOML file that the engine does not read.
         editor_ids: Names that editors have for the language, beside its own.
+        longer_suffixes: Suffixes of other variants that end with one of these: such files are theirs.
+        adopted: Files of another variant that are this one's in some projects.
     """
 
     name: str
@@ -65,6 +68,8 @@ class Definition:
     keeps_returns: bool = False
     of_spelling: dict[str, Any] = field(default_factory=dict)
     editor_ids: tuple[str, ...] = ()
+    longer_suffixes: tuple[str, ...] = ()
+    adopted: Adopted | None = None
 
 
 def names() -> list[str]:
@@ -117,12 +122,6 @@ def siblings(name: str) -> tuple[str, ...]:
     found = places(_LANGUAGES)
     folder, variant = found.get(name, (None, None))
     return () if variant is None else tuple(one for one, (other, _) in found.items() if other == folder)
-
-
-@cache
-def declarations() -> dict[str, Declaration | None]:
-    """Return the rules by which files declare their encoding, by suffix of the package's languages."""
-    return {suffix: declaration_of(name) for name in names() for suffix in read_builtin(name).suffixes}
 
 
 def builtin_files(name: str) -> tuple[Path, Path]:
@@ -178,6 +177,7 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
     grammar, text = read_source(grammar_path), read_source(spec_path)
     try:
         spec, variants, variant = _tables(text, variant)
+        every = [suffix for table in spec.get("variants", {}).values() for suffix in table.get("suffixes", [])]
         versions = Versions.from_spec(variants.narrowed(spec, variant))
         version = versions.narrowed(version)
         grammar, text = (versions.select(variants.select(each, variant), version) for each in (grammar, text))
@@ -196,11 +196,14 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
     if not isinstance(editor_ids, list) or not all(isinstance(name, str) for name in editor_ids):
         raise LanguageError("editor_ids: a list of texts expected")
     spelling = {key: spec.pop(key) for key in _OF_SPELLING if key in spec}
+    adopted = Adopted.from_spec(spec)
+    spec.pop("adopts", None)
     _check(spec)
+    suffixes = tuple(spec["suffixes"])
     folder = grammar_path.parent.absolute()
     return Definition(
         spec["name"],
-        tuple(spec["suffixes"]),
+        suffixes,
         grammar,
         spec,
         version,
@@ -209,6 +212,8 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
         keeps,
         spelling,
         tuple(editor_ids),
+        tuple(longer for longer in every if longer.endswith(suffixes) and longer not in suffixes),
+        adopted,
     )
 
 

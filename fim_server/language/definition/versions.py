@@ -4,6 +4,7 @@ The versions are data of the language, the table `[versions]` of its TOML file. 
 until which version a line holds.
 """
 
+import json
 import logging
 import os
 import re
@@ -18,6 +19,9 @@ from fim_server.language.definition import bounds
 from fim_server.language.manifests import parse_toml, read_manifest
 
 NEWEST = "newest"
+
+MEANINGS = ("range", "level", "name")
+"""Meanings of a version in a project's file."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +46,9 @@ class ProjectFile:
 
     Attributes:
         name: The file's name.
-        key: Key of the version in a TOML file, from the outermost table inwards; empty if patterns find it.
+        key: Key of the version in a TOML or JSON file, from the outermost table inwards; empty if patterns find it.
         patterns: Regular expressions with one group, tried in order on the file's text.
-        is_level: True for the one version that counts, such as an edition, instead of a range of versions.
+        means: `range`: a range of versions; `level`: the one that counts, such as an edition; `name`: its name.
         without: Version of a file that has the key's table, and not the key; None if it tells nothing then.
         inherited: Key in a project further up, for projects that refer to it by a table in the place of a text.
     """
@@ -52,7 +56,7 @@ class ProjectFile:
     name: str
     key: tuple[str, ...] = ()
     patterns: tuple[re.Pattern[str], ...] = ()
-    is_level: bool = False
+    means: str = "range"
     without: str | None = None
     inherited: tuple[str, ...] = ()
 
@@ -66,14 +70,14 @@ class ProjectFile:
         key = () if patterns else tuple(map(str, row["key"]))
         if any(pattern.groups != 1 for pattern in patterns):
             raise TypeError("patterns have one group each")
-        if row.get("means", "range") not in ("range", "level"):
-            raise TypeError("means is range or level")
+        if row.get("means", "range") not in MEANINGS:
+            raise TypeError(f"means is {' or '.join(MEANINGS)}")
         without = row.get("without")
         return cls(
             str(row["file"]),
             key,
             patterns,
-            row.get("means") == "level",
+            row.get("means", "range"),
             None if without is None else str(without),
             tuple(map(str, row.get("inherited", ()))),
         )
@@ -81,13 +85,14 @@ class ProjectFile:
     def read(self, text: str) -> "Named":
         """Return the version that a file's text names.
 
-        Raises ValueError if the text is not TOML, or exceeds a limit.
+        Raises ValueError if the text is not TOML or JSON, as its file's name tells, or exceeds a limit.
         """
         if self.patterns:
             return Named(next((found[1] for pattern in self.patterns if (found := pattern.search(text))), None))
         # A text without the key names no version; a parser would only take time, much of it for a hostile file.
         named = {*self.key[-1:], *self.inherited[-1:], *(self.key[-2:-1] if self.without is not None else ())}
-        tables = parse_toml(text) if any(word in text for word in named) else {}
+        parse = json.loads if self.name.endswith(".json") else parse_toml
+        tables = parse(text) if any(word in text for word in named) else {}
         version = _at(self.key, tables)
         has_table = isinstance(_at(self.key[:-1], tables), dict)
         inherits = _at(self.inherited, tables) if self.inherited else None
@@ -97,7 +102,9 @@ class ProjectFile:
         """Return the known version that a value in a file names, or None."""
         if not isinstance(value, str) or len(value) > _MOST_SPECIFIERS:
             return None
-        return _at_most(known, value) if self.is_level else bounds.oldest(known, value)
+        if self.means == "name":
+            return value if value in known else None
+        return _at_most(known, value) if self.means == "level" else bounds.oldest(known, value)
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,8 @@ class Versions:
     Attributes:
         language: Its name.
         known: Oldest first, the last one is the newest; empty if the language has no versions.
+        default: The version of a file whose project tells none; None if it is the newest.
+        suffixes: By suffix of a file, the version that it has in every project.
         project: Files in which a user's project tells the versions it supports; the first that exists counts. Of rows
             for one file, the first whose key is there counts.
     """
@@ -129,6 +138,8 @@ class Versions:
     language: str
     known: tuple[str, ...] = ()
     project: tuple[ProjectFile, ...] = ()
+    default: str | None = None
+    suffixes: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_spec(cls, spec: dict[str, Any]) -> Self:
@@ -142,16 +153,28 @@ class Versions:
         try:
             known, project = tuple(map(str, table["known"])), table.get("project", [])
             rows = [project] if isinstance(project, dict) else project
-            return cls(language, known, tuple(map(ProjectFile.from_spec, rows)))
+            default, suffixes = table.get("default"), tuple(dict(table.get("suffixes", {})).items())
+            found = cls(language, known, tuple(map(ProjectFile.from_spec, rows)), default, suffixes)
+            for version in (*([] if default is None else [default]), *(version for _, version in suffixes)):
+                if version not in known:
+                    raise TypeError(f"{version!r} is not among the known")
+            return found
         except (AttributeError, KeyError, TypeError, re.error) as error:
             raise LanguageError(f"language {language}: [versions] is incomplete: {error}") from error
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Return the versions to choose from, with the default one as the last."""
+        if self.default is None:
+            return self.known
+        return (*(version for version in self.known if version != self.default), self.default)
+
     def narrowed(self, version: str | None) -> str | None:
-        """Return the version to which a definition is to be narrowed; None for the newest, which needs none.
+        """Return the version to which a definition is to be narrowed; None for the default one, which needs none.
 
         Raises LanguageError if there is no such version.
         """
-        if version is None or version == NEWEST or version in self.known[-1:]:
+        if version is None or version == NEWEST or version in self.choices[-1:]:
             return None
         if not self.known:
             raise LanguageError(f"{self.language} has no versions to choose from ({version!r} was asked for)")
@@ -160,13 +183,13 @@ class Versions:
         return version
 
     def select(self, text: str, version: str | None) -> str:
-        """Return a text with the lines emptied that the version (None: the newest) does not have; line numbers stay.
+        """Return a text with the lines emptied that the version (None: the default) does not have; line numbers stay.
 
         Raises LanguageError if a marker names an unknown version.
         """
         if not self.known:
             return text
-        index = self.known.index(version or self.known[-1])
+        index = self.known.index(version or self.choices[-1])
         return "\n".join(line if self._has(index, line) else "" for line in text.split("\n"))
 
     def _has(self, index: int, line: str) -> bool:
@@ -184,9 +207,13 @@ class Versions:
     def of_project(self, path: Path) -> str | None:
         """Return the version that a file's project asks for: the oldest it supports, because the code has to run there.
 
-        None if there is no such project, or its file cannot be read or names none: then the newest is as good as any.
+        The file's suffix may tell it. None if there is no such project, or its file cannot be read or names none: then
+        the default is as good as any.
         Files searched by patterns that name none leave it to those in folders further up.
         """
+        for suffix, version in self.suffixes:
+            if path.name.endswith(suffix):
+                return version
         waiting: ProjectFile | None = None  # one that refers to a project further up
         absolute = path.absolute()
         if len(os.fspath(absolute)) > _LONGEST_PATH:  # its folders are as many
@@ -206,15 +233,15 @@ class Versions:
                 found = _read(row, os.fspath(file), stamp)
                 if found is None:
                     return None
-                version = found.version if waiting is None else found.inherits
-                if waiting is not None and version is None:
+                named = found.version if waiting is None else found.inherits
+                if waiting is not None and named is None:
                     continue
-                if isinstance(version, dict) and row.inherited and waiting is None:
+                if isinstance(named, dict) and row.inherited and waiting is None:
                     waiting = row
                     continue
-                if version is None and (row.patterns or self._reads_again(row, number)):
+                if named is None and (row.patterns or self._reads_again(row, number)):
                     continue
-                return found.without_key if version is None else row.version(self.known, version)
+                return found.without_key if named is None else row.version(self.known, named)
         return None
 
     def _reads_again(self, row: ProjectFile, number: int) -> bool:

@@ -8,6 +8,7 @@ const DECLARATIONS = "d.ts";
 const KINDS = ["module", "commonjs", "script"];
 /** A file whose kind nothing tells is a module if it can be one. */
 const UNTOLD = ["module", "commonjs"];
+const ANY = "any";
 
 /** Babel's plug-ins for what oxc reads without any, by the syntax. */
 const COMMON = [["decorators", { version: "2023-11" }], "decoratorAutoAccessors"];
@@ -26,7 +27,8 @@ const TAKEN_TYPED = "UnsupportedParameterDecorator";
 /**
  * Returns the syntax to read, and the kinds of file to try in turn.
  *
- * A variant is words, as in "module", "d.ts" or "tsx-script". Numbers of versions say nothing here.
+ * A variant is words, as in "module", "d.ts" or "tsx-script"; "any" is a kind that nothing tells. Numbers of versions
+ * say nothing here.
  */
 export function asked(language, variant) {
   let suffix;
@@ -36,7 +38,7 @@ export function asked(language, variant) {
     else if (word === DECLARATIONS) [suffix, kinds] = ["dts", ["module"]];
     else if (word in LANGUAGES) suffix = LANGUAGES[word];
     else if (Object.values(LANGUAGES).includes(word)) suffix = word;
-    else if (!/^[\d.]*$/.test(word)) throw new Error(`no language or variant ${word}`);
+    else if (word !== ANY && !/^[\d.]*$/.test(word)) throw new Error(`no language or variant ${word}`);
   }
   return { suffix, kinds };
 }

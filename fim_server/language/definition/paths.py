@@ -1,0 +1,45 @@
+"""Languages of the package by the paths of files."""
+
+from functools import cache
+from pathlib import Path
+
+from fim_server.language.definition import compile as grammar
+
+
+@cache
+def _suffixes() -> dict[str, str]:
+    """Return the languages of the package by the suffixes of their files: the first language of each."""
+    return {suffix: name for name in reversed(grammar.names()) for suffix in grammar.read_builtin(name).suffixes}
+
+
+def by_suffix(file: str) -> str | None:
+    """Return the language of a file's name, by the longest suffix that a language has; None for none."""
+    known = _suffixes()
+    places = (at for at in range(1, len(file)) if file[at] == ".")
+    return next((known[file[at:]] for at in places if file[at:] in known), None)
+
+
+def variant_for(name: str, path: Path) -> str:
+    """Return the variant of a named language's definition to which a file of that language belongs.
+
+    Editors know `a.d.ts` as TypeScript, and each `.js` file as JavaScript: a longer suffix decides, and the project.
+    Raises LanguageError if there is no such language.
+    """
+    if not path.name.endswith(grammar.read_builtin(name).suffixes):
+        return name
+    folder = grammar.builtin_files(name)[0].parent
+    longest = by_suffix(path.name)
+    if longest is not None and grammar.builtin_files(longest)[0].parent == folder:
+        name = longest
+    for other in _adopting(folder):
+        adopted = grammar.read_builtin(other).adopted
+        if name != other and adopted is not None and adopted.adopts(path):
+            return other
+    return name
+
+
+@cache
+def _adopting(folder: Path) -> tuple[str, ...]:
+    """Return the variants of a definition that may take files from others."""
+    variants = [name for name in grammar.names() if grammar.builtin_files(name)[0].parent == folder]
+    return tuple(name for name in variants if grammar.read_builtin(name).adopted is not None)
