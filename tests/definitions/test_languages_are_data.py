@@ -58,6 +58,7 @@ ALLOWED = {
     ("fim_server/models", "#"): "before the fragment of an address",
     ("fim_server/language", "%import"): "a statement of the notation that grammars are written in",
     ("fim_server/language", "("): "a bracket of that notation",
+    ("fim_server/language", "{"): "what that notation puts between a template's name and its arguments",
     ("fim_server/language", "[\ud800-\udfff]"): "a regular expression",
     ("fim_server/recovery", r"(?:<{7}|\|{7}|={7}|>{7})(?: |$)"): "a regular expression: git's marks of a conflict",
     ("fim_server/server", "}"): "LSP's snippets",

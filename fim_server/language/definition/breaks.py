@@ -21,7 +21,9 @@ TEMPLATE = "\ntight{x}: x\n"
 """Line of Lark's notation that defines the template for symbols without a break before them."""
 
 
-def with_breaks(language: str, rules: Sequence[Rule], a_break: str, hidden: Iterable[str] = ()) -> list[Rule]:
+def with_breaks(
+    language: str, rules: Sequence[Rule], a_break: str, hidden: Iterable[str] = (), bare: str | None = None
+) -> list[Rule]:
     """Return BNF rules that allow any number of breaks between symbols.
 
     Raises LanguageError if an alternative begins with a symbol that wants no break before it.
@@ -31,8 +33,9 @@ def with_breaks(language: str, rules: Sequence[Rule], a_break: str, hidden: Iter
         rules: The rules as they are written.
         a_break: The nonterminal, or lexeme, of one break.
         hidden: Nonterminals of the empty text to step over.
+        bare: A symbol that stays in its rules: breaks around it go to its neighbours.
     """
-    adder = _Adder(rules, a_break, frozenset(hidden))
+    adder = _Adder(rules, a_break, frozenset(hidden), bare)
     first = {name: next((symbol for symbol in symbols if symbol not in adder.hidden), "") for name, symbols in rules}
     if wrong := next((name for name, symbol in first.items() if symbol.startswith(_TIGHT)), None):
         raise LanguageError(f"language {language}: breaks: {wrong} begins with tight, where nothing stands before it")
@@ -40,8 +43,9 @@ def with_breaks(language: str, rules: Sequence[Rule], a_break: str, hidden: Iter
 
 
 class _Adder:
-    def __init__(self, rules: Sequence[Rule], a_break: str, hidden: frozenset[str]) -> None:
+    def __init__(self, rules: Sequence[Rule], a_break: str, hidden: frozenset[str], bare: str | None) -> None:
         self._break = a_break
+        self._bare = bare
         self.hidden = hidden
         self._nonterminals = {name for name, _ in rules}
         self._bodies = {name: symbols for name, symbols in rules if name.startswith(_TIGHT)}
@@ -70,13 +74,18 @@ class _Adder:
             if is_tight:
                 (symbol,) = self._bodies[symbol]
             if last >= 0 and not is_tight and symbols_meet(written[last], symbol, self._ends, self._begins):
-                if written[last] in self._nonterminals and symbol not in self._nonterminals:
+                ends_bare, begins_bare = written[last] == self._bare, symbol == self._bare
+                if ends_bare or (not begins_bare and self._goes_before(written[last], symbol)):
                     symbol = self._before(symbol)
                 else:
                     written[last] = self._after(written[last])
             last = len(written)
             written.append(symbol)
         return written
+
+    def _goes_before(self, last: str, symbol: str) -> bool:
+        """Return whether breaks between two symbols go to the second."""
+        return last in self._nonterminals and symbol not in self._nonterminals
 
     def _after(self, symbol: str) -> str:
         """Return the nonterminal of a symbol and any number of breaks after it."""

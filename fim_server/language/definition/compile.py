@@ -332,15 +332,17 @@ def _lower(definition: Definition, sources: Sources) -> dict[str, Any]:
     written = [(str(rule.origin.name), tuple(str(symbol.name) for symbol in rule.expansion)) for rule in rules]
     if "breaks" in spec:
         hidden = {name for name, _ in written if scopes and flags.is_condition(name)}
-        written = breaks.with_breaks(definition.name, written, spec["breaks"], hidden)
+        bare = spec.get("matched", {}).get("symbol")
+        written = breaks.with_breaks(definition.name, written, spec["breaks"], hidden, bare)
     if scopes:
         written = flags.with_copies(definition.name, spec["start"], written, scopes)
     marks, slotted = [], []
     if matched := spec.get("matched"):
-        if layout is not None or modes:
-            raise LanguageError(f"language {definition.name}: matched: not in a language with a layout or with modes")
+        if layout is not None:
+            raise LanguageError(f"language {definition.name}: matched: not in a language with a layout")
         matching = Matching(definition.name, spec["start"], written, matched)
         written, marks, slotted = matching.rules, matching.marks(), matching.slotted()
+        modes = matching.in_modes(modes)
         lexemes.extend({"name": mark["name"]} for mark in marks)
     if parts:
         written = split(definition.name, spec["start"], written, parts)

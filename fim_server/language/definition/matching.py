@@ -7,7 +7,13 @@ them.
 
 So the rules below a binding rule are written out once for each of a few *slots*, and the engine decides a text's slot
 when it reads the text (`rust_core/src/language/marks.rs`). In the engine's grammar, a text that binds or matches is a
-*mark*. A mark is a lexeme without a pattern, read along with the lexemes whose texts may be such names.
+*mark*. A mark is a lexeme without a pattern, read along with the lexemes whose texts may be such names. It belongs to
+the mode of these lexemes.
+
+A rule may also bind a text and match it itself, as an element does whose end tag has its name (`element: "<" NAME ">"
+content "</" NAME ">"`). Its part from the name on becomes a rule of its own, which begins where the text does. The
+rules below need no copies, and right of the cursor the engine compares any number of texts
+(`rust_core/src/requirement/named.rs`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +41,8 @@ class Matching:
         language: The language's name, for messages.
         start: The start nonterminal.
         rules: The rules as they are written.
-        matched: `symbol`, a nonterminal of single lexemes; `binds` and `matches`, rules that contain it.
+        matched: `symbol`, a nonterminal of single lexemes; `binds` and `matches`, rules that contain it. A rule of both
+            binds the first and matches the second.
     """
 
     def __init__(self, language: str, start: str, rules: Sequence[Rule], matched: Mapping[str, Any]) -> None:
@@ -62,6 +69,22 @@ class Matching:
         """Return the nonterminals that are written out for each slot, those of one together."""
         return [[self._in_slot(name, slot) for slot in range(SLOTS)] for name in sorted(self._named)]
 
+    def in_modes(self, modes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the modes with the marks among their lexemes, and among those that they are without.
+
+        Raises LanguageError if the lexemes of the symbol are read in different modes.
+        """
+        found = []
+        for mode in modes:
+            added = {}
+            for key in ("lexemes", "without"):
+                shared = self._lexemes & set(mode[key])
+                if shared and shared != self._lexemes:
+                    raise self._error(f"symbol: the lexemes of {self._symbol} differ in {key} of mode {mode['name']}")
+                added[key] = [*mode[key], *(mark["name"] for mark in self.marks() if shared)]
+            found.append({**mode, **added})
+        return found
+
     def _mark(self, binds: bool, slot: int) -> str:
         return f"{self._symbol}{{{'binds' if binds else 'matches'} {slot}}}"
 
@@ -71,16 +94,26 @@ class Matching:
     def _check(self) -> None:
         if self._symbol not in self._heads:
             raise self._error(f"symbol: there is no rule {self._symbol}")
+        nullable = self._nullable()
         for key, names in (("binds", self._binds), ("matches", self._matches)):
-            own = [symbols for name, symbols in self._rules if name in names and self._symbol in symbols]
+            own = [rule for rule in self._rules if _base(rule[0]) in names and self._symbol in rule[1]]
+            if key == "matches":
+                own = [rule for rule in own if not self._is_both(rule[0]) or rule[1].count(self._symbol) > 1]
             if not own:
                 raise self._error(f"{key}: none of these rules has {self._symbol} in it")
-            if any(symbols.count(self._symbol) > 1 for symbols in own):
-                raise self._error(f"{key}: a rule has {self._symbol} in it more than once")
-            for symbols in own:
+            for name, symbols in own:
+                if symbols.count(self._symbol) > (2 if self._is_both(name) else 1):
+                    raise self._error(f"{key}: a rule has {self._symbol} in it too often")
                 before = symbols[: symbols.index(self._symbol)]
-                if key == "binds" and (not before or any(symbol in self._heads for symbol in before)):
-                    raise self._error(f"binds: lexemes have to stand before {self._symbol}, and nothing else")
+                if key == "binds" and all(symbol in nullable for symbol in before):
+                    raise self._error(f"binds: lexemes have to stand before {self._symbol}")
+
+    def _nullable(self) -> set[str]:
+        """Return the nonterminals that derive the empty text."""
+        found: set[str] = set()
+        while more := {name for name, symbols in self._rules if found.issuperset(symbols)} - found:
+            found |= more
+        return found
 
     def _lexemes_of(self, symbol: str, seen: set[str]) -> set[str]:
         """Return the lexemes that a nonterminal stands for."""
@@ -98,7 +131,14 @@ class Matching:
         return found
 
     def _is_binding(self, name: str, symbols: tuple[str, ...]) -> bool:
-        return name in self._binds and self._symbol in symbols
+        return _base(name) in self._binds and self._symbol in symbols
+
+    def _is_matching(self, name: str, symbols: tuple[str, ...]) -> bool:
+        """Return whether a rule matches a text that is bound around it."""
+        return _base(name) in self._matches - self._binds and self._symbol in symbols
+
+    def _is_both(self, name: str) -> bool:
+        return _base(name) in self._matches & self._binds
 
     def _after_binding(self, name: str, symbols: tuple[str, ...]) -> int:
         """Return the place in a rule from which on its own text is the innermost one; its end if it binds none."""
@@ -106,7 +146,7 @@ class Matching:
 
     def _find_named(self) -> set[str]:
         """Return the nonterminals below which a text matches that is bound around them."""
-        named = {name for name, symbols in self._rules if name in self._matches and self._symbol in symbols}
+        named = {name for name, symbols in self._rules if self._is_matching(name, symbols)}
         while True:
             more = {name for name, symbols in self._rules if named & set(symbols[: self._after_binding(name, symbols)])}
             if more <= named:
@@ -120,25 +160,39 @@ class Matching:
             # Where nothing is bound, nothing matches.
             outside = name not in self._named or start in self._named
             for slot in [*([None] if outside else []), *slots]:
-                if name in self._matches and self._symbol in symbols:
+                if self._is_matching(name, symbols):
                     if slot is None:
                         continue
-                    at = symbols.index(self._symbol)
-                    symbols_in = (*symbols[:at], self._mark(False, slot), *symbols[at + 1 :])
-                    found.append((self._in_slot(name, slot), self._all_in(symbols_in, slot)))
+                    found.append((self._in_slot(name, slot), self._all_in(self._with_match(symbols, slot), slot)))
                     continue
                 end = self._after_binding(name, symbols)
                 inner = symbols[end:]
-                if not self._is_binding(name, symbols) or not self._named & set(inner):
+                if not self._is_binding(name, symbols) or not {*self._named, self._symbol} & set(inner):
                     found.append((self._in_slot(name, slot), self._all_in(symbols, slot)))
                     continue
+                # A rule that matches its own text begins with it, so that its beginning in R tells the text.
+                is_own = self._symbol in inner
+                head = self._in_slot(name, slot)
+                lhs = f"__{head}_{len(found)}" if is_own else head
+                before = self._all_in(symbols[: end - 1], slot)
+                if is_own:
+                    found.append((head, (*before, lhs)))
+                    before = ()
                 for own in range(SLOTS):
-                    before = (*self._all_in(symbols[: end - 1], slot), self._mark(True, own))
-                    found.append((self._in_slot(name, slot), (*before, *self._all_in(inner, own))))
+                    behind = self._all_in(self._with_match(inner, own), own)
+                    found.append((lhs, (*before, self._mark(True, own), *behind)))
         return found
+
+    def _with_match(self, symbols: Sequence[str], slot: int) -> tuple[str, ...]:
+        return tuple(self._mark(False, slot) if symbol == self._symbol else symbol for symbol in symbols)
 
     def _in_slot(self, symbol: str, slot: int | None) -> str:
         return symbol if slot is None or symbol not in self._named else f"{symbol}{{{slot}}}"
 
     def _all_in(self, symbols: Sequence[str], slot: int | None) -> tuple[str, ...]:
         return tuple(self._in_slot(symbol, slot) for symbol in symbols)
+
+
+def _base(name: str) -> str:
+    """Return the name of a rule without the arguments of a template and the flags of a copy."""
+    return name.partition("{")[0]

@@ -1,7 +1,7 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
 use crate::chart::predict::Predictions;
-use crate::chart::texts::{NOTHING, PLAIN, Texts};
+use crate::chart::texts::{NOTHING, PLAIN, Texts, WILD};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, ColumnId, DotId, LexemeId, PredictionId, SetId, SymbolId, TextId};
@@ -345,14 +345,21 @@ impl LeftChart {
         match read {
             Read::Accepted(accept, text) => {
                 for &lexeme in language.lexer.lexemes(accept) {
-                    let before = self.pending.len();
+                    let (before, begun) = (self.pending.len(), items.len());
                     let mark = language.mark(lexeme);
                     if mark.is_none_or(|mark| self.takes_mark(language, predictions, (from, lexeme), mark, text)) {
                         self.advance(language, predictions, from, SymbolId::from(lexeme), &mut items);
                     }
+                    if mark.is_some_and(|mark| !mark.binds) {
+                        let fits = |name: TextId| [NOTHING, WILD, text].contains(&name) || text == WILD;
+                        // A rule that has bound a text itself must match that one.
+                        let kept = self.pending.split_off(before).into_iter().filter(|item| fits(item.name));
+                        self.pending.extend(kept);
+                    }
                     if mark.is_some_and(|mark| mark.binds) {
-                        self.pending[before..].iter_mut().for_each(|item| item.name = text);
-                        if self.pending.len() > before {
+                        let moved = self.pending[before..].iter_mut().chain(&mut items[begun..]);
+                        moved.for_each(|item| item.name = text);
+                        if self.pending.len() > before || items.len() > begun {
                             self.texts.bind(text);
                         }
                     }
@@ -585,7 +592,9 @@ fn expects(language: &Language, predictions: &Predictions, items: &[Item], predi
         expects.binds |= mark.binds;
         expects.matches |= !mark.binds;
     }
-    expects.matches |= marks.matching().any(|symbol| !predictions.dots(prediction, symbol).is_empty());
+    let predicts = |symbol: SymbolId| !predictions.dots(prediction, symbol).is_empty();
+    expects.binds |= marks.binding().any(predicts);
+    expects.matches |= marks.matching().any(predicts);
     expects
 }
 

@@ -2,7 +2,8 @@
 
 use crate::bits;
 use crate::ids::{StateId, TextId};
-use crate::language::marks::{CUTTABLE, OTHER, Slots};
+use crate::language::compiled::Language;
+use crate::language::marks::{CUTTABLE, OTHER, Slots, run};
 use crate::lexing::lexer::Lexer;
 use crate::limits;
 use rustc_hash::FxHashMap;
@@ -142,9 +143,19 @@ impl Texts {
         self.named.as_deref().expect("they are known")
     }
 
-    /// The lexer's state after the first `bytes` bytes of a text, at least one.
-    pub(crate) fn state_after(&mut self, lexer: &Lexer, text: TextId, bytes: usize) -> StateId {
-        self.beginnings(lexer, text)[bytes - 1].1
+    /// The lexer's state after the first `bytes` bytes of a text, at least one. `from` is its state after fewer bytes,
+    /// and their number: with modes, the text alone does not tell where the lexer began.
+    pub(crate) fn state_after(
+        &mut self,
+        language: &Language,
+        text: TextId,
+        bytes: usize,
+        from: (StateId, usize),
+    ) -> StateId {
+        if language.grammar.has_modes() {
+            return run(&language.lexer, from.0, &self.bytes(text)[from.1..bytes]);
+        }
+        self.beginnings(&language.lexer, text)[bytes - 1].1
     }
 
     /// Return whether a known text begins with another known, nonempty text.

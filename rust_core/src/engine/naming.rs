@@ -31,8 +31,10 @@ impl Engine {
     /// Texts that a branch's symbol in progress can become as an accept set, in the middle or with the bytes of R up to
     /// `cut`. They are the texts that a rule compares, and one text that stands for all others.
     fn coming(&mut self, branch: &Branch, accept: AcceptId, cut: Option<u32>) -> Vec<Coming> {
-        if branch.text == WILD || !Texts::is_known(branch.text) {
-            return vec![(branch.text, 0)];
+        let may_be_cut = self.parser.expects(branch.set).binds && self.parser.texts().slots.any_cuts();
+        if !Texts::is_known(branch.text) {
+            let cut = (branch.text == PLAIN && may_be_cut).then_some((CUT, 0));
+            return std::iter::once((branch.text, 0)).chain(cut).collect();
         }
         let language = self.language.clone();
         let marks = language.marks.as_ref().expect("a language with marks");
@@ -42,6 +44,7 @@ impl Engine {
         wanted.extend(only.map(|only| texts.intern(only)));
         let rest = &self.right.text()[..cut.unwrap_or(0) as usize];
         let begun = texts.length(branch.text);
+        let from = (branch.state, begun);
         let mut found = Vec::new();
         for text in wanted {
             let Some(written) = texts.length(text).checked_sub(rest.len()).filter(|&written| written >= begun) else {
@@ -50,7 +53,7 @@ impl Engine {
             if !texts.begins(&language.lexer, text, branch.text) {
                 continue;
             }
-            let state = texts.state_after(&language.lexer, text, written);
+            let state = texts.state_after(&language, text, written, from);
             let ends = match cut {
                 None => language.lexer.accept(state) == accept,
                 Some(end) => {
@@ -63,9 +66,7 @@ impl Engine {
         }
         if only.is_none() {
             found.push((PLAIN, 0));
-            if self.parser.expects(branch.set).binds && self.parser.texts().slots.any_cuts() {
-                found.push((CUT, 0));
-            }
+            found.extend(may_be_cut.then_some((CUT, 0)));
         }
         found
     }
@@ -102,8 +103,9 @@ impl Engine {
                 return false;
             }
             if branch.guards == NO_GUARDS {
-                let length = self.parser.texts().length(text);
-                let accept = lexer.accept(self.parser.texts().state_after(lexer, text, length));
+                let texts = self.parser.texts();
+                let (length, from) = (texts.length(text), (branch.state, texts.length(branch.text)));
+                let accept = lexer.accept(texts.state_after(&language, text, length, from));
                 return marks.are_in(accept) && self.parser.scan(branch.set, Read::Accepted(accept, text)) != NO_SET;
             }
             // A guard may match again on the way.

@@ -46,7 +46,7 @@ impl Grammar {
         Ok(Self {
             modes: Modes::derive(&rules, spec, mode_of)?,
             adjacency: Adjacency::derive(&rules),
-            lone: lone(&rules, &closure),
+            lone: lone(&rules, &closure, spec),
             closure,
             coming: vec![OnceLock::new(); rules.lexeme_count().div_ceil(64)].into(),
             rules,
@@ -66,7 +66,8 @@ impl Grammar {
         self.closure.row(self.nonterminal_index(nonterminal))
     }
 
-    /// Return whether a symbol is a nonterminal that stands first in no rule but its own and opens no block: the rest of a list, mostly.
+    /// Return whether a symbol is a nonterminal that stands first in no rule but its own: the rest of a list, mostly. It
+    /// opens no block, and does not begin with a text that it binds.
     #[inline(always)]
     #[must_use]
     pub fn is_lone(&self, symbol: SymbolId) -> bool {
@@ -200,11 +201,15 @@ fn closure(rules: &Rules, nonterminals: usize) -> BitRows {
     closure
 }
 
-/// Per symbol: whether it is a nonterminal that stands first in no rule but its own and opens no block.
-fn lone(rules: &Rules, closure: &BitRows) -> Box<[bool]> {
+/// Per symbol: whether it is a nonterminal that stands first in no rule but its own, opens no block and does not begin
+/// with a text that it binds.
+fn lone(rules: &Rules, closure: &BitRows, spec: &LanguageSpec) -> Box<[bool]> {
     let mut lone: Box<[bool]> = (0..rules.symbol_count()).map(|symbol| symbol >= rules.lexeme_count()).collect();
     lone[rules.start.index()] = false;
-    for rule in rules.rules().iter().filter(|rule| rule.block.is_some()) {
+    let binds = |symbol: SymbolId| spec.marks.iter().any(|mark| mark.binds && mark.name == rules.name(symbol));
+    let binders: Vec<bool> = (0..rules.lexeme_count()).map(|lexeme| binds(SymbolId::from_index(lexeme))).collect();
+    let begins_bound = |first: Option<&SymbolId>| first.is_some_and(|first| binders.get(first.index()) == Some(&true));
+    for rule in rules.rules().iter().filter(|rule| rule.block.is_some() || begins_bound(rule.rhs.first())) {
         lone[rule.lhs.index()] = false;
     }
     for nonterminal in 0..rules.symbol_count() - rules.lexeme_count() {

@@ -4,12 +4,13 @@
 //! it, down to where the text comes again (`constructor: NAME parameters`). The two are *marks*: lexemes without a
 //! pattern, which are read along with the lexemes of their texts, where the text is in their slot. Most texts are in
 //! [`OTHER`], and the items that bound them distinguish them. Texts that R matches and has not bound itself get slots
-//! of their own, so that R's requirements on the stack concern symbols only.
+//! of their own, so that R's requirements on the stack concern symbols only. Where a rule matches the text that it has
+//! bound itself, its item's text decides as well, and a slot may hold any number of texts.
 
 use crate::bits::{self, BitSet};
 use crate::error::Error;
 use crate::grammar::compiled::Grammar;
-use crate::ids::{AcceptId, DotId, LexemeId, StateId, SymbolId};
+use crate::ids::{AcceptId, DotId, LexemeId, ModeId, StateId, SymbolId};
 use crate::lexing::lexer::Lexer;
 use crate::lexing::roles::find;
 use crate::spec::LanguageSpec;
@@ -46,6 +47,8 @@ pub(crate) struct Marks {
     of_lexeme: Vec<Option<Mark>>,
     /// By slot: the lexeme that matches.
     matching: [Option<SymbolId>; SLOTS],
+    /// Lexemes that bind and begin a rule.
+    binding: Vec<SymbolId>,
     /// Per accept set: whether there are marks in it.
     accepts: Vec<bool>,
     mask: BitSet,
@@ -57,13 +60,17 @@ pub(crate) struct Marks {
     begins_after: Vec<OnceLock<[u64; 4]>>,
     /// Per state of the lexer: whether a symbol in progress may still reach an accept set with marks.
     live: Vec<bool>,
+    /// The states before any byte from which texts of marks are read.
+    starts: Box<[StateId]>,
+    /// Per dot behind a text that its rule binds: the dot before the one that must equal it, if the rule goes on to it.
+    matches_own: Vec<Option<DotId>>,
 }
 
 impl Marks {
     /// Read the marks of a definition; `None` if it has none.
     ///
     /// # Errors
-    /// A name that no lexeme has, or a slot that does not exist.
+    /// A name that no lexeme has, a slot that does not exist, or a mark of another mode than its texts.
     pub(crate) fn read(spec: &LanguageSpec, lexer: &Lexer, grammar: &Grammar) -> Result<Option<Self>, Error> {
         if spec.marks.is_empty() {
             return Ok(None);
@@ -75,6 +82,13 @@ impl Marks {
             let slot = mark.slot as usize;
             if slot >= SLOTS {
                 return Err(Error::language(format!("language {}: marks: there is no slot {slot}", spec.name)));
+            }
+            for name in &mark.of {
+                let read = SymbolId::from(find(spec, name)?);
+                if grammar.mode_of(read) != grammar.mode_of(SymbolId::from(lexeme)) {
+                    let what = format!("marks: {} and {name} are of different modes", mark.name);
+                    return Err(Error::language(format!("language {}: {what}", spec.name)));
+                }
             }
             of_lexeme[lexeme.index()] = Some(Mark { binds: mark.binds, slot: mark.slot });
             if !mark.binds {
@@ -90,13 +104,22 @@ impl Marks {
         let sets = || (0..lexer.accept_set_count()).map(AcceptId::from_index);
         let accepts: Vec<bool> = sets().map(|accept| accept.0 != 0 && marked(accept)).collect();
         let live = |state: StateId| bits::numbers(lexer.live_mask(state)).any(|accept| accepts[accept]);
+        let modes = (0..=spec.modes.len()).map(ModeId::from_index);
+        let starts = modes.map(|mode| lexer.start_of(mode)).filter(|&start| live(start)).collect();
         let first = first_dots(spec, grammar, |symbol| of_lexeme.get(symbol.index()).copied().flatten());
+        let begins = |&bound: &SymbolId| {
+            of_lexeme[bound.index()].is_some_and(|mark| mark.binds) && !grammar.initial(bound).is_empty()
+        };
+        let binding = (0..spec.lexemes.len()).map(SymbolId::from_index).filter(begins).collect();
         Ok(Some(Self {
             first,
+            starts,
+            matches_own: matches_own(grammar, |symbol| of_lexeme.get(symbol.index()).copied().flatten()),
             live: (0..lexer.state_count()).map(|state| live(StateId::from_index(state))).collect(),
             only: sets().map(|accept| if accept.0 == 0 { None } else { only(accept) }).collect(),
             mask: BitSet::of(accepts.len(), (0..accepts.len()).filter(|&accept| accepts[accept])),
             begins_after: vec![OnceLock::new(); 256],
+            binding,
             matching,
             of_lexeme,
             accepts,
@@ -124,6 +147,11 @@ impl Marks {
     /// The lexemes that match, by slot.
     pub(crate) fn matching(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.matching.iter().copied().flatten()
+    }
+
+    /// The lexemes that bind and begin a rule.
+    pub(crate) fn binding(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.binding.iter().copied()
     }
 
     /// Return whether a symbol that begins with `byte` may begin right after `before`. Elsewhere the symbol before it
@@ -160,6 +188,17 @@ impl Marks {
         self.only[accept.index()].as_deref()
     }
 
+    /// The dot before the text that must equal the one that the rule itself has bound, if that text is still to come.
+    #[inline]
+    pub(crate) fn matches_own(&self, dot: DotId) -> Option<DotId> {
+        self.matches_own[dot.index()]
+    }
+
+    /// The states before any byte from which texts of marks are read.
+    pub(crate) fn starts(&self) -> &[StateId] {
+        &self.starts
+    }
+
     /// Return whether a symbol in progress may still reach an accept set with marks.
     #[inline]
     pub(crate) fn are_live(&self, state: StateId) -> bool {
@@ -189,23 +228,39 @@ fn first_dots(spec: &LanguageSpec, grammar: &Grammar, mark: impl Fn(SymbolId) ->
     dots
 }
 
+/// Per dot behind a text that its rule binds: the dot before the one that must equal it, if the rule goes on to it.
+fn matches_own(grammar: &Grammar, mark: impl Fn(SymbolId) -> Option<Mark>) -> Vec<Option<DotId>> {
+    let mut found = vec![None; grammar.dot_count()];
+    for (index, rule) in grammar.rules().iter().enumerate() {
+        let place =
+            |binds: bool| rule.rhs.iter().position(|&symbol| mark(symbol).is_some_and(|mark| mark.binds == binds));
+        let (Some(bound), Some(matching)) = (place(true), place(false)) else { continue };
+        for position in bound + 1..=matching {
+            found[grammar.dot(index, position).index()] = Some(grammar.dot(index, matching));
+        }
+    }
+    found
+}
+
 /// Slots of the texts that one R matches.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    named: Vec<(Box<[u8]>, u8)>,
+    named: FxHashMap<Box<[u8]>, u8>,
     /// Ends in R of cut symbols that may be marks, with the lexer's states there; ascending.
     cuts: Vec<(u32, StateId)>,
     /// R up to the last of these ends.
     cut: Box<[u8]>,
+    /// The states before any byte from which texts of marks are read.
+    starts: Box<[StateId]>,
 }
 
 impl Slots {
     /// No slots but those of cut texts.
-    pub(crate) fn new(mut cuts: Vec<(u32, StateId)>, right: &[u8]) -> Self {
+    pub(crate) fn new(mut cuts: Vec<(u32, StateId)>, right: &[u8], starts: &[StateId]) -> Self {
         cuts.retain(|cut| cut.0 > 0);
         cuts.sort_unstable();
         let most = cuts.last().map_or(0, |cut| cut.0);
-        Self { named: Vec::new(), cuts, cut: right[..most as usize].into() }
+        Self { named: FxHashMap::default(), cuts, cut: right[..most as usize].into(), starts: starts.into() }
     }
 
     /// The slot of a text.
@@ -219,12 +274,12 @@ impl Slots {
 
     /// The slot of a text.
     pub(crate) fn named(&self, text: &[u8]) -> Option<u8> {
-        self.named.iter().find(|named| *named.0 == *text).map(|named| named.1)
+        self.named.get(text).copied()
     }
 
     /// Texts that have slots.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
-        self.named.iter().map(|named| &*named.0)
+        self.named.keys().map(|named| &**named)
     }
 
     /// Rests of R that complete a cut text.
@@ -245,21 +300,21 @@ impl Slots {
     /// Return whether the cursor may cut a text.
     pub(crate) fn is_cuttable(&self, lexer: &Lexer, text: &[u8]) -> bool {
         self.rests().any(|rest| {
-            let begin = text.strip_suffix(rest).filter(|begin| !begin.is_empty());
-            let state = begin.map(|begin| (rest.len() as u32, run(lexer, lexer.start(), begin)));
-            state.is_some_and(|cut| self.cuts.binary_search(&cut).is_ok())
+            let Some(begin) = text.strip_suffix(rest).filter(|begin| !begin.is_empty()) else { return false };
+            let mut states = self.starts.iter().map(|&start| run(lexer, start, begin));
+            states.any(|state| self.cuts.binary_search(&(rest.len() as u32, state)).is_ok())
         })
     }
 
     /// Give a text a slot: a free one, or the last of its kind.
     pub(crate) fn give(&mut self, lexer: &Lexer, text: &[u8]) -> u8 {
-        let is_taken = |slot: u8| self.named.iter().any(|named| named.1 == slot);
+        let is_taken = |slot: u8| self.named.values().any(|&named| named == slot);
         let slot = if self.is_cuttable(lexer, text) {
             NAMED_CUTTABLE
         } else {
             NAMED.into_iter().find(|&slot| !is_taken(slot)).unwrap_or(*NAMED.end())
         };
-        self.named.push((text.into(), slot));
+        self.named.insert(text.into(), slot);
         slot
     }
 }

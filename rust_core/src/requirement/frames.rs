@@ -284,7 +284,7 @@ impl Frames {
             let behind = self.requirement(requirements, context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             let over = (Grammar::advance(item.dot), self.floor(item.origin));
-            let demanded = requirements.step(context, behind, over, item.column, indents);
+            let demanded = requirements.step_item(context, behind, item, over, indents);
             let symbol = grammar.next(item.dot);
             match seeds.last_mut() {
                 Some((last, requirement)) if *last == symbol => {

@@ -13,7 +13,7 @@ use crate::chart::predict::Predictions;
 use crate::chunked::Chunked;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{ColumnId, DotId, FreeId, NodeId, RequirementId, SymbolId};
+use crate::ids::{ColumnId, DotId, FreeId, NodeId, RequirementId, SymbolId, TextId};
 use crate::interned::{Hashes, hash};
 use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
@@ -53,6 +53,8 @@ pub(crate) struct Requirements {
     /// Per target: bitset of the lexemes that leave it in R.
     leaving: Vec<BitSet>,
     steps: StepMemo,
+    /// Memoised steps over a text that must equal the one that the rule has bound.
+    pub(super) named: FxHashMap<Named, RequirementId>,
     /// Unions of requirements with many nodes, keyed by the lesser id first. Each set of a long L needs the same ones.
     unions: FxHashMap<(RequirementId, RequirementId), RequirementId>,
     bottom: RequirementId,
@@ -74,6 +76,9 @@ pub(crate) type Depth = i32;
 
 /// No floor is in a rule's way.
 pub(crate) const NO_FLOOR: Depth = -1;
+
+/// A requirement, the dot before the symbols over which it is carried, the floor, and the text that the rule has bound.
+pub(super) type Named = (RequirementId, DotId, Depth, TextId);
 
 /// Requirements whose steps are kept together.
 const TOGETHER: usize = 1 << 10;
@@ -148,7 +153,7 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// The floor within a rule, if the rest of it reaches below.
     #[inline]
-    fn floor_from(&self, dot: DotId, floor: Depth) -> Depth {
+    pub(super) fn floor_from(&self, dot: DotId, floor: Depth) -> Depth {
         match self.floor {
             Some((nesting, _)) if nesting.lowest_after(dot) < floor => floor,
             _ => NO_FLOOR,
@@ -157,7 +162,7 @@ impl Context<'_> {
 
     /// Return whether a dot is below the floor of its rule.
     #[inline]
-    fn is_below(&self, dot: DotId, floor: Depth) -> bool {
+    pub(super) fn is_below(&self, dot: DotId, floor: Depth) -> bool {
         self.floor.is_some_and(|(nesting, _)| nesting.at(dot) < floor)
     }
 }
@@ -183,6 +188,7 @@ impl Requirements {
             leaving: Vec::new(),
             targets,
             steps: StepMemo::default(),
+            named: FxHashMap::default(),
             unions: FxHashMap::default(),
             bottom: UNSATISFIABLE,
             free_count,
@@ -441,7 +447,13 @@ impl Requirements {
     }
 
     /// The requirement before a symbol. A symbol at a line's start in the middle costs that line's indentation besides.
-    fn before(&self, context: Context<'_>, symbol: SymbolId, after: RequirementId, indent: Cost) -> Requirement {
+    pub(super) fn before(
+        &self,
+        context: Context<'_>,
+        symbol: SymbolId,
+        after: RequirementId,
+        indent: Cost,
+    ) -> Requirement {
         let source = self.table.get(after.index());
         let mut begun = Vec::new();
         if !context.language.grammar.is_lexeme(symbol) {
@@ -451,7 +463,7 @@ impl Requirements {
     }
 
     /// The requirement before a symbol after which the middle must not go on.
-    fn before_in_right(
+    pub(super) fn before_in_right(
         &self,
         context: Context<'_>,
         symbol: SymbolId,

@@ -106,7 +106,7 @@ impl Solver {
             let behind = self.requirement(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             let over = (item.dot, self.frames.floor(item.origin));
-            reached.insert(self.requirements.step(context, behind, over, item.column, indents));
+            reached.insert(self.requirements.step_item(context, behind, item, over, indents));
         }
         for requirement in reached {
             for (word, &more) in targets.iter_mut().zip(self.requirements.projection(requirement)) {
@@ -144,7 +144,7 @@ impl Solver {
             let behind = self.requirement(context, item.origin, grammar.lhs(item.dot));
             let indents = context.left.indents(item.origin);
             let over = (item.dot, self.frames.floor(item.origin));
-            let requirement = self.requirements.step(context, behind, over, item.column, indents);
+            let requirement = self.requirements.step_item(context, behind, item, over, indents);
             if targets.iter().any(|&target| self.requirements.projects(requirement, target)) {
                 return true;
             }

@@ -3,12 +3,16 @@
 //! A rule that begins in R binds a text of R, which is read again where a text must match it. A rule that began before
 //! R has bound a text that R does not know. Each text that R matches in such a rule gets a slot, and R then demands the
 //! slot of the stack.
+//!
+//! Where two readings of R bind different texts around one place, both texts are allowed there, as in L.
 
 use crate::bits;
-use crate::ids::{DotId, NodeId, OriginId, SymbolId};
+use crate::ids::{DotId, ModeId, NodeId, OriginId, SymbolId};
 use crate::language::marks::{CUTTABLE, Mark, NAMED, NAMED_CUTTABLE, OTHER};
 use crate::right::chart::{Chart, Charted};
+use crate::right::lex::texts_after;
 use crate::right::origins::{Base, Origins};
+use crate::right::places::Place;
 use rustc_hash::FxHashSet;
 
 /// Rules around a symbol that bind a text.
@@ -23,12 +27,19 @@ struct Binders {
 impl Chart<'_> {
     /// Return whether the text from a node to a position may be read as a mark there.
     pub(super) fn takes_mark(&mut self, id: NodeId, symbol: SymbolId, mark: Mark, end: u32) -> bool {
-        let Some(position) = self.charted.lattice.place(id).position() else { return false };
-        if !self.goes_on(symbol, end) {
-            return false;
+        let Some(begin) = self.charted.lattice.place(id).position() else { return false };
+        let takes = self.goes_on(symbol, end) && self.is_in_slot(id, symbol, mark, (begin, end));
+        if takes && mark.binds {
+            self.bind(id, symbol, (begin, end));
         }
+        takes
+    }
+
+    /// Return whether a part of R, read as a mark, is a text of the mark's slot. A text that R needs distinguished may
+    /// be given the slot.
+    fn is_in_slot(&mut self, id: NodeId, symbol: SymbolId, mark: Mark, (begin, end): (u32, u32)) -> bool {
         let lexer = &self.language.lexer;
-        let text = &self.lexed.text()[position as usize..end as usize];
+        let text = &self.lexed.text()[begin as usize..end as usize];
         let named = self.lexed.slots.named(text);
         if !mark.binds && mark.slot <= CUTTABLE {
             return self.around(id, symbol, text).bound;
@@ -37,6 +48,11 @@ impl Chart<'_> {
             true => CUTTABLE,
             false => OTHER,
         });
+        if slot > CUTTABLE && slot == mark.slot && !mark.binds {
+            // Several texts may share the slot.
+            let around = self.around(id, symbol, text);
+            return around.bound || around.free;
+        }
         if slot > CUTTABLE || mark.slot <= CUTTABLE {
             return slot == mark.slot;
         }
@@ -50,12 +66,75 @@ impl Chart<'_> {
         self.lexed.slots.give(lexer, &text) == mark.slot
     }
 
+    /// Record a part of R that binds, for the rules that began in R and wait for it at a node.
+    fn bind(&mut self, id: NodeId, symbol: SymbolId, part: (u32, u32)) {
+        let Charted { bound, .. } = &*self.charted;
+        let predicted = self.predictions.dots(self.charted.lattice.set(id).prediction, symbol);
+        let predicted = predicted.iter().map(|&dot| (dot, Origins::at_node(id)));
+        let waiting = self.charted.waiting(&self.language.grammar, id, symbol).chain(predicted);
+        let begun = waiting.filter_map(|(dot, origin)| match self.charted.origins.get(origin).base {
+            Base::Node(node) => Some((dot, node)),
+            Base::Free(_) => None,
+        });
+        let is_new = |binder: &(DotId, NodeId)| bound.get(binder).is_none_or(|parts| !parts.contains(&part));
+        let begun: Vec<(DotId, NodeId)> = begun.filter(is_new).collect();
+        for binder in begun {
+            self.charted.bound.entry(binder).or_default().push(part);
+        }
+    }
+
+    /// The text of a match that leads on from a node; `None` for another symbol.
+    pub(super) fn matched_text(&self, symbol: SymbolId, from: NodeId) -> Option<&[u8]> {
+        self.language.marks.as_ref()?.of_symbol(symbol).filter(|mark| !mark.binds)?;
+        let position = self.charted.lattice.place(from).position()?;
+        Some(self.lexed.text_of(symbol, position)?.1)
+    }
+
+    /// Return whether an item may go on over a match: its rule has bound no text itself, or has bound this one.
+    pub(super) fn may_match(&self, dot: DotId, origin: OriginId, text: &[u8]) -> bool {
+        let Base::Node(node) = self.charted.origins.get(origin).base else { return true };
+        self.own_binder(dot).is_none_or(|binder| self.has_bound(binder, node, text))
+    }
+
+    /// The dot before the text that a rule has bound before a dot.
+    fn own_binder(&self, dot: DotId) -> Option<DotId> {
+        let (grammar, marks) = (&self.language.grammar, self.language.marks.as_ref()?);
+        let before = grammar.position(dot);
+        let binds = |&symbol: &SymbolId| marks.of_symbol(symbol).is_some_and(|mark| mark.binds);
+        let place = grammar.rule(dot).rhs[..before].iter().position(binds)?;
+        Some(DotId::from_index(dot.index() - (before - place)))
+    }
+
+    /// Return whether a rule that began at a node has bound a text.
+    fn has_bound(&self, binder: DotId, node: NodeId, text: &[u8]) -> bool {
+        let mut parts = self.charted.bound.get(&(binder, node)).into_iter().flatten();
+        parts.any(|&(begin, end)| &self.lexed.text()[begin as usize..end as usize] == text)
+    }
+
     /// Return whether R's next lexeme can come after a symbol. Most names are not matched, and fail here.
     fn goes_on(&self, symbol: SymbolId, end: u32) -> bool {
+        let grammar = &self.language.grammar;
+        let lexemes = |accept| self.language.lexer.lexemes(accept).iter().map(|&lexeme| SymbolId::from(lexeme));
+        if grammar.unites_modes() {
+            let after = grammar.modes_after_lexeme(symbol);
+            let code = self.lexed.code_place(end);
+            let is_code = after & grammar.code_modes() != 0;
+            let places = texts_after(after & !grammar.code_modes(), end).map(|(place, _)| place);
+            return places.chain(is_code.then_some(code)).any(|place| {
+                let Some(position) = place.position() else { return true };
+                let modes = match place {
+                    Place::Text { mode, .. } => 1 << mode.index(),
+                    _ => grammar.code_modes(),
+                };
+                bits::ones(modes).map(ModeId::from_index).any(|mode| {
+                    let Some((accept, _)) = self.lexed.symbol_in(mode, position) else { return false };
+                    lexemes(accept).any(|next| grammar.mode_of(next) == mode && grammar.is_adjacent(symbol, next))
+                })
+            });
+        }
         let Some(position) = self.lexed.middle_position(end) else { return true };
         let Some((accept, _)) = self.lexed.symbol(position) else { return true };
-        let next = self.language.lexer.lexemes(accept).iter().map(|&lexeme| SymbolId::from(lexeme));
-        next.into_iter().any(|next| self.language.grammar.is_adjacent(symbol, next))
+        lexemes(accept).any(|next| grammar.is_adjacent(symbol, next))
     }
 
     /// Return whether a rule that began in the middle waits for a symbol at a node.
@@ -115,25 +194,9 @@ impl Chart<'_> {
             around.free = true;
             return;
         };
-        let rule = grammar.rule(dot);
-        let binds = |&symbol: &SymbolId| {
-            let mark = self.language.marks.as_ref().and_then(|marks| marks.of_symbol(symbol));
-            mark.is_some_and(|mark| mark.binds)
-        };
-        match rule.rhs[..grammar.position(dot)].iter().position(binds) {
+        match self.own_binder(dot) {
             None => begun.push((node, grammar.lhs(dot))),
-            Some(place) => around.bound |= self.text_after(node, place) == Some(text),
+            Some(binder) => around.bound |= self.has_bound(binder, node, text),
         }
-    }
-
-    /// The text of the lexeme after some others from a node on.
-    fn text_after(&self, node: NodeId, lexemes: usize) -> Option<&[u8]> {
-        let mut at = self.charted.lattice.place(node).position()?;
-        for _ in 0..lexemes {
-            let (_, end) = self.lexed.symbol(at)?;
-            at = self.lexed.middle_position(end)?;
-        }
-        let (_, end) = self.lexed.symbol(at)?;
-        Some(&self.lexed.text()[at as usize..end as usize])
     }
 }

@@ -30,7 +30,7 @@ use crate::right::places::{Begun, Place, Top};
 use crate::right::set_memo::{LeoItems, Record, SetMemo};
 use crate::right::sets::{Content, slice_by};
 use crate::stop::poll;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Complete the sets of a lattice, and make the nodes read from them. Stop where a line has a column that the classes
 /// do not foresee. `known` is empty.
@@ -71,6 +71,8 @@ pub(super) struct Charted {
     pub(super) parts: Parts,
     pub(super) links: Links,
     pub(super) origins: Origins,
+    /// Texts that rules have bound which began in R, as parts of R: by the dot before the text, and the rule's origin.
+    pub(super) bound: FxHashMap<(DotId, NodeId), Vec<(u32, u32)>>,
     /// Number of sets found instead of computed.
     pub(super) found: usize,
 }
@@ -82,6 +84,7 @@ impl Charted {
             parts: Parts::new(language),
             links: Links::new(),
             origins: Origins::default(),
+            bound: FxHashMap::default(),
             found: 0,
         }
     }
@@ -89,6 +92,7 @@ impl Charted {
     /// Drop the tables needed only while the chart is made.
     fn settle(&mut self, language: &Language) {
         self.lattice.settle();
+        self.bound = FxHashMap::default();
         self.links.settle();
         self.parts.settle(language);
     }
@@ -237,14 +241,20 @@ impl Chart<'_> {
     /// completing the symbol moves them instead.
     fn take(&mut self, worker: &mut Worker, Incoming { symbol, from, filter }: Incoming) {
         let grammar = &self.language.grammar;
-        let charted = &mut *self.charted;
+        let matched = self.matched_text(symbol, from);
+        if matched.is_some() {
+            worker.record.spoil(); // the texts that rules have bound decide as well
+        }
+        let fits = |dot: DotId, origin: OriginId| matched.is_none_or(|text| self.may_match(dot, origin, text));
+        let charted = &*self.charted;
         for (dot, origin) in charted.waiting(grammar, from, symbol) {
             let moved = Grammar::advance(dot);
-            if filter.admits(grammar, moved, charted.begun_at(origin)) {
+            if filter.admits(grammar, moved, charted.begun_at(origin)) && fits(dot, origin) {
                 worker.record.take(from, Origins::node_of(origin));
                 worker.push(moved, origin);
             }
         }
+        let charted = &mut *self.charted;
         let Charted { lattice, parts, .. } = &mut *charted;
         worker.chunks.extend(lattice.parts(from).filter_map(|part| parts.moved(grammar, part, symbol, filter)));
         let (prediction, begun) = (lattice.set(from).prediction, lattice.place(from).begun());

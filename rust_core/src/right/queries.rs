@@ -92,7 +92,7 @@ impl Right {
                 let (end, _) = lookahead.end(state).filter(|&(_, accept)| marks.are_in(accept))?;
                 Some((end, state))
             });
-            lexed.slots = Slots::new(cuts.collect(), text);
+            lexed.slots = Slots::new(cuts.collect(), text, marks.starts());
         }
         let mut classes = Classes::of(text, measure);
         let mut charted = Charted::new(language, text.len());
@@ -161,6 +161,11 @@ impl Right {
     /// Symbols that lead to a node, with the nodes they come from.
     pub(crate) fn incoming(&self, id: NodeId) -> impl Iterator<Item = (SymbolId, NodeId)> + '_ {
         self.charted.lattice.incoming(id)
+    }
+
+    /// The text of a lexeme that leaves a node.
+    pub(crate) fn text_at(&self, id: NodeId, lexeme: SymbolId) -> Option<&[u8]> {
+        Some(self.lexed.text_of(lexeme, self.place(id).position()?)?.1)
     }
 
     /// Add the nodes at which a nonterminal began that ends at one of some nodes, as far as a rule that began before R

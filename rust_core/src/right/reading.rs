@@ -66,6 +66,10 @@ impl Chart<'_> {
         let code = grammar.code_modes();
         let lexemes = language.lexer.lexemes(accept).iter().map(|&lexeme| SymbolId::from(lexeme));
         for symbol in lexemes.filter(|&symbol| grammar.mode_of(symbol) == mode) {
+            let mark = language.marks.as_ref().and_then(|marks| marks.of_symbol(symbol));
+            if mark.is_some_and(|mark| !self.takes_mark(id, symbol, mark, end)) {
+                continue;
+            }
             let after = grammar.modes_after_lexeme(symbol);
             if after & code != 0 {
                 let target = self.lexed.code_place(end);

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import regex
 
@@ -69,11 +69,11 @@ class Moded:
             ],
         }
 
-    def reordered(self, rng: random.Random) -> Moded:
+    def reordered(self, rng: random.Random) -> Self:
         """The language with its modes in another order."""
         return replace(self, modes=tuple(rng.sample(self.modes, len(self.modes))))
 
-    def uncovered(self) -> Moded:
+    def uncovered(self) -> Self:
         """The language in which no mode stands for mode 0: the plain way."""
         return replace(self, modes=tuple(replace(mode, covers=False) for mode in self.modes))
 
