@@ -56,6 +56,17 @@ def test_texts_are_refused_at_every_cut(variant: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sessions_share_masks_wherever_the_cursor_stands(variant: str) -> None:
+    language = Language.load(variant)
+    statements = "import a from 'b';\nlet x = `${f(1)}` / 2\nclass A { b = /c/ }\nfunction f() { return x }\n"
+    comment = "// the end"
+    own = [cut for cut in range(len(statements)) if not language.open(statements[:cut], statements[cut:]).shares_masks]
+    assert own == []
+    for left, right in (("", ""), ("", comment), (comment, ""), ("#!node\n", statements), (statements, comment)):
+        assert language.open(left, right).shares_masks, (left, right)
+
+
 def test_the_order_of_modes_changes_no_verdict(tmp_path: Path) -> None:
     spec = (FOLDER / "ecmascript.toml").read_text(encoding="utf-8")
     head, first, second, *others = spec.split("[[modes]]\n")

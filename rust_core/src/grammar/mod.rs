@@ -6,6 +6,7 @@ mod file_start;
 mod modes;
 pub(crate) mod rule;
 pub(crate) mod rules;
+mod whole_file;
 
 #[cfg(test)]
 mod tests;

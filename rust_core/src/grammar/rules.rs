@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::grammar::file_start::First;
 use crate::grammar::rule::{Rule, nullable};
+use crate::grammar::whole_file::unfold;
 use crate::ids::{DotId, SymbolId};
 use crate::limits;
 use crate::spec::LanguageSpec;
@@ -94,10 +95,15 @@ impl Rules {
                 rules.push(Rule { lhs, rhs, block: None });
             }
         }
+        let mut files = vec![start];
         if let Some(first) = first_lexemes(spec, &symbols)? {
             start = first.put_before(&mut rules, &mut symbols.names, start);
             symbols.check_count()?;
+            files = rules.iter().filter(|rule| rule.lhs == start).filter_map(|rule| rule.rhs.get(1).copied()).collect();
+            files.sort_unstable();
+            files.dedup();
         }
+        unfold(&mut rules, &files, lexeme_count);
         let rules = reduce(rules, start, lexeme_count, symbols.names.len(), producible);
         if !rules.iter().any(|rule| rule.lhs == start) {
             return Err(Error::language(format!("language {}: no text at all derives from {}", spec.name, spec.start)));
@@ -107,12 +113,9 @@ impl Rules {
             None => None,
         };
         let mut rules = Self::index(start, symbols.names, lexeme_count, rules);
-        if spec.file_start().is_some() {
-            let own = rules.rules.iter().filter(|rule| rule.lhs == start);
-            rules.files = own.filter_map(|rule| rule.rhs.get(1).copied()).collect();
-            rules.files.sort_unstable();
-            rules.files.dedup();
-        }
+        // A first lexeme that no text begins with has no file behind it.
+        files.retain(|&file| rules.rules.iter().any(|rule| rule.lhs == file));
+        rules.files = files;
         if let Some((indent, dedent)) = layout {
             rules.pair_blocks(indent, dedent, spec)?;
         }

@@ -7,7 +7,6 @@
 
 use crate::bits;
 use crate::grammar::compiled::Grammar;
-use crate::grammar::rule::Rule;
 use crate::ids::{AcceptId, DotId, FreeId, LexemeId, StateId, SymbolId};
 use crate::language::free::{Free, INFINITE, LINE, MIDDLE};
 use crate::lexing::lexer::Lexer;
@@ -114,13 +113,16 @@ impl Follow {
 
     /// Classify the end of a file that is whole by a rule of `file`; `right` is the rule's right side.
     fn file_end(&self, grammar: &Grammar, free: &Free, file: SymbolId, right: &[SymbolId]) -> FileEnd {
-        let [only] = *right else { return if right.is_empty() { FileEnd::Open } else { FileEnd::Closed } };
-        let mut own = grammar.rules().iter().filter(|rule| rule.lhs == only).peekable();
         let is_last = |symbol: Option<&SymbolId>| {
             symbol.is_some_and(|&symbol| {
                 grammar.is_lexeme(symbol) && free.lasts().has(LexemeId::from_index(symbol.index()))
             })
         };
+        if is_last(right.last()) {
+            return FileEnd::Last;
+        }
+        let [only] = *right else { return if right.is_empty() { FileEnd::Open } else { FileEnd::Closed } };
+        let mut own = grammar.rules().iter().filter(|rule| rule.lhs == only).peekable();
         if own.peek().is_some() && own.all(|rule| is_last(rule.rhs.last())) {
             return FileEnd::Last;
         }
@@ -185,12 +187,26 @@ fn has_twin(lexer: &Lexer, grammar: &Grammar, last: LexemeId) -> bool {
             is_other && twins.iter().any(|&twin| bits::contains(first(), twin))
         })
     };
+    let begins_with_twin = |file: SymbolId| {
+        let own = grammar.rules().iter().enumerate().filter(|(_, rule)| rule.lhs == file);
+        own.map(|(index, _)| grammar.first(grammar.dot(index, 0)))
+            .any(|first| twins.iter().any(|&twin| bits::contains(first, twin)))
+    };
+    let has_twin_in = |file: SymbolId, right: &[SymbolId]| match *right {
+        [_] => begins_with_twin(file),
+        [list, _] => beside(list, file),
+        _ => false,
+    };
     let last = SymbolId::from(last);
     grammar.rules().iter().filter(|rule| rule.rhs.contains(&last)).all(|rule| {
-        let [list, end] = rule.rhs[..] else { return false };
+        let is_file = |symbol: SymbolId| grammar.files.contains(&symbol);
         let mut users = grammar.rules().iter().filter(|user| user.rhs.contains(&rule.lhs));
-        let is_file = |user: &Rule| grammar.files.contains(&user.lhs) && user.rhs.len() == 1;
-        end == last && users.all(|user| is_file(user) && beside(list, user.lhs))
+        rule.rhs.last() == Some(&last)
+            && if is_file(rule.lhs) {
+                has_twin_in(rule.lhs, &rule.rhs) && users.all(|user| !is_file(user.lhs) && user.lhs == grammar.start)
+            } else {
+                users.all(|user| user.rhs.len() == 1 && is_file(user.lhs) && has_twin_in(user.lhs, &rule.rhs))
+            }
     })
 }
 

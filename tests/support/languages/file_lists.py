@@ -44,9 +44,22 @@ def random_files(rng: random.Random) -> FileToy:
     rules |= {("file", ("lines",))} if rng.random() < 0.5 else {("file", ("entry",))}
     rules |= {("entry", right) for right in rng.choice(ENTRIES)}
     rules |= {("x", right) for right in rng.choice(X)}
+    if rng.random() < 0.5:
+        rules = _behind_a_choice(rng, rules)
     lexemes: list[tuple[str, str | None, str | None, int]] = [
         ("A", "a", None, 0), ("B", None, rng.choice(["b+", "b", "ba"]), 0), ("BREAK", None, BREAK, 0)
     ]  # fmt: skip
     if any("COMMENT" in right for _, right in rules):
         lexemes.append(("COMMENT", None, COMMENT, 0))
     return FileToy(tuple(lexemes), tuple(sorted(rules)), separated=True)
+
+
+def _behind_a_choice(rng: random.Random, rules: set[tuple[str, tuple[str, ...]]]) -> set[tuple[str, tuple[str, ...]]]:
+    """Return rules of a file that is one of several nonterminals, perhaps none, and may end with a comment."""
+    files = {right for left, right in rules if left == "s"} | ({()} if rng.random() < 0.5 else set())
+    inner = {("inner", right) for right in files if rng.random() < 0.5}
+    chosen = {("choice", right) for right in files if ("inner", right) not in inner} | {("choice", ("inner",))}
+    changed = {rule for rule in rules if rule[0] != "s"} | inner | chosen | {("s", ("choice",))}
+    if rng.random() < 0.7:
+        changed.add(("s", ("choice", "COMMENT")))
+    return changed if inner else rules

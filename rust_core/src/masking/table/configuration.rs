@@ -44,7 +44,7 @@ pub(crate) struct Configuration {
     pub start: StateId,
     /// Place in the line.
     pub line: Line,
-    /// The last symbol read inside the token; none where it does not matter.
+    /// The last symbol read inside the token, or one that the same symbols follow; none where it does not matter.
     pub after: AcceptId,
     /// Brackets are known to be open.
     pub inside: bool,

@@ -7,7 +7,7 @@ use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::masking::table::configuration::{Configuration, Line, NOTHING};
 use crate::masking::vocabulary::Vocabulary;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Inputs of a token table.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct TableInputs<'a> {
     /// Per accept set: the accept sets that can come next, including ignored ones, as a mask; empty if no rule reads
     /// it.
     follow: Vec<BitSet>,
+    /// Per accept set: the first one that the same accept sets can follow.
+    alike: Vec<AcceptId>,
     /// The states in which a symbol can still become one of those.
     passes: Vec<bool>,
 }
@@ -54,6 +56,12 @@ impl<'a> TableInputs<'a> {
             }
             follow.push(next);
         }
+        let mut firsts: FxHashMap<&[u64], AcceptId> = FxHashMap::default();
+        let alike = follow
+            .iter()
+            .enumerate()
+            .map(|(index, next)| *firsts.entry(next.words()).or_insert(AcceptId::from_index(index)))
+            .collect();
         let passes = (0..lexer.state_count()).map(|state| passes(language, StateId::from_index(state))).collect();
         Self {
             language,
@@ -61,6 +69,7 @@ impl<'a> TableInputs<'a> {
             line_bytes: line_bytes(lexer, |accept| language.accept_role(accept)),
             modes_after,
             follow,
+            alike,
             passes,
         }
     }
@@ -79,6 +88,12 @@ impl<'a> TableInputs<'a> {
             return at;
         }
         Configuration { start: lexer.start(), after: NOTHING, ..at }
+    }
+
+    /// A symbol after which the same ones can come as after an accept set.
+    #[inline(always)]
+    pub(crate) fn like(&self, accept: AcceptId) -> AcceptId {
+        self.alike[accept.index()]
     }
 
     /// The modes that can be in force after an accept set.

@@ -290,10 +290,11 @@ impl Reader for Explorer<'_> {
         mut each: impl FnMut(&mut Self, Configuration, Option<Label>),
     ) {
         let context = self.context;
+        let after = context.like(accept);
         for mode in context.modes(accept) {
             let start = context.language.lexer.start_of(mode);
             let inside = branch.inside && role == Role::Symbol;
-            let ended = Configuration { state: start, start, line: Line::Middle, after: accept, inside, ..branch };
+            let ended = Configuration { state: start, start, line: Line::Middle, after, inside, ..branch };
             each(self, ended, Some(Label::Read(accept, mode)));
         }
     }
