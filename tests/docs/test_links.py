@@ -65,7 +65,7 @@ def test_the_links_of_a_page_are_found(tmp_path: Path) -> None:
 # --- names --------------------------------------------------------------------------------------------------------
 
 FILE_NAME = re.compile(r"[\w*./-]*[\w*-]\.(?:lark|lock|md|mjs|py|pyi|rs|toml|ts|yml)|(?:[\w-]+/)+")
-USERS = {".d.ts", "init.lua", "pyproject.toml", "steps.lark", "steps.toml"}
+USERS = {".d.ts", "d.ts", "init.lua", "pyproject.toml", "steps.lark", "steps.toml"}
 """Files of users, and of a worked example."""
 
 
