@@ -35,7 +35,7 @@ TOO_LARGE = {
     "optional items": ("start: " + " ".join(f'["a{i}"]' for i in range(18)), "alternatives of rule start: 262144 "),
     "groups": ("start: " + '("a" | "b" | "c") ' * 30, "alternatives of rule start"),
     "repeated groups": ('start: ("a" | "b")~0..49', "alternatives of rule start"),
-    "groups repeated often": ("start: (" + " | ".join(f'"a{i}"' for i in range(20)) + ")~99", "symbols of all rules"),
+    "groups repeated often": ("start: (" + " | ".join(f'"a{i}"' for i in range(60)) + ")~99", "symbols of all rules"),
     "repetitions beyond all numbers": ('start: ("a" | "b" "c")~1' + "0" * 4000, "nests too deeply"),
     "many rules of many items": (
         "start: r0\n" + each(60, "r{i}: " + '["a"] ' * 10 + "r{next}") + 'r60: "a"',
