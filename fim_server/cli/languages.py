@@ -36,7 +36,9 @@ def run_languages(arguments: LanguagesArguments) -> int:
     else:
         for each in listed:
             versions = each["versions"]
-            known = f": {versions[0]} to {versions[-1]}" if versions else ""
+            numbered = all(version[:1].isdigit() for version in versions)
+            known = f"{versions[0]} to {versions[-1]}" if numbered and versions else ", ".join(versions)
+            known = known and f": {known}"
             print(f"{each['name']}\t{' '.join(each['suffixes'])}\texact, compared with {each['reference']}{known}")
     return DONE
 
