@@ -29,9 +29,9 @@ def read_manifest(path: str | PathLike[str]) -> str:
     """Return the text of a project's file.
 
     Raises OSError as :func:`read_found`; a link must not lead out of the file's folder; ValueError if the file is not
-    in UTF-8.
+    in UTF-8. A byte order mark is left out.
     """
-    return read_found(path, MOST_BYTES, Path(path).parent).decode("utf-8")
+    return read_found(path, MOST_BYTES, Path(path).parent).decode("utf-8-sig")
 
 
 def parse_toml(text: str) -> dict[str, Any]:

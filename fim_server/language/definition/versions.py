@@ -51,6 +51,7 @@ class ProjectFile:
         means: `range`: a range of versions; `level`: the one that counts, such as an edition; `name`: its name.
         without: Version of a file that has the key's table, and not the key; None if it tells nothing then.
         inherited: Key in a project further up, for projects that refer to it by a table in the place of a text.
+        values: Values that count; empty if all do.
     """
 
     name: str
@@ -59,6 +60,7 @@ class ProjectFile:
     means: str = "range"
     without: str | None = None
     inherited: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
     @classmethod
     def from_spec(cls, row: dict[str, Any]) -> Self:
@@ -80,6 +82,7 @@ class ProjectFile:
             row.get("means", "range"),
             None if without is None else str(without),
             tuple(map(str, row.get("inherited", ()))),
+            tuple(map(str, row.get("values", ()))),
         )
 
     def read(self, text: str) -> "Named":
@@ -100,7 +103,7 @@ class ProjectFile:
 
     def version(self, known: tuple[str, ...], value: object) -> str | None:
         """Return the known version that a value in a file names, or None."""
-        if not isinstance(value, str) or len(value) > _MOST_SPECIFIERS:
+        if not isinstance(value, str) or len(value) > _MOST_SPECIFIERS or (self.values and value not in self.values):
             return None
         if self.means == "name":
             return value if value in known else None
