@@ -153,9 +153,9 @@ def test_all_parsers_of_a_judge_have_to_take_a_text() -> None:
     odd = "(a.\nb as any)"
     with Judge(command("typescript", "oxc")) as one, Judge(programs.command("typescript")) as both:
         assert (one.verdict(odd), both.verdict(odd)) == (True, False)
-        assert both.message(odd) == "TS1003: Identifier expected."
+        assert both.message(odd) == "TS1003: Identifier expected. (1:3)"
     with Judge(programs.appeal("typescript")) as higher:
-        assert higher.message(odd) == "TS1003: Identifier expected."
+        assert higher.message(odd) == "TS1003: Identifier expected. (1:3)"
 
 
 @pytest.mark.parametrize("parsers", ["oxc", "babel", "typescript"])

@@ -15,7 +15,7 @@ import pytest
 
 from fim_server import Language
 from fim_server.datasets.judging import programs
-from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.differences import Differences, refused_at
 from fim_server.datasets.judging.judge import EARLY, Judge
 from fim_server.language.definition.compile import builtin_files
 from support.markdown_pages import text_of
@@ -192,7 +192,7 @@ def page() -> list[tuple[str, str, bool]]:
 
 
 def test_what_differs_is_as_the_page_says() -> None:
-    assert len(page()) == 23
+    assert len(page()) == 31
     assert [text for text, language, here in page() if takes(language, text) != here] == []
 
 
@@ -239,4 +239,5 @@ def test_what_differs_is_documented(judge: Callable[[str, str], Judge]) -> None:
     for text, language, here in page():
         truth, said = judge(language, "").decided(text, here)
         assert truth is (not here), text
-        assert known.name(text, here, said) is not None, (text, said)
+        place = None if here else refused_at(Language.load(language), text)
+        assert known.name(text, here, said, place) is not None, (text, said)

@@ -2,8 +2,10 @@
 
 They are data, a file ``differences.toml`` beside a language's two files, with a ``name`` in each table
 ``[[difference]]``. ``said`` is a regular expression for the judge's whole message about a text that only the engine
-takes; ``where`` may be another one that such a text contains. ``text`` is one that a text contains which only the judge
-takes.
+takes. ``where`` may be another one for the text near the place that the message names, as ``(line:column)`` at its end,
+and ``anywhere`` one for the whole text. ``text`` is a regular expression for the text near the place where the engine
+refuses a text that only the judge takes. In texts near a place, ``‸`` marks the place. Where it is unknown, the whole
+text counts, without a mark.
 """
 
 from __future__ import annotations
@@ -12,17 +14,39 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fim_server.errors import LanguageError
 
+if TYPE_CHECKING:
+    from fim_server.language import Language
+
 FILE = "differences.toml"
+
+_NEAR = 60
+"""Characters before and behind a place that are near it."""
+
+_PLACE = re.compile(r" \((\d+):(\d+)\)\Z")
+"""A message's place: the line from 1 on, and the column from 0 on."""
+
+_LINE_END = re.compile("\r\n|[\n\r\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class Said:
+    """Difference about texts that only the engine takes; patterns of the message, and of the text."""
+
+    name: str
+    message: re.Pattern[str]
+    where: re.Pattern[str]
+    anywhere: re.Pattern[str]
 
 
 @dataclass(frozen=True)
 class Differences:
     """Differences of one language by name, with patterns of the judge's message and of the text."""
 
-    said: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = ()
+    said: tuple[Said, ...] = ()
     text: tuple[tuple[str, re.Pattern[str]], ...] = ()
 
     @classmethod
@@ -38,7 +62,7 @@ class Differences:
         try:
             rows = tomllib.loads(path.read_text(encoding="utf-8")).get("difference", [])
             said = tuple(
-                (str(row["name"]), re.compile(row["said"]), re.compile(row.get("where", "")))
+                Said(str(row["name"]), *(re.compile(row.get(key, "")) for key in ("said", "where", "anywhere")))
                 for row in rows
                 if "said" in row
             )
@@ -47,9 +71,44 @@ class Differences:
             raise LanguageError(f"{path}: {error}") from error
         return cls(said, text)
 
-    def name(self, text: str, engine: bool, said: str) -> str | None:
-        """Return the name of the difference that explains a disagreement about a text; None if it is not documented."""
-        if engine:
-            matching = (name for name, message, where in self.said if message.fullmatch(said) and where.search(text))
-            return next(matching, None)
-        return next((name for name, pattern in self.text if pattern.search(text)), None)
+    def name(self, text: str, engine: bool, said: str, refused_at: int | None = None) -> str | None:
+        """Return the name of the difference that explains a disagreement about a text; None if it is not documented.
+
+        Args:
+            text: The text.
+            engine: Whether the engine takes it.
+            said: The judge's message.
+            refused_at: Offset at which the engine refuses it; None if unknown.
+        """
+        if not engine:
+            near = _near(text, refused_at)
+            return next((name for name, pattern in self.text if pattern.search(near)), None)
+        near = _near(text, place_of(said, text))
+        return next(
+            (
+                one.name
+                for one in self.said
+                if one.message.fullmatch(_PLACE.sub("", said)) and one.where.search(near) and one.anywhere.search(text)
+            ),
+            None,
+        )
+
+
+def place_of(said: str, text: str) -> int | None:
+    """Return the offset in a text that a message names; None if it names none."""
+    place = _PLACE.search(said)
+    if place is None:
+        return None
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
+    line = min(int(place[1]), len(starts))
+    return min(starts[line - 1] + int(place[2]), len(text))
+
+
+def refused_at(language: Language, text: str) -> int:
+    """Return the offset at which a language refuses a text; its end if it ends too early."""
+    at = language.open("", "").check(text).rejected_at
+    return len(text) if at is None else at
+
+
+def _near(text: str, place: int | None) -> str:
+    return text if place is None else f"{text[max(0, place - _NEAR) : place]}‸{text[place : place + _NEAR]}"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from fim_server.datasets.judging.cutting import Looks
-from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.differences import Differences, refused_at
 from fim_server.datasets.judging.judge import Judge
 from fim_server.errors import SearchLimitError
 from fim_server.language import Language, Session
@@ -296,7 +296,8 @@ class Examiner(Examination[Part]):
             yield truth, {"judge": truth, "said": said}
 
     def difference(self, text: str, engine: bool, facts: dict[str, Any]) -> str | None:
-        return self._differences.name(text, engine, facts["said"])
+        place = None if engine else refused_at(self.language, text)
+        return self._differences.name(text, engine, facts["said"], place)
 
     def some_token(self, rng: random.Random, case: Part) -> str:
         if not case.tokens or rng.random() < 0.3:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.differences import Differences, refused_at
 from fim_server.datasets.judging.judge import Judge
 from fim_server.language import Language
 
@@ -52,6 +52,8 @@ def smaller(language: Language, judge: Judge, differences: Differences, parts: P
 
     def fails(parts: Parts) -> bool:
         *found, said = verdicts(parts)
-        return found == [engine, truth] and differences.name("".join(parts), engine, said) is None
+        text = "".join(parts)
+        place = None if engine else refused_at(language, text)
+        return found == [engine, truth] and differences.name(text, engine, said, place) is None
 
     return shrunk(parts, fails)

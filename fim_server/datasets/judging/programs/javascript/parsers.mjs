@@ -43,6 +43,13 @@ export function asked(language, variant) {
   return { suffix, kinds };
 }
 
+/** A message with its place: the line from 1 on, the column from 0 on, both in characters. */
+function placed(message, text, offset) {
+  if (offset === undefined) return message;
+  const lines = text.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/);
+  return `${message} (${lines.length}:${[...lines.at(-1)].length})`;
+}
+
 /** The verdict of a kind of file that takes a text; else one of early errors alone; else the first kind's. */
 function best(kinds, verdict) {
   let told = null;
@@ -61,7 +68,8 @@ async function oxc({ suffix, kinds }) {
       const { errors } = parseSync(`a.${suffix}`, text, { lang: suffix, sourceType });
       if (errors.length === 0) return null;
       const hard = errors.find(({ message }) => !isEarlyMessage(message));
-      return hard ? hard.message : `early ${errors[0].message}`;
+      const told = hard ?? errors[0];
+      return placed(hard ? told.message : `early ${told.message}`, text, told.labels?.[0]?.start);
     });
 }
 
@@ -99,7 +107,8 @@ async function typescript({ suffix }) {
   return (text) => {
     const errors = ts.createSourceFile(name, text, options, false).parseDiagnostics;
     const error = errors.find(({ code }) => !DIRECTIVES.has(code));
-    return error ? `TS${error.code}: ${ts.flattenDiagnosticMessageText(error.messageText, " ")}` : null;
+    if (error === undefined) return null;
+    return placed(`TS${error.code}: ${ts.flattenDiagnosticMessageText(error.messageText, " ")}`, text, error.start);
   };
 }
 
