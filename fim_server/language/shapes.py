@@ -35,7 +35,10 @@ class Shape:
 
     @staticmethod
     def lines(most: int) -> "Shape":
-        """Return the shape of at most some lines: fewer line breaks (`\\n`, and no `\\r` at all) than that. 1 to 16."""
+        """Return the shape of at most some lines, 1 to 16: fewer line breaks `\\n` than that, and none of another kind.
+
+        Other kinds are `\\r`, U+2028 and U+2029.
+        """
         expect_count("most", most)
         return Shape(most_lines=most)
 

@@ -18,6 +18,7 @@ from fim_server.datasets.judging import programs
 from fim_server.datasets.judging.differences import Differences, refused_at
 from fim_server.datasets.judging.judge import EARLY, Judge
 from fim_server.language.definition.compile import builtin_files
+from fim_server.language.shapes import SINGLE_LINE
 from support.markdown_pages import text_of
 
 FOLDER = builtin_files("javascript")[0].parent
@@ -192,7 +193,7 @@ def page() -> list[tuple[str, str, bool]]:
 
 
 def test_what_differs_is_as_the_page_says() -> None:
-    assert len(page()) == 31
+    assert len(page()) == 32
     assert [text for text, language, here in page() if takes(language, text) != here] == []
 
 
@@ -241,3 +242,13 @@ def test_what_differs_is_documented(judge: Callable[[str, str], Judge]) -> None:
         assert truth is (not here), text
         place = None if here else refused_at(Language.load(language), text)
         assert known.name(text, here, said, place) is not None, (text, said)
+
+
+def test_a_single_line_has_no_comment_that_must_end_before_the_program_does() -> None:
+    """U+2028 ends a comment as well, but it is a line break."""
+    left, right = "const a = {\n  b", "\n    c: 1,\n  },\n}\n"
+    state = Language.load("typescript").open(left, right).start(SINGLE_LINE)
+    assert state.advance(": 'd', // e") == len(": 'd', /")
+    assert state.shortest_completion() == "**/x:{"
+    assert state.advance("* f */ g: { // h") == len("* f */ g: { // h")
+    assert state.is_complete()

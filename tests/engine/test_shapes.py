@@ -62,11 +62,15 @@ def json_language() -> Language:
     return Language.load("json")
 
 
+OTHER_BREAKS = frozenset("\r\u2028\u2029")
+"""Line breaks that no shape of lines has."""
+
+
 def has_shape(shape: Shape | str, text: str) -> bool:
     if isinstance(shape, str):
         shape = Shape.regex(shape)
     if shape.most_lines is not None:
-        return text.count("\n") < shape.most_lines
+        return text.count("\n") < shape.most_lines and not OTHER_BREAKS.intersection(text)
     # Rust's `\w` and `\s` are those of `regex`, and `.` leaves out the line feed alone in both.
     return regex.fullmatch(shape.pattern or "", text) is not None
 

@@ -1,7 +1,7 @@
 //! Rules of whole files, with nonterminals that only choose another one written out.
 //!
-//! What may follow a file is found from its rules (see [`crate::language::follow`]). `file: list` tells less of that
-//! than the rules of `list: | ended | open`, which are those of the file then.
+//! [`crate::language::follow`] classifies the ends of files by the rules of a file. The rule `file: list` does not show
+//! whether a list can go on. So the rules of `list: | ended | open` become rules of the file.
 
 use crate::grammar::rule::Rule;
 use crate::ids::SymbolId;

@@ -45,7 +45,8 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The shape of all texts of at most `most` lines. Only `\n` breaks a line.
+    /// The shape of all texts of at most `most` lines. Only `\n` breaks a line, and no text has another line break: `\r`,
+    /// U+2028 or U+2029.
     ///
     /// # Errors
     /// No lines, or too many.
@@ -55,11 +56,19 @@ impl Shape {
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let mut automaton = Automaton::default();
-        for line in 1..=most {
-            let own = u32::try_from(line).expect("few lines");
+        for line in 0..most {
+            // A line's own state, and those behind the first and the second byte of U+2028 and U+2029 (E2 80 A8, E2 80 A9).
+            let own = u32::try_from(3 * line + 1).expect("few lines");
             let mut row = [own; 256];
             row[b'\r' as usize] = 0;
-            row[b'\n' as usize] = if line < most { own + 1 } else { 0 };
+            row[b'\n' as usize] = if line + 1 < most { own + 3 } else { 0 };
+            row[0xe2] = own + 1;
+            automaton.push(row, 1);
+            let mut row = [own; 256];
+            row[0x80] = own + 2;
+            automaton.push(row, 1);
+            let mut row = [own; 256];
+            row[0xa8..=0xa9].fill(0);
             automaton.push(row, 1);
         }
         Ok(Self::minimal(&automaton, 1).expect("the empty text has few lines"))

@@ -142,6 +142,13 @@ fn a_shape_of_lines_counts_their_breaks() {
             assert_eq!(end.is_some_and(|end| shape.accepts(end)), breaks < most && !text.contains(&b'\r'), "{text:?}");
         }
     }
+    let one = Shape::lines(1).expect("a shape");
+    for (text, has_shape) in
+        [("a\u{2028}", false), ("\u{2029}a", false), ("\u{2027}\u{202a}€", true), ("ࢨ\u{a8}", true)]
+    {
+        let end = text.bytes().try_fold(one.first(), |state, byte| one.step(state, byte));
+        assert_eq!(end.is_some_and(|end| one.accepts(end)), has_shape, "{text:?}");
+    }
     assert!(Shape::lines(0).is_err() && Shape::lines(1_000).is_err());
     assert!(Shape::regex("a(").is_err() && Shape::regex("[a&&b]").is_err(), "no expression, and one without any text");
 }
