@@ -74,7 +74,7 @@ class Language:
         Raises LanguageError if there is no such language.
         """
         expect_text("name", name)
-        return grammar.read_builtin(name).suffixes
+        return paths.suffixes_of(name)
 
     @staticmethod
     def keeps_returns(name: str) -> bool:
@@ -150,7 +150,7 @@ class Language:
         name = grammar.editor_names().get(editor_id, editor_id)
         variants = grammar.siblings(name)
         suffix = Path(path).suffix
-        return next((one for one in variants[1:] if suffix in grammar.read_builtin(one).suffixes), name)
+        return next((one for one in variants[1:] if suffix in paths.suffixes_of(one)), name)
 
     @property
     def title(self) -> str:

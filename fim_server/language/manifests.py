@@ -7,6 +7,7 @@ does not wait for it.
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,12 @@ MOST_BYTES = 1 << 18
 MOST_PARTS = 32
 """Most parts of a dotted key, because the time of ``tomllib`` is quadratic in them."""
 
+LONGEST_PATH = 4096
+"""Most characters of a path whose folders are searched; no system takes longer ones."""
+
+REMEMBERED = 256
+"""Manifests to remember, by their stamps."""
+
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+[.][ \t]*+{_PART}){{{MOST_PARTS}}}")
 """Key with too many parts, also inside of a string that is no key."""
@@ -32,6 +39,16 @@ def read_manifest(path: str | PathLike[str]) -> str:
     in UTF-8. A byte order mark is left out.
     """
     return read_found(path, MOST_BYTES, Path(path).parent).decode("utf-8-sig")
+
+
+def stamp_of(file: Path) -> tuple[int, ...] | None:
+    """Return what changes with a regular file's content: times, size and inode; None if there is no such file."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return None
+    is_regular = stat.S_ISREG(status.st_mode)
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino) if is_regular else None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -159,6 +159,7 @@ def test_a_grammar_has_breaks(tmp_path: Path, text: str, is_complete: bool) -> N
         (GRAMMAR, SPEC.replace('"nl"', '""'), "breaks: expected the name of a rule or lexeme"),
         (GRAMMAR, SPEC.replace('"nl"', '"no"'), "no"),
         (GRAMMAR.replace("tight{sum}", "once{tight{sum}}") + "\nonce{x}: x\n", SPEC, "begins with tight"),
+        (GRAMMAR.replace("tight{sum}", "once{sum}") + "\nonce{x}: tight{x} | x\n", SPEC, "begins with tight"),
     ],
 )
 def test_wrong_breaks_are_one_line(tmp_path: Path, grammar: str, spec: str, message: str) -> None:

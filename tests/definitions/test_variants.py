@@ -180,3 +180,25 @@ def test_the_judge_of_a_variant_has_its_name(
     assert main([*command, "--cuts", "0"]) == 1
     found = json.loads(capsys.readouterr().out)["files"]
     assert [one["judge"] for one in found["shown"]] == ["higher"]
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "variants = 3",
+        "variants = [1]",
+        "[variants.a]\nsuffixes = 3",
+        "[variants.a]\nsuffixes = [3]",
+        '[variants.a]\nsuffixes = [".a"]\n[variants.a.adopts]\nsuffixes = 3',
+        '[variants.a]\nsuffixes = [".a"]\n[variants.a.versions]\nknown = ["1"]\nsuffixes = [1]',
+        '[variants.a]\nsuffixes = [".a"]\n[variants.a.versions]\nknown = ["1"]\ndefault = "2"',
+        '[variants.a]\nsuffixes = [".a"]\n[variants.a.versions]\nknown = ["1"]\nproject = { file = "a", key = [], values = 3 }',
+    ],
+)
+def test_wrong_tables_are_one_line(tmp_path: Path, tables: str) -> None:
+    (tmp_path / "a.lark").write_text('start: "a"\n')
+    (tmp_path / "a.toml").write_text(f'name = "x"\nsuffixes = [".x"]\nstart = "start"\n{tables}\n')
+    variant = "a" if "variants.a" in tables else None
+    with pytest.raises(LanguageError) as caught:
+        Language.from_files(tmp_path / "a.lark", tmp_path / "a.toml", variant=variant)
+    assert "\n" not in str(caught.value)

@@ -3,20 +3,13 @@
 import json
 import logging
 import os
-import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from fim_server.errors import LanguageError
-from fim_server.language.manifests import read_manifest
-
-_REMEMBERED = 256
-"""Manifests to remember."""
-
-_LONGEST_PATH = 4096
-"""Most characters of a path whose folders are searched; no system takes longer ones."""
+from fim_server.language.manifests import LONGEST_PATH, REMEMBERED, read_manifest, stamp_of
 
 logger = logging.getLogger(__name__)
 
@@ -60,21 +53,17 @@ class Adopted:
     def adopts(self, path: Path) -> bool:
         """Return whether a file is one of these, as the project's nearest file tells."""
         absolute = path.absolute()
-        if not path.name.endswith(self.suffixes) or len(os.fspath(absolute)) > _LONGEST_PATH:
+        if not path.name.endswith(self.suffixes) or len(os.fspath(absolute)) > LONGEST_PATH:
             return False
         for folder in absolute.parents:
             file = folder / self.file
-            try:
-                status = file.stat()
-            except (OSError, ValueError):
-                continue
-            if stat.S_ISREG(status.st_mode):
-                stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+            stamp = stamp_of(file)
+            if stamp is not None:
                 return _depends(self, os.fspath(file), stamp)
         return False
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(REMEMBERED)
 def _depends(adopted: Adopted, path: str, stamp: tuple[int, ...]) -> bool:
     """Return whether a project's file has one of the dependencies, read once for each stamp; log an unfit file."""
     try:

@@ -36,8 +36,8 @@ def with_breaks(
         bare: A symbol that stays in its rules: breaks around it go to its neighbours.
     """
     adder = _Adder(rules, a_break, frozenset(hidden), bare)
-    first = {name: next((symbol for symbol in symbols if symbol not in adder.hidden), "") for name, symbols in rules}
-    if wrong := next((name for name, symbol in first.items() if symbol.startswith(_TIGHT)), None):
+    first = ((name, next((one for one in symbols if one not in adder.hidden), "")) for name, symbols in rules)
+    if wrong := next((name for name, symbol in first if symbol.startswith(_TIGHT)), None):
         raise LanguageError(f"language {language}: breaks: {wrong} begins with tight, where nothing stands before it")
     return adder.rules(rules)
 

@@ -177,7 +177,7 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
     grammar, text = read_source(grammar_path), read_source(spec_path)
     try:
         spec, variants, variant = _tables(text, variant)
-        every = [suffix for table in spec.get("variants", {}).values() for suffix in table.get("suffixes", [])]
+        declared = spec
         versions = Versions.from_spec(variants.narrowed(spec, variant))
         version = versions.narrowed(version)
         grammar, text = (versions.select(variants.select(each, variant), version) for each in (grammar, text))
@@ -212,7 +212,7 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
         keeps,
         spelling,
         tuple(editor_ids),
-        tuple(longer for longer in every if longer.endswith(suffixes) and longer not in suffixes),
+        variants.longer_suffixes(declared, suffixes),
         adopted,
     )
 
@@ -249,9 +249,8 @@ def compile_definition(definition: Definition) -> _core.Language:
     """Compile a definition, or load it as an earlier run compiled it.
 
     The cache is keyed by the content's hash, the engine's version and the code here that lowers definitions. The
-    imported grammar files must be unchanged.
-    A damaged or foreign file is never used: it is made again. Raises LanguageError if the definition cannot be
-    compiled.
+    imported grammar files must be unchanged. A damaged or foreign file is never used: it is made again. Raises
+    LanguageError if the definition cannot be compiled.
     """
     path = _cache_path(definition)
     cached = None if path is None else _load(path, definition)

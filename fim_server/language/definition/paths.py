@@ -4,12 +4,13 @@ from functools import cache
 from pathlib import Path
 
 from fim_server.language.definition import compile as grammar
+from fim_server.language.definition.adopting import Adopted
 
 
 @cache
 def _suffixes() -> dict[str, str]:
     """Return the languages of the package by the suffixes of their files: the first language of each."""
-    return {suffix: name for name in reversed(grammar.names()) for suffix in grammar.read_builtin(name).suffixes}
+    return {suffix: name for name in reversed(grammar.names()) for suffix in suffixes_of(name)}
 
 
 def by_suffix(file: str) -> str | None:
@@ -25,21 +26,27 @@ def variant_for(name: str, path: Path) -> str:
     Editors know `a.d.ts` as TypeScript, and each `.js` file as JavaScript: a longer suffix decides, and the project.
     Raises LanguageError if there is no such language.
     """
-    if not path.name.endswith(grammar.read_builtin(name).suffixes):
+    if not path.name.endswith(suffixes_of(name)):
         return name
     folder = grammar.builtin_files(name)[0].parent
     longest = by_suffix(path.name)
     if longest is not None and grammar.builtin_files(longest)[0].parent == folder:
         name = longest
-    for other in _adopting(folder):
-        adopted = grammar.read_builtin(other).adopted
-        if name != other and adopted is not None and adopted.adopts(path):
+    for other, adopted in _adopting(folder):
+        if name != other and adopted.adopts(path):
             return other
     return name
 
 
 @cache
-def _adopting(folder: Path) -> tuple[str, ...]:
-    """Return the variants of a definition that may take files from others."""
+def suffixes_of(name: str) -> tuple[str, ...]:
+    """Return the suffixes of a language of the package. Raises LanguageError if there is no such language."""
+    return grammar.read_builtin(name).suffixes
+
+
+@cache
+def _adopting(folder: Path) -> tuple[tuple[str, Adopted], ...]:
+    """Return the variants of a definition that may take files from others, and which."""
     variants = [name for name in grammar.names() if grammar.builtin_files(name)[0].parent == folder]
-    return tuple(name for name in variants if grammar.read_builtin(name).adopted is not None)
+    found = ((name, grammar.read_builtin(name).adopted) for name in variants)
+    return tuple((name, adopted) for name, adopted in found if adopted is not None)

@@ -92,3 +92,12 @@ class Variants:
                     raise LanguageError(f"language {self.definition}: variants.{variant}.{key}: unknown key")
         own = {} if name is None else {"name": name, **tables[name]}
         return {**{key: value for key, value in spec.items() if key != "variants"}, **own}
+
+    def longer_suffixes(self, spec: Mapping[str, Any], suffixes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the suffixes of variants that end with one of some suffixes, and are none of them.
+
+        ``spec``: a TOML file's fields, which :meth:`narrowed` takes. A variant's wrong suffixes are left out.
+        """
+        lists = [table.get("suffixes") for table in spec.get("variants", {}).values()]
+        every = [one for own in lists if isinstance(own, list) for one in own if isinstance(one, str)]
+        return tuple(one for one in every if one.endswith(suffixes) and one not in suffixes)

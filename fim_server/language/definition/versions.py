@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import re
-import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Self
 
 from fim_server.errors import LanguageError
 from fim_server.language.definition import bounds
-from fim_server.language.manifests import parse_toml, read_manifest
+from fim_server.language.manifests import LONGEST_PATH, REMEMBERED, parse_toml, read_manifest, stamp_of
 
 NEWEST = "newest"
 
@@ -30,14 +29,8 @@ _MARKER = re.compile(r"(?://|#) (?=since|until)(?:since (?P<since>\S+))? ?(?:unt
 _MOST_SPECIFIERS = 200
 """Most characters of a version in a manifest; longer ones are ignored."""
 
-_REMEMBERED = 256
-"""Manifests, and versions, to remember."""
-
 _MOST_DIGITS = 10
 """Digits of a number in a version."""
-
-_LONGEST_PATH = 4096
-"""Most characters of a path whose folders are searched; no system takes longer ones."""
 
 
 @dataclass(frozen=True)
@@ -211,28 +204,24 @@ class Versions:
         """Return the version that a file's project asks for: the oldest it supports, because the code has to run there.
 
         The file's suffix may tell it. None if there is no such project, or its file cannot be read or names none: then
-        the default is as good as any.
-        Files searched by patterns that name none leave it to those in folders further up.
+        the default is as good as any. Files that are searched by patterns and name none leave it to those in folders
+        further up.
         """
         for suffix, version in self.suffixes:
             if path.name.endswith(suffix):
                 return version
         waiting: ProjectFile | None = None  # one that refers to a project further up
         absolute = path.absolute()
-        if len(os.fspath(absolute)) > _LONGEST_PATH:  # its folders are as many
+        if len(os.fspath(absolute)) > LONGEST_PATH:  # its folders are as many
             return None
         for folder in absolute.parents:
             for number, row in enumerate(self.project):
                 if waiting is not None and row is not waiting:
                     continue
                 file = folder / row.name
-                try:
-                    status = file.stat()
-                except (OSError, ValueError):
+                stamp = stamp_of(file)
+                if stamp is None:
                     continue
-                if not stat.S_ISREG(status.st_mode):
-                    continue
-                stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
                 found = _read(row, os.fspath(file), stamp)
                 if found is None:
                     return None
@@ -252,7 +241,7 @@ class Versions:
         return row.without is None and any(other.name == row.name for other in self.project[number + 1 :])
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(REMEMBERED)
 def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Named | None:
     """Return the version in a project's file, read once for each stamp; log an unfit file in a line, return None."""
     try:
@@ -261,7 +250,7 @@ def _read(row: ProjectFile, path: str, stamp: tuple[int, ...]) -> Named | None:
         reason = error.strerror
     except (ValueError, RecursionError) as error:
         reason = str(error) or "nested too deeply"
-    logger.warning("%r: %.200s; the newest version of the language is used", path, reason)
+    logger.warning("%r: %.200s; the default version of the language is used", path, reason)
     return None
 
 
@@ -283,7 +272,7 @@ def _small(value: object) -> object:
     return value if value is None or (isinstance(value, str) and len(value) <= _MOST_SPECIFIERS) else False
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(REMEMBERED)
 def _at_most(known: tuple[str, ...], level: str) -> str | None:
     """Return the newest known version up to a level such as `17`, or the oldest; None if it is no number."""
     parts = level.strip().split(".")

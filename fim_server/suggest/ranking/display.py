@@ -35,9 +35,7 @@ if TYPE_CHECKING:
 NOT_SURE = "the model is not sure enough (setting minConfidence)"
 NO_NAME = "it would load an undefined name"
 CHANGES_COMMANDS = Suppression(Reason.CHANGES_COMMANDS, "it would change which lines of the cell are commands")
-
 ENDS_REGION = Suppression(Reason.ENDS_REGION, ENDS_CODE)
-"""Messages for the user."""
 
 
 def silent(
