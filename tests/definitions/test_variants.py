@@ -192,7 +192,7 @@ def test_the_judge_of_a_variant_has_its_name(
         '[variants.a]\nsuffixes = [".a"]\n[variants.a.adopts]\nsuffixes = 3',
         '[variants.a]\nsuffixes = [".a"]\n[variants.a.versions]\nknown = ["1"]\nsuffixes = [1]',
         '[variants.a]\nsuffixes = [".a"]\n[variants.a.versions]\nknown = ["1"]\ndefault = "2"',
-        '[variants.a]\nsuffixes = []\n[variants.a.versions]\nknown = []\nproject = { file = "a", values = 3, key = [] }',
+        '[variants.a]\nsuffixes = []\n[variants.a.versions]\nknown = []\nproject = { file = "a", key = [], values = 3}',
     ],
 )
 def test_wrong_tables_are_one_line(tmp_path: Path, tables: str) -> None:
