@@ -25,6 +25,7 @@ class CheckArguments:
     """Arguments of ``fim-server check``."""
 
     file: str
+    any_file: bool
     language: str | None
     language_version: str | None
     python_version: str | None
@@ -46,7 +47,7 @@ def add_check(commands: Any) -> None:
 
 def run_check(arguments: CheckArguments) -> int:
     """Run the command; return the exit status. Raises DocumentError and LanguageError."""
-    document = read_document(arguments.file, arguments.language)
+    document = read_document(arguments)
     host = host_of_file(arguments)
     with progress(arguments.json) as shown:
         if host is None:

@@ -50,6 +50,7 @@ class CompleteArguments(ModelArguments):
     """
 
     file: str
+    any_file: bool
     language: str | None
     cursor: tuple[int, int]
     language_version: str | None
@@ -131,7 +132,7 @@ def run_complete(arguments: CompleteArguments) -> int:
     if (problem := contradiction(arguments)) is not None:
         complain(problem)
         return BAD_INPUT
-    document = read_document(arguments.file, arguments.language)
+    document = read_document(arguments)
     offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
         part = choose_part(arguments, document, offset, shown)

@@ -20,6 +20,7 @@ class ExplainArguments:
     """Arguments of ``fim-server explain``; ``cursor`` is a line and a column, from 1 on."""
 
     file: str
+    any_file: bool
     language: str | None
     cursor: tuple[int, int]
     language_version: str | None
@@ -48,7 +49,7 @@ def add_explain(commands: Any) -> None:
 
 def run_explain(arguments: ExplainArguments) -> int:
     """Run the command; return the exit status. Raises DocumentError and LanguageError."""
-    document = read_document(arguments.file, arguments.language)
+    document = read_document(arguments)
     offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
         part = choose_part(arguments, document, offset, shown)

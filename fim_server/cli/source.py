@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from fim_server.errors import LanguageError
+from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
+from fim_server.memory.ignoring import is_secret
 from fim_server.text.document import Document, Split
 from fim_server.text.notebook import CellContexts
 from fim_server.text.regions import NO_CODE, Host, host_of, read_alone
 from fim_server.text.terminal import Progress
 
 
-def read_document(file: str, language: str | None) -> Document:
+def read_document(arguments: NamesFile) -> Document:
     """Return the file that the user named.
 
-    Raises DocumentError if it cannot be read, and LanguageError for standard input without a language, before reading.
+    Raises DocumentError if it cannot be read or may hold secrets, and LanguageError for standard input without a
+    language, before reading.
     """
+    file, language = arguments.file, arguments.language
     if file == "-" and language is None:
         raise LanguageError("standard input has no suffix: name its language with --language")
+    if file != "-" and not arguments.any_file and may_hold_secrets(file):
+        raise DocumentError(f"{file}: the file may hold secrets; --any-file reads it")
     return Document.read(file, language)
+
+
+def may_hold_secrets(file: str) -> bool:
+    """Return whether a file is read on request only, by its name or an ignore file above it."""
+    try:
+        return is_secret(Path(file).absolute(), [Path.cwd()])
+    except (OSError, ValueError):  # no file has such a name, which reading reports
+        return False
 
 
 class NamesFile(Protocol):
@@ -28,6 +42,8 @@ class NamesFile(Protocol):
 
     @property
     def file(self) -> str: ...
+    @property
+    def any_file(self) -> bool: ...
     @property
     def language(self) -> str | None: ...
     @property

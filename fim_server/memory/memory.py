@@ -12,6 +12,7 @@ from fim_server.language.encodings import EncodingError
 from fim_server.memory.background import Background
 from fim_server.memory.continuations import ScoredContinuation, ranked
 from fim_server.memory.excerpts import Excerpt
+from fim_server.memory.ignoring import secret_files
 from fim_server.memory.weights import Weights, fitted_weights
 
 CHARACTERS = 10_000_000
@@ -59,21 +60,30 @@ class Memory:
     ) -> None:
         self.close()
 
-    def index(self, folder: Path, suffixes: Sequence[str], languages: Mapping[str, str] | None = None) -> None:
+    def index(
+        self,
+        folder: Path,
+        suffixes: Sequence[str],
+        languages: Mapping[str, str] | None = None,
+        secret: tuple[str, ...] = (),
+    ) -> None:
         """Read a folder's files, or the new and changed ones if it was read before.
 
-        Left out are ignored, hidden, foreign (virtual environments, ``node_modules``, build output), generated and
-        binary files, files over 1 MB, and targets of links. Ignore files are read up to a size and a number of rules. A
-        link out of the folder, a pipe or a device in the place of one is not read.
+        Left out are secret, ignored, hidden, foreign (virtual environments, ``node_modules``, build output), generated
+        and binary files, files over 1 MB, and targets of links. Ignore files are read up to a size and a number of
+        rules. A link out of the folder, a pipe or a device in the place of one is not read.
 
         Args:
             folder: Its path; nothing outside of it is read.
             suffixes: Suffixes of the files, such as ``.py``.
             languages: Names of languages by their suffixes.
+            secret: The user's globs of :func:`.ignoring.secret_files`.
         """
-        suffixes = list(suffixes)
+        suffixes, files = list(suffixes), secret_files(secret)
         self._memory.name_languages(list((languages or {}).items()))
-        self._folders.do(("index", folder), lambda: self._memory.index_folder(folder, suffixes, self._stop, decoded))
+        self._folders.do(
+            ("index", folder), lambda: self._memory.index_folder(folder, suffixes, self._stop, decoded, files)
+        )
 
     @property
     def is_reading(self) -> bool:

@@ -22,6 +22,7 @@ from pygls.protocol import default_converter
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.protocol import DocumentProtocol
+from fim_server.server.documents.secret_documents import SecretDocuments
 from fim_server.server.documents.workspace import NOTEBOOK_SYNC, SYNC_KIND
 from fim_server.server.state import ClientState, IndexState, ModelState, RequestState, SentStatus
 from fim_server.server.usage import Usage
@@ -80,6 +81,7 @@ class FimLanguageServer(LanguageServer):
         self.cursors = Places()
         self.requests = RequestState()
         self.usage = Usage()
+        self.secrets = SecretDocuments()
         self.sent = SentStatus()
         self.supervisor = Supervisor(self.worker, self.project, self.answers, lambda: self.settings.memory_mb)
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -98,6 +100,12 @@ class FimLanguageServer(LanguageServer):
     def encoding(self) -> PositionEncoding:
         """Unit of the client's positions."""
         return PositionEncoding(self.workspace.position_encoding or PositionEncoding.UTF16)
+
+    @property
+    def folders(self) -> list[str]:
+        """Return the URIs of the workspace's folders."""
+        folders = [folder.uri for folder in self.workspace.folders.values()]
+        return folders or ([] if self.index.folders_changed else [self.workspace.root_uri or ""])
 
     def open_document(self, uri: str) -> OpenDocument | None:
         """Return the open document of that name, if any."""

@@ -9,6 +9,7 @@ from typing import Any
 from fim_server.language import Language
 from fim_server.language.definition.versions import NEWEST
 from fim_server.language.session import FLOORS
+from fim_server.memory.ignoring import secret_files
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.options import LoadOptions
 
@@ -84,6 +85,9 @@ class ServerSettings:
     names: str = "prefer"
     """`prefer`: unknown names lower the confidence; `require`: no suggestion loads an undefined name, in languages with
     name analysis; `off`."""
+    secret_files: tuple[str, ...] = ()
+    """Globs of files that are never read, besides those with usual names of files of secrets; `!` before a glob takes
+    files out."""
     project_memory: bool = True
     """Use the text of the workspace's files and of open documents. It never leaves the machine."""
     project_context: str = "auto"
@@ -241,6 +245,14 @@ def triggers(value: object) -> dict[str, str]:
     return {**DEFAULTS["languages"], **named}
 
 
+def globs(value: object) -> tuple[str, ...]:
+    """Return globs of files."""
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"a list of texts expected, not {value!r}")
+    secret_files(tuple(value))
+    return tuple(value)
+
+
 def python_version(value: object) -> str | None:
     """Return a known version of Python, or the word for the newest."""
     named = text(value)
@@ -275,6 +287,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "memoryMb": ("memory_mb", whole(64, 100_000_000)),
     "floor": ("floor", one_of(*FLOORS)),
     "names": ("names", one_of(*NAMES)),
+    "secretFiles": ("secret_files", globs),
     "projectMemory": ("project_memory", boolean),
     "projectContext": ("project_context", one_of(*PROJECT_CONTEXT)),
     "askModel": ("ask_model", boolean),

@@ -38,7 +38,7 @@ const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
 /// Layers of the memory of a project's text, a crate of its own beside the engine.
-const MEMORY: [&str; 20] = [
+const MEMORY: [&str; 21] = [
     "limits",
     "lexemes",
     "strings",
@@ -56,6 +56,7 @@ const MEMORY: [&str; 20] = [
     "open",
     "reading",
     "ignores",
+    "secret_files",
     "walk",
     "walk_tests",
     "folder",

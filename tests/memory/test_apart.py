@@ -94,7 +94,7 @@ def test_a_private_document_answers_only_itself(memory: Memory) -> None:
 @pytest.mark.parametrize("name", [".env", ".env.local", "prod.env", "id_rsa", "server.pem", ".netrc", "Secrets.json"])
 def test_files_named_as_for_secrets_are_private(tmp_path: Path, name: str) -> None:
     assert PrivateDocuments().contains(tmp_path / name, [tmp_path])
-    for other in ("environment.py", "key.py", "rsa.go", "credentials_test.go"):
+    for other in ("environment.py", "key.py", "rsa.go", "my_credentials.go", "id_maker.py"):
         assert not PrivateDocuments().contains(tmp_path / other, [tmp_path])
 
 

@@ -54,7 +54,12 @@ class Asked:
         self.learnt = None
         self.client = SimpleNamespace(fallback=None)
         self.requests = RequestState()
-        self.protocol = SimpleNamespace(spellings=Spellings())
+        self.protocol = SimpleNamespace(spellings=Spellings(), owner_of=lambda uri: uri)
+        self.folders: list[str] = []
+        self.secrets = SimpleNamespace(known=lambda *of: False, reason=None)
+        self.spawned: list[Any] = []
+        self.spawn = self.spawned.append
+        self.project = SimpleNamespace(drop=lambda uri: None)
         self.supervisor = SimpleNamespace(begin=lambda: None)
         self.prompts: list[tuple[Request, bool]] = []
         self.rests: list[Request] = []
@@ -183,6 +188,25 @@ def test_known_answers_are_not_prefetched() -> None:
     asked.document.apply_change(types.TextDocumentContentChangeWholeDocument(text=TEXT))
     asked.requests.prefetch = SimpleNamespace(request=request)  # type: ignore[assignment]
     asked.change(AT, AT, "x")
+    assert len(asked.prompts) == 1
+
+
+@pytest.mark.asyncio
+async def test_files_of_secrets_are_not_prefetched() -> None:
+    async def says(*of: Any) -> str | None:
+        return reason
+
+    asked = Asked(TEXT)
+    asked.secrets = SimpleNamespace(known=lambda *of: True, reason=says)
+    asked.change(AT, AT, "x")
+    assert (asked.prompts, asked.spawned) == ([], [])
+    reason: str | None
+    for reason in ("it may hold secrets", None):
+        verdict = iter((None, reason is not None))
+        asked.secrets.known = lambda *of, verdict=verdict: next(verdict)
+        asked.change(AT + 1, AT + 1, "y")
+        assert asked.prompts == []
+        await asked.spawned.pop()
     assert len(asked.prompts) == 1
 
 

@@ -97,6 +97,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "memoryMb": 700,
         "floor": "brackets",
         "names": "off",
+        "secretFiles": ("*.vault", "!secrets.py"),
         "projectMemory": False,
         "projectContext": "on",
         "askModel": False,

@@ -56,6 +56,7 @@ export const SERVER_SETTINGS = [
   "memoryMb",
   "floor",
   "names",
+  "secretFiles",
   "projectMemory",
   "projectContext",
   "askModel",

@@ -111,12 +111,23 @@ test("settings that name others name existing ones", () => {
   }
 });
 
-test("an untrusted workspace does not say what is run", () => {
+test("an untrusted workspace does not say what is run or read", () => {
   const { supported, restrictedConfigurations } = manifest.capabilities.untrustedWorkspaces;
   assert.equal(supported, "limited");
   assert.deepEqual(
     [...restrictedConfigurations].sort(),
-    ["path", "interpreter", "args", "model", "device", "adapter", "apiKeyEnv", "allowPlainHttp", "tokenizer"]
+    [
+      "path",
+      "interpreter",
+      "args",
+      "model",
+      "device",
+      "adapter",
+      "apiKeyEnv",
+      "allowPlainHttp",
+      "tokenizer",
+      "secretFiles",
+    ]
       .map((name) => `${SECTION}.${name}`)
       .sort(),
   );

@@ -88,7 +88,8 @@ class Modules:
             return known
         found: set[str] | None = None
         for path in self._files_of(name, file):
-            found = (found or set()) | self._names_of(path)
+            names = self._names_of(path)
+            found = found if names is None else (found or set()) | names
         inside = self.below(name if name.endswith(".") else f"{name}.", file)
         return frozenset((found or set()) | inside) if found is not None or inside else None
 
@@ -170,8 +171,11 @@ class Modules:
         self._listed[folder] = time.monotonic(), frozenset(found)
         return self._listed[folder][1]
 
-    def _names_of(self, path: Path) -> frozenset[str]:
-        """Return the names that a module's file binds for others; none where it cannot be read or takes too long."""
+    def _names_of(self, path: Path) -> frozenset[str] | None:
+        """Return the names that a module's file binds for others; none where it cannot be read or takes too long.
+
+        None for a file that may not be read.
+        """
         try:
             status = path.stat()
             stamp = status.st_mtime_ns, status.st_size
@@ -179,6 +183,8 @@ class Modules:
             if known is not None and known[0] == stamp:
                 return known[1]
             names = names_in(self._text_of(path))
+        except PermissionError:
+            return None
         except OSError:
             return frozenset()
         if len(self._public) >= MOST_REMEMBERED:

@@ -19,6 +19,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
+from fim_server.server.requests.secret_files import secret_reason
 from fim_server.server.status import send_status
 from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
@@ -43,6 +44,9 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
     if document is None:
         raise JsonRpcInvalidParams.of(ValueError(f"{on_one_line(asked)} is not open"))
     owner = ls.protocol.owner_of(uri)
+    document = document.frozen()
+    if (secret := await secret_reason(ls, owner)) is not None:
+        raise JsonRpcInvalidParams.of(ValueError(secret))
     if owner in ls.requests.suspended:
         raise JsonRpcInvalidParams.of(ValueError(ls.requests.suspended[owner]))
     if len(document.document.text) > ls.settings.max_file_characters:

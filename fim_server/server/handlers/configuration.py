@@ -40,6 +40,8 @@ async def on_settings_changed(ls: FimLanguageServer, params: types.DidChangeConf
         take_settings(ls, params.settings)
     else:
         await ask_for_settings(ls)
+    if ls.settings.secret_files != before.secret_files and ls.project.is_begun:
+        ls.project.clear()
     if ls.settings != before:
         read_project(ls)
     if not ls.settings.loads_like(before):

@@ -10,6 +10,7 @@ from fim_server.server.documents.cut import text_of
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.indexing import read_project
 from fim_server.server.requests.prompt_prefetch import read_after_change, read_after_opening, read_at_rest
+from fim_server.server.requests.secret_files import secret_reason
 from fim_server.server.requests.type_through import may_go_on
 
 CURSOR = "fim-server/cursor"
@@ -18,7 +19,9 @@ CURSOR = "fim-server/cursor"
 
 def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) -> None:
     """Prefetch the prompt at the cursor's last place, if the document was open before."""
-    ls.project.opened(ls.protocol.owner_of(params.text_document.uri))
+    owner = ls.protocol.owner_of(params.text_document.uri)
+    ls.project.opened(owner)
+    ls.spawn(secret_reason(ls, owner))  # known before the first request
     read_after_opening(ls, params)
 
 

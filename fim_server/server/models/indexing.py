@@ -20,11 +20,9 @@ def read_project(ls: FimLanguageServer) -> None:
             ls.project.clear()
         return
     if ls.settings.enabled:
-        folders = [folder.uri for folder in ls.workspace.folders.values()]
-        if not folders and not ls.index.folders_changed:
-            folders = [ls.workspace.root_uri or ""]
         languages = [name for name in Language.names() if ls.settings.remembers(name, ls.learnt)]
-        ls.project.read(folders, {suffix: name for name in languages for suffix in Language.suffixes_of(name)})
+        suffixes = {suffix: name for name in languages for suffix in Language.suffixes_of(name)}
+        ls.project.read(ls.folders, suffixes, ls.settings.secret_files)
         ls.supervisor.begin()
 
 

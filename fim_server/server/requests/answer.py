@@ -14,6 +14,7 @@ from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import look_up, remember
 from fim_server.server.requests.prefetch import confirm, prefetch_next
 from fim_server.server.requests.request import IncomingRequest, build_request
+from fim_server.server.requests.secret_files import secret_reason
 from fim_server.server.requests.type_through import follow, leader_of
 from fim_server.server.requests.work import recall, run
 from fim_server.server.state import UnderWay
@@ -73,7 +74,10 @@ async def find_answer(
         if superseded.is_set() or not incoming.is_current(ls):
             raise SupersededError
 
-    request = build_request(ls, incoming)
+    secret = await secret_reason(ls, incoming.owner)
+    if superseded.is_set():
+        raise SupersededError
+    request = secret or build_request(ls, incoming)
     leader = None if isinstance(request, str) or look_up(ls, request) is not None else leader_of(ls, request)
     if leader is None:  # also for a cached answer, and for a declined request
         ls.requests.stop_unclaimed(incoming.owner)

@@ -19,6 +19,7 @@ from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.known_answers import is_prefetched, look_up
 from fim_server.server.requests.request import is_single_line, size_of
+from fim_server.server.requests.secret_files import is_readable, secret_reason
 from fim_server.suggest.request import Request
 from fim_server.text.document import LINE_BREAK
 
@@ -81,6 +82,11 @@ def read_at(
         return
     if size_of(document) > min(SERVER.prefetch_characters, settings.max_file_characters):
         return
+    readable = is_readable(ls, ls.protocol.owner_of(uri))
+    if readable is None:
+        ls.spawn(read_once_known(ls, uri, document, offset, may_be_pair, rests))
+    if not readable:
+        return
     try:
         text = document.document
         language = language_at(document, text, offset)
@@ -102,3 +108,12 @@ def read_at(
         else:
             ls.worker.prefetch_prompt(request, may_be_pair)
         ls.supervisor.begin()
+
+
+async def read_once_known(
+    ls: FimLanguageServer, uri: str, document: OpenDocument, offset: int, may_be_pair: bool, rests: bool
+) -> None:
+    """Call :func:`read_at` once the disk has said that the document may be read, if it is unchanged then."""
+    text, reason = document.document, await secret_reason(ls, ls.protocol.owner_of(uri))
+    if reason is None and ls.open_document(uri) is document and document.document == text:
+        read_at(ls, uri, document, offset, may_be_pair, rests)

@@ -123,17 +123,20 @@ class Project:
         self._sent: dict[str, tuple[str, str, str, bool]] = {}
         """Documents as last sent: text around the cursor's line, language, and whether the document is private."""
 
-    def read(self, folders: Sequence[str], languages: Mapping[str, str]) -> None:
+    def read(self, folders: Sequence[str], languages: Mapping[str, str], secret: tuple[str, ...] = ()) -> None:
         """Read the files below folders in the background, and changed ones again.
 
-        ``folders``: their URIs. ``languages``: the languages of file suffixes.
+        Args:
+            folders: Their URIs.
+            languages: The languages of file suffixes.
+            secret: The user's globs for files that are never read.
         """
         self._is_begun = True
         known = tuple(folder for folder in map(path_of, folders) if folder is not None)
         self._folders = known
         for folder in known:
             if is_folder(folder):
-                self.memory.index(folder, list(languages), languages)
+                self.memory.index(folder, list(languages), languages, secret)
 
     def leave(self, folders: Sequence[str]) -> None:
         """Drop the files below folders, given by URI. Files of other folders among them have to be read again."""
@@ -199,6 +202,12 @@ class Project:
             self._open.discard(uri)
             self._sent.pop(uri, None)
             self.memory.closed(key_of(uri))
+
+    def drop(self, uri: str) -> None:
+        """Drop the text of an open document until it is sent again."""
+        with self._lock:
+            if self._sent.pop(uri, None) is not None:
+                self.memory.closed(key_of(uri))
 
     def opened(self, uri: str) -> None:
         with self._lock:
@@ -288,7 +297,10 @@ def key_of(uri: str) -> str:
 
 def path_of(uri: str) -> Path | None:
     """Return the path of a file or folder; None for other URIs, and for paths that no file can have."""
-    path = to_fs_path(uri) if uri.startswith("file:") else None
+    try:
+        path = to_fs_path(uri) if uri.startswith("file:") else None
+    except ValueError:  # half of an address in brackets
+        return None
     return None if path is None or not is_possible(path) else Path(path)
 
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from fim_server.language.limited_files import read_found
 from fim_server.language_support.registry import support_of
+from fim_server.memory.ignoring import is_secret
 from fim_server.suggest.postprocess.identifiers import own_names
 from fim_server.suggest.sources.project import key_of, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from fim_server.decoding.protocols import NameBias
-    from fim_server.language_support.protocol import Importable, Modules, NameScope
+    from fim_server.language_support.protocol import Importable, Modules, NameScope, ReadFile
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
 
@@ -23,6 +25,9 @@ MOST_DEFINITIONS = 4
 MOST_LOOKED_UP = 64
 """Names whose definitions are kept for a line."""
 
+LIBRARIES = "site-packages"
+"""Folder of published modules, which hold no secrets of the user."""
+
 
 class ScopeCache:
     """Names around the cursors of a document. Used by one thread."""
@@ -31,6 +36,7 @@ class ScopeCache:
         self._around: tuple[str, str, str] | None = None
         self._scope: NameScope | None = None
         self._modules: Modules | None = None
+        self._secret: tuple[str, ...] = ()
         self._looked_up: dict[str, Sequence[str]] = {}
 
     def modules(self, request: Request, language: str, project: Project | None) -> Importable | None:
@@ -38,8 +44,10 @@ class ScopeCache:
         support, path = support_of(language), path_of(request.uri)
         if support is None or path is None or project is None:
             return None
-        if self._modules is None or self._modules.folders != project.folders:
-            self._modules = support.modules(project.folders, read_found)
+        secret = request.settings.secret_files
+        if self._modules is None or self._modules.folders != project.folders or self._secret != secret:
+            self._modules = support.modules(project.folders, reader_without(secret, project.folders))
+            self._secret = secret
         return self._modules.at(path)
 
     def scope(self, request: Request, language: str) -> NameScope | None:
@@ -74,3 +82,14 @@ class ScopeCache:
             return self._looked_up[name]
 
         return scope.preference(request.split.left, parameters, self.modules(request, language, project))
+
+
+def reader_without(secret: tuple[str, ...], folders: Sequence[Path]) -> ReadFile:
+    """Return a reader of modules that raises PermissionError for files of secrets. ``secret``: the user's globs."""
+
+    def read(path: Path, most: int, folder: Path) -> bytes:
+        if LIBRARIES not in path.parts and is_secret(path, folders, secret):
+            raise PermissionError(f"{path.name} may hold secrets")
+        return read_found(path, most, folder)
+
+    return read

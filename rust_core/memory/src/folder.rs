@@ -3,6 +3,7 @@
 use crate::lexemes::{Indents, START, unit_of};
 use crate::limits::{AVERAGE_LINE, BATCH, FILE, LONG_LINE};
 use crate::reading::Reader;
+use crate::secret_files::SecretFiles;
 use crate::store::{Read, Store};
 use crate::walk::{Found, walk};
 use rustc_hash::FxHashSet;
@@ -89,20 +90,20 @@ fn is_written(text: &str) -> bool {
 impl Store {
     /// Read new and changed files below a folder, and forget deleted ones. One thread at a time.
     ///
-    /// If the text has more than `most` characters, files near open documents come first.
+    /// `wanted`: the suffixes of files, and the files that are never read. If the text has more than `most` characters, files near open documents come first.
     ///
     /// Return notes about the other files that were left out.
     pub(crate) fn index(
         &self,
         root: &Path,
-        suffixes: &[String],
+        wanted: (&[String], &SecretFiles),
         most: usize,
         decode: &Decode<'_>,
         stop: &dyn Fn() -> bool,
     ) -> (Indexed, Vec<String>) {
         let mut done = Indexed::default();
         let reader = Reader::new(root);
-        let mut found = reader.as_ref().map(|reader| walk(root, suffixes, reader, stop)).unwrap_or_default();
+        let mut found = reader.as_ref().map(|reader| walk(root, wanted, reader, stop)).unwrap_or_default();
         if stop() {
             return (Indexed { stopped: true, ..done }, Vec::new());
         }

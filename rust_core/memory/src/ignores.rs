@@ -1,4 +1,5 @@
-//! Rules of ignore files (`.ignore`, `.gitignore`, `.git/info/exclude`), with bounds on their number and complexity.
+//! Rules of ignore files (`.ignore`, `.gitignore`, `.git/info/exclude`, and those for assistants, such as `.aiignore`),
+//! with bounds on their number and complexity.
 //!
 //! The order of precedence is that of the `ignore` crate, as a test compares. The innermost `.ignore` comes first, then
 //! the innermost `.gitignore`, then `.git/info/exclude`, whether or not the folder is a repository. The crate's own
@@ -10,6 +11,10 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Names of ignore files for assistants. Their rules match in any case.
+const FOR_ASSISTANTS: [&str; 6] =
+    [".aiexclude", ".aiignore", ".codeiumignore", ".continueignore", ".copilotignore", ".cursorignore"];
 
 /// The rules of one file, in groups; the last group that decides counts.
 #[derive(Default)]
@@ -47,7 +52,7 @@ impl Ignores {
     /// Read the ignore files of a folder.
     pub(crate) fn of(folder: &Path, parent: Option<Arc<Self>>, reader: &Reader, stop: &dyn Fn() -> bool) -> Self {
         let mut room = parent.as_ref().map_or(Room { globs: GLOBS, wildcards: WILDCARDS }, |parent| parent.room);
-        let mut read = |path: &Path| rules_of(folder, path, reader, &mut room, stop);
+        let mut read = |path: &Path| rules_of(folder, path, false, reader, &mut room, stop);
         let ignore = read(&folder.join(".ignore"));
         let git = read(&folder.join(".gitignore"));
         let repository = repository_of(&folder.join(".git"), reader, stop);
@@ -67,6 +72,52 @@ impl Ignores {
         }
         ignore.or(git).or(exclude)
     }
+}
+
+/// The rules of the ignore files for assistants for the entries of a folder, its parents' among them.
+pub(crate) struct Withheld {
+    parent: Option<Arc<Withheld>>,
+    rules: [Rules; FOR_ASSISTANTS.len()],
+    room: Room,
+}
+
+impl Withheld {
+    /// Read the ignore files for assistants of a folder.
+    pub(crate) fn of(folder: &Path, parent: Option<Arc<Self>>, reader: &Reader, stop: &dyn Fn() -> bool) -> Self {
+        let mut room = parent.as_ref().map_or(Room { globs: GLOBS, wildcards: WILDCARDS }, |parent| parent.room);
+        let rules = FOR_ASSISTANTS.map(|name| rules_of(folder, &folder.join(name), true, reader, &mut room, stop));
+        Self { parent, rules, room }
+    }
+
+    /// Return whether one of the files hides an entry below the folder; of files of a name the innermost decides.
+    pub(crate) fn has(&self, path: &Path, is_folder: bool) -> bool {
+        (0..FOR_ASSISTANTS.len()).any(|kind| {
+            let mut at = Some(self);
+            let deciding = std::iter::from_fn(|| {
+                let here = at?;
+                at = here.parent.as_deref();
+                Some(here.rules[kind].decide(path, is_folder))
+            });
+            deciding.flatten().next() == Some(true)
+        })
+    }
+}
+
+/// Return whether the ignore files for assistants, from a folder down to a file's own folder, hide the file.
+///
+/// A file below a folder whose ignore file cannot be read counts as hidden.
+pub(crate) fn is_withheld(root: &Path, file: &Path) -> bool {
+    let (Some(reader), Ok(below)) = (Reader::new(root), file.strip_prefix(root)) else { return false };
+    let (mut at, mut withheld) = (root.to_path_buf(), None);
+    for name in below {
+        let here = Arc::new(Withheld::of(&at, withheld.take(), &reader, &|| false));
+        at.push(name);
+        if here.has(&at, at != *file) {
+            return true;
+        }
+        withheld = Some(here);
+    }
+    reader.has_refused()
 }
 
 /// Return whether the ignore files from a folder down to a file's own folder hide the file.
@@ -104,8 +155,15 @@ fn repository_of(dot_git: &Path, reader: &Reader, stop: &dyn Fn() -> bool) -> Op
     Some(common.unwrap_or(repository))
 }
 
-/// Read the rules of one file for a folder, as far as they fit.
-fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: &dyn Fn() -> bool) -> Rules {
+/// Read the rules of one file for a folder, as far as they fit. `any_case`: whether they match in any case.
+fn rules_of(
+    folder: &Path,
+    path: &Path,
+    any_case: bool,
+    reader: &Reader,
+    room: &mut Room,
+    stop: &dyn Fn() -> bool,
+) -> Rules {
     if path.symlink_metadata().is_err() {
         return Rules::default();
     }
@@ -140,12 +198,13 @@ fn rules_of(folder: &Path, path: &Path, reader: &Reader, room: &mut Room, stop: 
     if left_out > 0 {
         reader.note(path, "has more or longer rules than are read: the others are left out");
     }
-    Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group)).collect())
+    Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group, any_case)).collect())
 }
 
 /// Build the matchers of some globs, and leave out the globs without one.
-fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
+fn built(folder: &Path, globs: &[&str], any_case: bool) -> Vec<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
+    let _ = builder.case_insensitive(any_case);
     for glob in globs {
         let _ = builder.add_line(None, glob);
     }
@@ -155,7 +214,7 @@ fn built(folder: &Path, globs: &[&str]) -> Vec<Gitignore> {
         // The globs are too large together, or one of them is.
         Err(_) if globs.len() > 1 => {
             let (first, second) = globs.split_at(globs.len() / 2);
-            [built(folder, first), built(folder, second)].concat()
+            [built(folder, first, any_case), built(folder, second, any_case)].concat()
         }
         Err(_) => Vec::new(),
     }

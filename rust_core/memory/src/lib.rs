@@ -21,6 +21,7 @@ mod query;
 mod randomness;
 mod reading;
 mod related;
+mod secret_files;
 mod secrets;
 mod segment;
 mod store;
@@ -32,7 +33,7 @@ pub use ignores::is_ignored;
 pub use limits::CHARACTERS;
 pub use query::{Asker, Continuation, Place};
 pub use related::{Excerpt, Sought};
-pub use secrets::is_made_for_secrets;
+pub use secret_files::{SecretFiles, USUAL, is_made_for_secrets};
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -83,23 +84,26 @@ impl ProjectMemory {
     }
 
     /// Read new and changed files below a folder that have one of these suffixes, and forget deleted ones. Ignored,
-    /// hidden, foreign and generated files are left out, and files behind a link.
+    /// hidden, foreign and generated files are left out, and files behind a link or of secrets.
     ///
     /// Keys are paths that begin with `root` as it is given.
     pub fn index_folder(&self, root: &Path, suffixes: &[String], stop: &dyn Fn() -> bool) -> Indexed {
-        self.index_decoded(root, suffixes, &|_, bytes| String::from_utf8(bytes.to_vec()).ok(), stop)
+        let decode = |_: &str, bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        self.index_decoded(root, suffixes, &SecretFiles::default(), &decode, stop)
     }
 
-    /// Read a folder as [`Self::index_folder`] does, and decode files that may not be UTF-8 with `decode`.
+    /// Read a folder as [`Self::index_folder`] does, without the files of `secret`, and decode files that may not be
+    /// UTF-8 with `decode`.
     pub fn index_decoded(
         &self,
         root: &Path,
         suffixes: &[String],
+        secret: &SecretFiles,
         decode: &Decode<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Indexed {
         let _one = one_at_a_time(&self.reading);
-        let (done, notes) = self.store.index(root, suffixes, self.most, decode, stop);
+        let (done, notes) = self.store.index(root, (suffixes, secret), self.most, decode, stop);
         let mut all = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(notes);
         all.truncate(limits::MOST_NOTES);

@@ -76,6 +76,9 @@ pub(crate) const IGNORE_FILE: u64 = 1 << 18;
 pub(crate) const GLOB: usize = 256;
 pub(crate) const GLOB_WILDCARDS: usize = 32;
 
+/// Most globs of the user for files that are never read.
+pub(crate) const OWN_GLOBS: usize = 500;
+
 /// Most rules for one place, wildcards in them, and rules that are compiled together.
 pub(crate) const GLOBS: usize = 4_000;
 pub(crate) const WILDCARDS: usize = 8_000;

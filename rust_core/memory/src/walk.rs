@@ -1,9 +1,9 @@
 //! Walk through a folder: its files of some suffixes that nothing hides, within bounds.
 
-use crate::ignores::Ignores;
+use crate::ignores::{Ignores, Withheld};
 use crate::limits::{DEEPEST, ENTRIES, FILE, FILES, FOLDER_ENTRIES, PATHS, WALK_SECONDS};
 use crate::reading::Reader;
-use crate::secrets::is_made_for_secrets;
+use crate::secret_files::SecretFiles;
 use crate::store::Stamp;
 use std::fs::{Metadata, ReadDir};
 use std::path::{Path, PathBuf};
@@ -46,11 +46,14 @@ struct Level {
     folder: PathBuf,
     entries: ReadDir,
     ignores: Arc<Ignores>,
+    withheld: Arc<Withheld>,
     seen: usize,
 }
 
 struct Walk<'a> {
+    root: &'a Path,
     suffixes: &'a [String],
+    secret: &'a SecretFiles,
     reader: &'a Reader,
     stop: &'a dyn Fn() -> bool,
     found: Vec<Found>,
@@ -61,11 +64,16 @@ struct Walk<'a> {
     deadline: Instant,
 }
 
-/// Return the files below a folder that have one of these suffixes and are neither ignored nor hidden, in order.
-pub(crate) fn walk(root: &Path, suffixes: &[String], reader: &Reader, stop: &dyn Fn() -> bool) -> Vec<Found> {
+/// Return the files below a folder that have one of these suffixes and are neither secret, ignored nor hidden, in order.
+pub(crate) fn walk(
+    root: &Path,
+    (suffixes, secret): (&[String], &SecretFiles),
+    reader: &Reader,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Found> {
     let deadline = Instant::now() + Duration::from_secs(WALK_SECONDS);
     let (found, levels) = (Vec::new(), Vec::new());
-    let mut walk = Walk { suffixes, reader, stop, found, levels, entries: 0, paths: 0, deadline };
+    let mut walk = Walk { root, suffixes, secret, reader, stop, found, levels, entries: 0, paths: 0, deadline };
     walk.enter(root.to_path_buf());
     while let Some(level) = walk.levels.last_mut() {
         if stop() {
@@ -107,11 +115,20 @@ impl Walk<'_> {
             self.reader.note(&folder, "is deeper than is looked at: it is left out");
             return;
         }
-        let parent = self.levels.last().map(|level| level.ignores.clone());
+        let (parent, above) = self.levels.last().map(|level| (level.ignores.clone(), level.withheld.clone())).unzip();
         if let Ok(entries) = folder.read_dir() {
             let ignores = Arc::new(Ignores::of(&folder, parent, self.reader, self.stop));
-            self.levels.push(Level { folder, entries, ignores, seen: 0 });
+            let withheld = Arc::new(Withheld::of(&folder, above, self.reader, self.stop));
+            self.levels.push(Level { folder, entries, ignores, withheld, seen: 0 });
         }
+    }
+
+    /// Return whether a file, or all files of a folder, are never read.
+    fn is_secret(&self, path: &Path, is_folder: bool) -> bool {
+        let below = path.strip_prefix(self.root).unwrap_or(path);
+        let decided = if is_folder { self.secret.has_folder(below).then_some(true) } else { self.secret.decide(below) };
+        let withheld = || self.levels.last().is_some_and(|level| level.withheld.has(path, is_folder));
+        decided.unwrap_or_else(withheld)
     }
 
     fn look_at(&mut self, entry: &std::fs::DirEntry) {
@@ -119,14 +136,14 @@ impl Walk<'_> {
         let name = entry.file_name();
         let (Some(name), Ok(kind)) = (name.to_str(), entry.file_type()) else { return };
         let is_folder = kind.is_dir();
-        if !is_folder && is_made_for_secrets(name) {
-            return;
-        }
         let has_suffix = || self.suffixes.iter().any(|end| name.ends_with(end.as_str()));
         if !is_folder && (!kind.is_file() || !has_suffix()) {
             return;
         }
         let path = entry.path();
+        if self.is_secret(&path, is_folder) {
+            return;
+        }
         let decided = self.levels.last().and_then(|level| level.ignores.decide(&path, is_folder));
         if decided.unwrap_or_else(|| is_hidden(name, entry)) {
             return;

@@ -1,12 +1,13 @@
 use crate::limits::{DEEPEST, FILE, FOLDER_ENTRIES, GLOBS, IGNORE_FILE};
 use crate::reading::Reader;
+use crate::secret_files::SecretFiles;
 use crate::walk::{Found, walk};
 use ignore::WalkBuilder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-struct Folder(PathBuf);
+struct Folder(PathBuf, SecretFiles);
 
 impl Folder {
     fn new() -> Self {
@@ -14,7 +15,7 @@ impl Folder {
         let name = format!("fim-server-walk-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).expect("a folder");
-        Self(path)
+        Self(path, SecretFiles::default())
     }
 
     fn write(&self, name: &str, text: impl AsRef<[u8]>) {
@@ -26,7 +27,7 @@ impl Folder {
     /// Return the names that the walk finds, and its notes.
     fn walk(&self) -> (Vec<String>, Vec<String>) {
         let reader = Reader::new(&self.0).expect("a folder");
-        let found = walk(&self.0, &[".py".to_string()], &reader, &|| false);
+        let found = walk(&self.0, (&[".py".to_string()], &self.1), &reader, &|| false);
         (found.iter().map(|found: &Found| self.name(found.path())).collect(), reader.into_notes())
     }
 
@@ -199,4 +200,21 @@ fn a_file_instead_of_a_repository_refers_to_it_inside_of_the_folder() {
         folder.write("sub/.git", text);
         assert_eq!(folder.walk().0, ["sub/a.py", "sub/b.py"]);
     }
+}
+
+#[test]
+fn secret_and_withheld_files_are_not_found() {
+    let mut folder = Folder::new();
+    for name in ["a.py", "secrets.py", "x/b.py", "x/c.py", "y/a.py", "z/a.py", "z/d.py", "w/a.py", "CREDENTIALS.PY.py"]
+    {
+        folder.write(name, "");
+    }
+    assert_eq!(folder.walk().0, ["a.py", "w/a.py", "x/b.py", "x/c.py", "y/a.py", "z/a.py", "z/d.py"]);
+    folder.write(".aiignore", "y/\n");
+    folder.write("x/.cursorignore", "*\n!C.py\n");
+    folder.write(".codeiumignore", "d.PY");
+    assert_eq!(folder.walk().0, ["a.py", "w/a.py", "x/c.py", "z/a.py"]);
+    let globs = ["w", "!secrets.py", "!d.py", "z/a.*"].map(str::to_string);
+    folder.1 = SecretFiles::new(&globs).expect("globs");
+    assert_eq!(folder.walk().0, ["a.py", "secrets.py", "x/c.py", "z/d.py"]);
 }

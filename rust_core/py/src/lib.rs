@@ -639,7 +639,7 @@ impl Matcher {
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::project_memory::{Continuation, ProjectMemory, is_ignored, is_made_for_secrets};
+    use super::project_memory::{Continuation, ProjectMemory, SecretFiles, is_ignored, is_made_for_secrets};
     #[pymodule_export]
     use super::release_memory;
     #[pymodule_export]

@@ -2,9 +2,10 @@
 
 use crate::Stop;
 use fim_server_memory::{
-    Asker, CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, Sought,
-    is_ignored as core_is_ignored, is_made_for_secrets as core_is_made_for_secrets,
+    Asker, CHARACTERS, Continuation as CoreContinuation, Place, ProjectMemory as CoreMemory, SecretFiles as CoreSecret,
+    Sought, is_ignored as core_is_ignored, is_made_for_secrets as core_is_made_for_secrets,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use std::path::PathBuf;
@@ -97,8 +98,9 @@ impl ProjectMemory {
     /// Read a folder's files. Return how many are known, were read in this run, were unfit, did not fit, and whether it
     /// was stopped.
     ///
-    /// `decode` takes the key and the bytes of a file that may not be in UTF-8, and returns its text or None.
-    #[pyo3(signature = (root, suffixes, stop = None, decode = None))]
+    /// `decode` takes the key and the bytes of a file that may not be in UTF-8, and returns its text or None. `secret`:
+    /// files that are never read.
+    #[pyo3(signature = (root, suffixes, stop = None, decode = None, secret = None))]
     fn index_folder(
         &self,
         py: Python<'_>,
@@ -106,8 +108,11 @@ impl ProjectMemory {
         suffixes: Vec<String>,
         stop: Option<PyRef<'_, Stop>>,
         decode: Option<Py<PyAny>>,
+        secret: Option<Py<SecretFiles>>,
     ) -> (usize, usize, usize, usize, bool) {
         let stop = stop.map(|stop| stop.core.clone());
+        let usual = CoreSecret::default();
+        let secret = secret.as_ref().map_or(&usual, |secret| &secret.get().core);
         py.detach(|| {
             let stopped = || stop.as_ref().is_some_and(|stop| stop.is_set());
             let decoded = |key: &str, bytes: &[u8]| match &decode {
@@ -116,7 +121,7 @@ impl ProjectMemory {
                     decode.call1(py, (key, PyBytes::new(py, bytes))).ok()?.extract::<Option<String>>(py).ok()?
                 }),
             };
-            let done = self.core.index_decoded(&root, &suffixes, &decoded, &stopped);
+            let done = self.core.index_decoded(&root, &suffixes, secret, &decoded, &stopped);
             (done.files, done.read, done.unfit, done.beyond, done.stopped)
         })
     }
@@ -230,6 +235,32 @@ impl ProjectMemory {
     fn sizes(&self, py: Python<'_>) -> (usize, usize, usize, usize, usize, usize) {
         let sizes = py.detach(|| self.core.sizes());
         (sizes.files, sizes.open, sizes.characters, sizes.segments, sizes.strings, sizes.bytes)
+    }
+}
+
+/// Files that are never read: files of secrets, and files that a workspace keeps from assistants.
+#[pyclass(frozen, module = "fim_server._core")]
+pub(crate) struct SecretFiles {
+    core: CoreSecret,
+}
+
+#[pymethods]
+impl SecretFiles {
+    /// Raise ValueError for a glob that is none.
+    #[new]
+    #[pyo3(signature = (globs = Vec::new()))]
+    fn new(globs: Vec<String>) -> PyResult<Self> {
+        Ok(Self { core: CoreSecret::new(&globs).map_err(PyValueError::new_err)? })
+    }
+
+    /// Return whether the globs make a file one of these or take it out, or None. `path`: below the workspace's folder.
+    fn decide(&self, path: PathBuf) -> Option<bool> {
+        self.core.decide(&path)
+    }
+
+    /// Return whether a file is one of these, by globs or by ignore files from a folder down to it.
+    fn contains(&self, py: Python<'_>, root: PathBuf, file: PathBuf) -> bool {
+        py.detach(|| self.core.contains(&root, &file))
     }
 }
 

@@ -11,8 +11,6 @@ mod texts;
 use crate::secrets::reader::{Mode, Reader};
 use std::ops::Range;
 
-pub use crate::secrets::names::is_made_for_secrets;
-
 /// Most lines of a secret value, of a key's block, and of a record after a secret's name.
 const VALUE_LINES: u8 = 16;
 const KEY_LINES: u8 = 120;

@@ -1,4 +1,4 @@
-//! Names of secrets, and of the files that hold them.
+//! Names of secrets.
 
 use crate::lexemes::{is_blank, is_word};
 
@@ -104,41 +104,6 @@ const VALUES: [&str; 5] = ["value", "default", "data", "content", "initial"];
 
 /// Names of page marks in a list, with which the next page is requested.
 const PAGES: [&str; 4] = ["pagetoken", "nexttoken", "continuationtoken", "synctoken"];
-
-/// Names of files for secrets, in small letters: a star stands for any characters at an end.
-const FILES: [&str; 21] = [
-    ".env",
-    ".env.*",
-    "*.env",
-    ".envrc",
-    ".git-credentials",
-    ".htpasswd",
-    ".netrc",
-    "_netrc",
-    ".npmrc",
-    ".pgpass",
-    ".pypirc",
-    "credentials",
-    "credentials.*",
-    "secrets.*",
-    "*.key",
-    "*.pem",
-    "*.tfvars",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "id_rsa*",
-];
-
-/// Return whether a file is made for secrets, by its name.
-pub fn is_made_for_secrets(name: &str) -> bool {
-    let name = name.to_lowercase();
-    FILES.iter().any(|file| match (file.strip_prefix('*'), file.strip_suffix('*')) {
-        (Some(end), _) => name.ends_with(end),
-        (_, Some(start)) => name.starts_with(start),
-        _ => name == *file,
-    })
-}
 
 /// Sureness that a word names a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,4 @@
 use crate::secrets::Scanner;
-use crate::secrets::is_made_for_secrets;
 use std::fs;
 use std::path::Path;
 
@@ -138,14 +137,4 @@ fn a_line_after_a_record_is_kept() {
     assert_eq!(secrets(text), ["hunter2"]);
     assert_eq!(secrets("names = [\"password\"]\nx = \"y of z\"\n"), Vec::<&str>::new());
     assert_eq!(secrets("f(\"password\")\ng(\"some words\")\n"), Vec::<&str>::new());
-}
-
-#[test]
-fn files_for_secrets_are_known_by_their_names() {
-    for name in [".env", ".env.local", "Prod.ENV", "id_rsa.pub", "server.pem", "credentials", "secrets.json"] {
-        assert!(is_made_for_secrets(name), "{name}");
-    }
-    for name in ["environment.py", "key.py", "rsa.go", "credentials_test.go", "env"] {
-        assert!(!is_made_for_secrets(name), "{name}");
-    }
 }
