@@ -373,7 +373,7 @@ def token_rows(
 
 def count_session(session: Session, report: Report) -> None:
     report.sessions += 1
-    report.exact_sessions += session.guarantee == "exact"
+    report.exact_sessions += session.guarantee != "none"
 
 
 def check_along(matcher: Matcher, ids: Sequence[int], clock: Clock) -> Iterator[float]:

@@ -21,6 +21,8 @@ def promise(completion: Completion, language: str) -> str:
     match completion.guarantee:
         case "exact":
             return f"guarantee exact: with this text the whole file parses as {language}"
+        case "balanced":
+            return f"guarantee balanced: brackets, strings and comments of the whole file close as in {language}"
         case "partial":
             return f"guarantee partial: with this text, and without the lines left out, the file parses as {language}"
         case _:

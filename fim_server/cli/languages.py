@@ -23,7 +23,7 @@ def add_languages(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "languages",
         help="list the languages",
-        description="List the languages and the parser that each is compared with.",
+        description="List the languages, the guarantee of each, and the parser that it is compared with.",
     )
     add_json(parser)
     bind(parser, LanguagesArguments, run_languages)
@@ -39,7 +39,10 @@ def run_languages(arguments: LanguagesArguments) -> int:
             numbered = all(version[:1].isdigit() for version in versions)
             known = f"{versions[0]} to {versions[-1]}" if numbered and versions else ", ".join(versions)
             known = known and f": {known}"
-            print(f"{each['name']}\t{' '.join(each['suffixes'])}\texact, compared with {each['reference']}{known}")
+            checked = (
+                "brackets, strings and comments" if each["reference"] is None else f"compared with {each['reference']}"
+            )
+            print(f"{each['name']}\t{' '.join(each['suffixes'])}\t{each['guarantee']}, {checked}{known}")
     return DONE
 
 
@@ -50,6 +53,6 @@ def row(name: str) -> dict[str, Any]:
         "name": name,
         "suffixes": list(definition.suffixes),
         "versions": list(Language.versions(name)),
-        "guarantee": "exact",
-        "reference": definition.spec["reference"],
+        "guarantee": definition.guarantee,
+        "reference": definition.spec.get("reference"),
     }

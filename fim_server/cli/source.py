@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
+from fim_server.language.session import WHOLE
 from fim_server.memory.ignoring import is_secret
 from fim_server.text.document import Document, Split
 from fim_server.text.notebook import CellContexts
@@ -95,7 +96,7 @@ class Part:
 
     def guaranteed(self, guarantee: str) -> str:
         """Return the guarantee for the file where the part has one."""
-        return "partial" if guarantee == "exact" and self.region is not None else guarantee
+        return "partial" if guarantee in WHOLE and self.region is not None else guarantee
 
 
 def choose_part(arguments: NamesFile, document: Document, offset: int, shown: Progress) -> Part:

@@ -109,7 +109,8 @@ class Completion:
     text: str | None
     """The middle, or None if there is none to suggest."""
     guarantee: str
-    """``"exact"``: left + text + right is in the language. ``"none"``: it may be in the language or not."""
+    """``"exact"``: left + text + right is in the language. ``"balanced"``: its brackets, strings and comments close.
+    ``"none"``: it may be in the language or not."""
     stop_reason: StopReason
     reason: str | None
     """Reason for a missing text, in words."""

@@ -85,7 +85,7 @@ class Hole:
             language = Language.load(self.language, self.version)
             with Stop(within=seconds, holding=holding):
                 session = language.open(self.left, self.right).floored(self.floor)
-                if session.guarantee != "exact":
+                if session.guarantee == "none":
                     said = session.diagnostics[0] if session.diagnostics else "they do not parse"
                     raise HoleError(f"nothing fits between left and right: {said}")
                 if self.shape is not None and not has_shaped_middle(session, self.shape):

@@ -24,6 +24,7 @@ class Language:
 
     Attributes:
         version: Version to which it is narrowed; None for the newest, or for a language without versions.
+        guarantee: `exact`; `balanced` if the definition knows only comments, strings and brackets.
         spelling: Texts of the language that code outside the engine needs.
     """
 
@@ -33,6 +34,7 @@ class Language:
         self._shaped: dict[Shape, _core.Language] = {}
         self.name = definition.name
         self.version = definition.version
+        self.guarantee = definition.guarantee
         self.suffixes = definition.suffixes
         self.spelling = Spelling.from_spec(definition.spec | definition.of_spelling)
 
@@ -48,20 +50,22 @@ class Language:
 
     @staticmethod
     def from_files(
-        grammar_path: str | PathLike[str],
+        grammar_path: str | PathLike[str] | None,
         spec_path: str | PathLike[str],
         version: str | None = None,
         variant: str | None = None,
     ) -> Language:
         """Compile a language from a Lark grammar and a TOML file of your own; one variant of it, if they have several.
 
-        Raises LanguageError for any error in them, in one line.
+        ``grammar_path``: None for a TOML file of token trees. Raises LanguageError for any error in the files, in one
+        line.
         """
-        expect("grammar_path", grammar_path, str | PathLike, "a path")
+        expect("grammar_path", grammar_path, str | PathLike | None, "a path or None")
         expect("spec_path", spec_path, str | PathLike, "a path")
         expect("version", version, str | None, "a str or None")
         expect("variant", variant, str | None, "a str or None")
-        return Language(grammar.read(Path(grammar_path), Path(spec_path), version, variant))
+        path = None if grammar_path is None else Path(grammar_path)
+        return Language(grammar.read(path, Path(spec_path), version, variant))
 
     @staticmethod
     def names() -> list[str]:
@@ -185,6 +189,7 @@ class Language:
             lambda shape, left, right: self.shaped(shape).open(left, right),
             (left, right),
             spelling=self.spelling,
+            guarantee=self.guarantee,
         )
 
     def __repr__(self) -> str:

@@ -15,6 +15,9 @@ from fim_server.language.texts import characters, encodable
 MOST_SHAPES = 32
 """Shapes that a language, and a session, keeps; beyond them all are forgotten."""
 
+WHOLE = ("exact", "balanced")
+"""Guarantees for the whole text: all of the language's syntax, or its comments, strings and brackets."""
+
 FLOORS = ("off", "brackets", "block")
 """Floors of `Session.floored`."""
 
@@ -61,6 +64,7 @@ class Session:
         texts: tuple[str, str] = ("", ""),
         earlier: Mapping[Shape, _core.Session] | None = None,
         spelling: Spelling | None = None,
+        guarantee: str = "exact",
     ) -> None:
         """Wrap the engine's session; use `Language.open`.
 
@@ -70,8 +74,10 @@ class Session:
             texts: The left and the right context, as given to the engine.
             earlier: By shape, a session on the same right context that one of that shape can go on from.
             spelling: Texts of the language.
+            guarantee: The language's guarantee.
         """
         self._core = core
+        self._guarantee = guarantee
         self._reopen = reopen
         self._texts = texts
         self._earlier = earlier or {}
@@ -93,12 +99,15 @@ class Session:
 
     @property
     def guarantee(self) -> str:
-        """Return `exact` if every answer is exact; `none` if left and right do not parse: every middle is refused."""
-        return self._core.guarantee
+        """Return the language's guarantee; `none` if left and right do not parse: every middle is refused.
+
+        `exact`: every answer is exact for the language. `balanced`: for its comments, strings and brackets.
+        """
+        return "none" if self._core.guarantee == "none" else self._guarantee
 
     @property
     def diagnostics(self) -> list[str]:
-        """Return the reasons for a guarantee other than `exact`, one line each."""
+        """Return the reasons for the guarantee `none`, one line each."""
         return self._core.diagnostics
 
     @property
@@ -179,7 +188,7 @@ class Session:
         earlier = {**self._earlier, **shaped}
         if len(earlier) > MOST_SHAPES:
             earlier = shaped
-        moved = Session(core, self._reopen, (left, self._texts[1]), earlier, self.spelling)
+        moved = Session(core, self._reopen, (left, self._texts[1]), earlier, self.spelling, self._guarantee)
         moved._earlier_floored = {**self._earlier_floored, **self._floored.copy()}
         return moved
 
@@ -219,7 +228,7 @@ class Session:
         if core is None:
             return self
         shaped = None if earlier is None else {**earlier._earlier, **earlier._shaped.copy()}  # noqa: SLF001
-        session = Session(core, None, self._texts, shaped, self.spelling)
+        session = Session(core, None, self._texts, shaped, self.spelling, self._guarantee)
         session._reopen = lambda shape, *texts: self._shaped_on_floor(session, shape, floor)
         session._floor = floor
         return session

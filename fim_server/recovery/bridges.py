@@ -58,7 +58,7 @@ class Bridges:
                     best = read
         if best.lines == 0 and best.partly < size(head):
             session = self._above.opener(self._above.text(), head)
-            bridge = completion(session.start()) if session.guarantee == "exact" else None
+            bridge = completion(session.start()) if session.guarantee != "none" else None
             if bridge is None:
                 return None
             best = self._read(bridge, trial, whole)

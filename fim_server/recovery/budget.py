@@ -162,7 +162,7 @@ def _again(open_session: OpenSession, left: str, part: _Part) -> Recovered | Non
         return None
     reduced = part.kept.left.stands + left[len(part.dropped) :]
     session = open_session(reduced, part.kept.right)
-    if session.guarantee != "exact":
+    if session.guarantee == "none":
         return None
     moved = left.count("\n") - part.cursor_line
     ignored = tuple(
@@ -217,7 +217,7 @@ class _Search:
             side = above(self._document, most)
             before = self._time()
             start = attempt(LEFT_SHARE * self._time(), self._memory, partial(self._open, side.text, ""))
-            if start is not None and (start.guarantee == "exact" or side.dropped == 0):
+            if start is not None and (start.guarantee != "none" or side.dropped == 0):
                 return side, start, before - self._time()
         return None
 
@@ -226,9 +226,9 @@ class _Search:
         document = self._document
         lines = document.lines
         dropped = self._left[: side.dropped]
-        for found in kept(self._open, document, side, start, most) if start.guarantee == "exact" else ():
+        for found in kept(self._open, document, side, start, most) if start.guarantee != "none" else ():
             session = self._open(side.text, found.right)
-            if session.guarantee == "exact":
+            if session.guarantee != "none":
                 recovered = Recovered(session, side.text, found.right, found.ignored, 2, lines)
                 return recovered, _Part(found, dropped, document.cursor_line, lines, True)
         found = raw(document, side, most)

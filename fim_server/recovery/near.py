@@ -179,7 +179,7 @@ def endings(after_left: Callable[[str], Session], start: Session, head: str) -> 
     shortest = (completion(start.start()) or "")[:MOST_BRIDGE]
     yield from (shortest[:end] for end in range(1, len(shortest) + 1))
     session = after_left(head)
-    if session.guarantee == "exact":
+    if session.guarantee != "none":
         yield completion(session.start()) or ""
 
 

@@ -134,7 +134,7 @@ class Recovery:
     def open(self, left: str, right: str) -> Session | Recovered:
         """Return a session on the contexts if they parse, or on their rest; at worst a session without a guarantee."""
         session = self._open(left, right)
-        if session.guarantee == "exact":
+        if session.guarantee != "none":
             self._marks = []
             return session
         document = Document(left, right)
@@ -156,14 +156,14 @@ class Recovery:
             return None
         opener = Opener(self._open, 1 + MOST_CHECKED)
         session = opener(*document.reduced(changes_of(groups)))
-        if session.guarantee != "exact":
+        if session.guarantee == "none":
             return None
         if document.around != self._around and 1 < len(groups) <= MOST_CHECKED:
             # An edit elsewhere, such as a bracket that was closed, may have repaired one of them.
             for group in list(groups):
                 others = [other for other in groups if other != group]
                 without = opener(*document.reduced(changes_of(others)))
-                if others and without.guarantee == "exact":
+                if others and without.guarantee != "none":
                     groups, session = others, without
         changes = changes_of(groups)
         return Recovered(session, *document.reduced(changes), groups_of(changes), opener.count, document.lines)
@@ -177,12 +177,12 @@ def _recover(opener: Opener, left: str, right: str, known: Session | None) -> Re
         if not above.repair():
             return None
         session = known if known is not None and not above.changes else opener(above.text(), right)
-        if session.guarantee == "exact":
+        if session.guarantee != "none":
             changes = above.changes
         elif (below := _repaired_below(above, document, right, session)) is not None:
             changes = above.changes | below
             session = opener(*document.reduced(changes))
-        if session.guarantee != "exact" or not changes:
+        if session.guarantee == "none" or not changes:
             return None
     except BudgetSpent:
         return None

@@ -316,13 +316,17 @@ def test_explain_prints_the_grammar(run: Run, hole: Path) -> None:
 
 
 def test_languages(run: Run) -> None:
-    status, output, _ = run("languages")
+    status, lines, _ = run("languages")
     assert status == 0
-    assert "python\t.py .pyi .pyw\texact, compared with CPython's parser: 3.9 to 3.15\n" in output
+    assert "python\t.py .pyi .pyw\texact, compared with CPython's parser: 3.9 to 3.15\n" in lines
     status, output, _ = run("languages", "--json")
     listed = {entry["name"]: entry for entry in json.loads(output)}
     programs = {"python", "go", "java", "rust", "javascript", "jsx", "typescript", "tsx", "d.ts"}
-    assert {"json", *programs} == listed.keys()
+    assert {"json", *programs} == {name for name, row in listed.items() if row["guarantee"] == "exact"}
+    assert "c\t.c\tbalanced, brackets, strings and comments\n" in lines
+    assert listed["c"] == {
+        "name": "c", "suffixes": [".c"], "versions": [], "guarantee": "balanced", "reference": None,
+    }  # fmt: skip
     assert listed["go"] == {
         "name": "go", "suffixes": [".go"], "versions": ["1.26", "1.27"], "guarantee": "exact", "reference": "go/parser",
     }  # fmt: skip

@@ -56,6 +56,8 @@ ALLOWED = {
     ("fim_server/models", "string*"): "a type of protocol buffers",
     ("fim_server/models", "--target"): "an option of pip",
     ("fim_server/models", "#"): "before the fragment of an address",
+    ("fim_server/language", "x"): "the letter that stands for any, where a language names none",
+    ("fim_server/language", "\\/.^$*+?()[]{}|-&~#"): "the signs of regular expressions",
     ("fim_server/language", "%import"): "a statement of the notation that grammars are written in",
     ("fim_server/language", "("): "a bracket of that notation",
     ("fim_server/language", "{"): "what that notation puts between a template's name and its arguments",

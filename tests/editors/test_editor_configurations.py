@@ -14,14 +14,27 @@ from fim_server.language.definition.compile import read_builtin
 from fim_server.text.regions import hosts
 
 LANGUAGES = set(Language.names()) - {"d.ts"}  # editors know its files as TypeScript
+EXACT = {language for language in LANGUAGES if read_builtin(language).guarantee == "exact"}
 IDS = {next(iter(read_builtin(language).editor_ids), language) for language in LANGUAGES}
 """The editors' names of the languages."""
 HOSTS = {host.name for host in hosts()}
 """Files with code of these languages."""
-SCOPES = {"javascript": "js", "typescript": "ts"}
-"""Ends of Sublime Text's names, where they are not the language's."""
-MODES = {"javascript": "js", "jsx": "js"}
-"""Beginnings of the names of Emacs' modes, where they are not the language's."""
+HELIX = {"csharp": "c-sharp"}
+ZED = {"cpp": "c++"}
+NEOVIM = {"csharp": "cs"}
+SCOPES = {
+    "javascript": "source.js",
+    "typescript": "source.ts",
+    "cpp": "source.c++",
+    "csharp": "source.cs",
+    "kotlin": "source.Kotlin",
+    "xml": "text.xml",
+    "hcl": "source.terraform",
+}
+MODES = {"javascript": "js", "jsx": "js", "cpp": "c++", "r": "ess-r", "xml": "nxml", "hcl": "terraform"}
+"""Names that editors have for languages, of Emacs' modes the beginnings, where they are not the language's."""
+PLAIN_MODES = {"ess-r", "nxml", "scss", "sql", "terraform"}
+"""Emacs' modes without a form for tree-sitter."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")
 COMMAND = ["fim-server", "serve"]
@@ -59,7 +72,9 @@ def test_helix() -> None:
     server = languages["language-server"]["fim-server"]
     assert [server["command"], *server["args"]] == COMMAND
     assert all("fim-server" in language["language-servers"] for language in languages["language"])
-    assert {language["name"] for language in languages["language"]} >= LANGUAGES | HOSTS
+    assert {language["name"] for language in languages["language"]} >= {
+        HELIX.get(name, name) for name in LANGUAGES
+    } | HOSTS
 
 
 def test_jupyterlab() -> None:
@@ -76,21 +91,22 @@ def test_zed() -> None:
     assert [binary["path"], *binary["arguments"]] == COMMAND
     assert all("pylsp" in language["language_servers"] for language in configured["languages"].values())
     # Zed's JavaScript includes JSX.
-    assert {name.lower() for name in configured["languages"]} >= LANGUAGES - {"json", "jsx"}
+    expected = {ZED.get(name, name) for name in LANGUAGES - {"json", "jsx"}}
+    assert {name.lower() for name in configured["languages"]} >= expected
 
 
 def test_sublime_text() -> None:
     client = settings("sublime-text/LSP.sublime-settings")["clients"]["fim-server"]
     assert client["command"] == COMMAND
     assert client["enabled"] is True
-    assert set(client["selector"].split(" | ")) >= {f"source.{SCOPES.get(name, name)}" for name in LANGUAGES}
+    assert set(client["selector"].split(" | ")) >= {SCOPES.get(name, f"source.{name}") for name in LANGUAGES}
 
 
 def test_neovim() -> None:
     defaults = (EDITORS / "neovim/lua/fim_server/defaults.lua").read_text(encoding="utf-8")
     filetypes = re.search(r"filetypes = \{(.*?)\}", defaults, re.DOTALL)
     assert filetypes is not None
-    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= IDS | HOSTS
+    assert set(re.findall(r"'(\w+)'", filetypes[1])) >= {NEOVIM.get(name, name) for name in IDS} | HOSTS
     without_plug_in = re.search(r"filetypes = \{(.*?)\}", PAGE, re.DOTALL)
     assert without_plug_in is not None
     assert re.findall(r"'(\w+)'", without_plug_in[1]) == re.findall(r"'(\w+)'", filetypes[1])
@@ -105,14 +121,15 @@ def test_emacs() -> None:
     assert set(re.findall(r'"(\w+)"', activated[1])) >= IDS | HOSTS
     for language in LANGUAGES:
         mode = MODES.get(language, language)
-        assert f"{mode}-ts-mode" in eglot
+        assert (f"{mode}-mode" if mode in PLAIN_MODES else f"{mode}-ts-mode") in eglot
         hooks = "typescript" if mode == "tsx" else mode
         for text in (lsp_mode, eglot):
-            assert re.search(rf"{hooks}-(base-|ts-|ts-base-)?mode-hook", text), language
+            assert re.search(rf"{re.escape(hooks)}-(base-|ts-|ts-base-)?mode-hook", text), language
     for mode, name in re.findall(r'\((\S+)-mode :language-id "(\w+)"\)', eglot):
         assert name in IDS, mode
 
 
 def test_vscode() -> None:
     manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
-    assert set(manifest["activationEvents"]) == {f"onLanguage:{name}" for name in IDS | HOSTS}
+    ids = {next(iter(read_builtin(language).editor_ids), language) for language in EXACT}
+    assert set(manifest["activationEvents"]) == {f"onLanguage:{name}" for name in ids | HOSTS}

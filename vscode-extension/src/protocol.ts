@@ -19,7 +19,7 @@ export const SERVER_COMMANDS = {
   removeModel: "fim-server.removeModel",
 } as const;
 
-const GUARANTEES = ["exact", "partial", "none"] as const;
+const GUARANTEES = ["exact", "balanced", "partial", "none"] as const;
 export type Guarantee = (typeof GUARANTEES)[number];
 
 const SERVER_STATES = ["loading", "ready", "busy", "error", "off"] as const;

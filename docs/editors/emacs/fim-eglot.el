@@ -23,13 +23,15 @@
                 (js-mode :language-id "javascript") (js-ts-mode :language-id "javascript")
                 (typescript-mode :language-id "typescript") (typescript-ts-mode :language-id "typescript")
                 (tsx-ts-mode :language-id "typescriptreact")
-                js-json-mode json-ts-mode json-mode)
+                js-json-mode json-ts-mode json-mode
+                c-mode c-ts-mode (c++-mode :language-id "cpp") (c++-ts-mode :language-id "cpp"))
                . ,(lambda (&rest _) `(,@fim-server-command :initializationOptions ,fim-server-settings))))
 
 ;; To keep gopls, jdtls, rust-analyzer or typescript-language-server, remove their modes here and above.
 (dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
-                rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook typescript-ts-base-mode-hook
-                js-json-mode-hook))
+                rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook
+                typescript-ts-base-mode-hook js-json-mode-hook c-mode-hook c-ts-mode-hook c++-mode-hook
+                c++-ts-mode-hook))
   (add-hook hook #'eglot-ensure))
 
 (defun fim-server-explain ()

@@ -34,8 +34,8 @@
  (make-lsp-client
   :server-id 'fim-server
   :new-connection (lsp-stdio-connection (lambda () fim-server-command))
-  :activation-fn (lsp-activate-on "python" "go" "java" "rust" "javascript" "javascriptreact" "typescript" "typescriptreact" "json"
-                                   "html" "vue" "svelte" "astro")
+  :activation-fn (lsp-activate-on "python" "go" "java" "rust" "javascript" "javascriptreact" "typescript"
+                                  "typescriptreact" "json" "html" "vue" "svelte" "astro" "c" "cpp")
   :add-on? t
   :multi-root t
   :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
@@ -70,8 +70,9 @@
 (setq lsp-inline-completion-idle-delay 0.2)
 (add-to-list 'mode-line-misc-info '(lsp-mode fim-server-status))
 (dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
-                rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook typescript-ts-base-mode-hook
-                js-json-mode-hook html-mode-hook vue-mode-hook svelte-mode-hook astro-ts-mode-hook))
+                rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook
+                typescript-ts-base-mode-hook js-json-mode-hook html-mode-hook vue-mode-hook svelte-mode-hook
+                astro-ts-mode-hook c-mode-hook c-ts-mode-hook c++-mode-hook c++-ts-mode-hook))
   (add-hook hook #'lsp-deferred))
 
 (provide 'fim-lsp-mode)

@@ -163,7 +163,7 @@ class Examination(ABC, Generic[C]):
     def _ask_engine(self, case: C, rng: random.Random, result: Result) -> None:
         middle = case.middle
         session = self.language.open(case.left, case.right)
-        if session.guarantee != "exact":
+        if session.guarantee == "none":
             result.fail(case, "refused middle", middle, note=f"guarantee {session.guarantee}")
             return
         few = 3 if self.large is not None and len(case.text) > self.large else 1

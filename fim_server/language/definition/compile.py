@@ -22,11 +22,14 @@ from fim_server.language.definition.lexeme_names import LexemeNames
 from fim_server.language.definition.matching import Matching
 from fim_server.language.definition.sources import Sources, read_source
 from fim_server.language.definition.splitting import split
+from fim_server.language.definition.token_trees import grammar as token_trees
 from fim_server.language.definition.variants import Variants
 from fim_server.language.definition.versions import Versions
 from fim_server.language.encodings import Declaration
 
 _LANGUAGES = Path(__file__).parents[2] / "languages"
+_SHARED = "token_trees"
+"""Folder with one TOML file for each definition of token trees."""
 _LOWERING = Path(__file__).parent
 _CACHE_FORMAT = 3
 _AS_WRITTEN = (
@@ -37,6 +40,11 @@ _OF_SPELLING = ("definitions", "line_comments")
 """Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
 _OF_LOWERING = ("breaks", "flags")
 """Keys of the TOML file that are resolved here: the engine gets plain rules."""
+
+_TOKEN_TREES = re.compile(r"^\[token_trees\]", re.MULTILINE)
+
+EXACT, BALANCED = "exact", "balanced"
+"""Guarantees of definitions: all of a language's syntax, or comments, strings and brackets."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,7 @@ class Definition:
         editor_ids: Names that editors have for the language, beside its own.
         longer_suffixes: Suffixes of other variants that end with one of these: such files are theirs.
         adopted: Files of another variant that are this one's in some projects.
+        guarantee: `exact`; `balanced` if it knows only the language's comments, strings and brackets.
     """
 
     name: str
@@ -70,6 +79,7 @@ class Definition:
     editor_ids: tuple[str, ...] = ()
     longer_suffixes: tuple[str, ...] = ()
     adopted: Adopted | None = None
+    guarantee: str = EXACT
 
 
 def names() -> list[str]:
@@ -120,17 +130,17 @@ def editor_names() -> dict[str, str]:
 def siblings(name: str) -> tuple[str, ...]:
     """Return the variants of a language's definition, in its order; none for a definition or name without any."""
     found = places(_LANGUAGES)
-    folder, variant = found.get(name, (None, None))
-    return () if variant is None else tuple(one for one, (other, _) in found.items() if other == folder)
+    spec, variant = found.get(name, (None, None))
+    return () if variant is None else tuple(one for one, (other, _) in found.items() if other == spec)
 
 
 def builtin_files(name: str) -> tuple[Path, Path]:
-    """Return the grammar and the TOML file of a language of the package.
+    """Return the grammar and the TOML file of a language of the package. One of token trees has no grammar file.
 
     Raises LanguageError if there is no such language.
     """
-    folder = _place(name)[0]
-    return folder / f"{folder.name}.lark", folder / f"{folder.name}.toml"
+    spec = _place(name)[0]
+    return spec.with_suffix(".lark"), spec
 
 
 def builtin_variant(name: str) -> str | None:
@@ -151,30 +161,33 @@ def _place(name: str) -> tuple[Path, str | None]:
 
 @cache
 def places(languages: Path) -> dict[str, tuple[Path, str | None]]:
-    """Return the folder of each language, and its variant of the files there.
+    """Return the TOML file of each language, and its variant of the definition there.
 
     Raises LanguageError if two languages have one name.
     """
     found: dict[str, tuple[Path, str | None]] = {}
-    for folder in languages.iterdir():
-        spec = folder / f"{folder.name}.toml"
-        if not spec.is_file():
-            continue
+    own = [spec for folder in languages.iterdir() if (spec := folder / f"{folder.name}.toml").is_file()]
+    for spec in (*own, *sorted((languages / _SHARED).glob("*.toml"))):
         variants = Variants.of(read_source(spec)).names
-        for name in variants or (folder.name,):
+        for name in variants or (spec.stem,):
             if name in found:
-                raise LanguageError(f"two languages are named {name!r}: in {folder} and {found[name][0]}")
-            found[name] = folder, name if variants else None
+                raise LanguageError(f"two languages are named {name!r}: in {spec} and {found[name][0]}")
+            found[name] = spec, name if variants else None
     return found
 
 
-def read(grammar_path: Path, spec_path: Path, version: str | None = None, variant: str | None = None) -> Definition:
+def read(
+    grammar_path: Path | None, spec_path: Path, version: str | None = None, variant: str | None = None
+) -> Definition:
     """Read a language from its two files, narrowed to one version of it (None: the newest) and to a variant.
+
+    A TOML file with the table `[token_trees]` needs no grammar: there is no file of that path, or no path.
 
     Raises LanguageError if a file cannot be read, a key of the TOML file is wrong (it is named), or there is no such
     version or variant.
     """
-    grammar, text = read_source(grammar_path), read_source(spec_path)
+    text = read_source(spec_path)
+    grammar = "" if has_token_trees(text) else _read_grammar_file(grammar_path, spec_path)
     try:
         spec, variants, variant = _tables(text, variant)
         declared = spec
@@ -182,6 +195,11 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
         version = versions.narrowed(version)
         grammar, text = (versions.select(variants.select(each, variant), version) for each in (grammar, text))
         spec = variants.narrowed(tomllib.loads(text), variant)
+        guarantee = _guarantee_of(spec)
+        if "token_trees" in spec:
+            if grammar_path is not None and grammar_path.exists():
+                raise LanguageError(f"language {spec.get('name')}: token_trees: {grammar_path} would not be read")
+            grammar, spec = token_trees.written(spec)
     # ValueError: a number of thousands of digits; RecursionError: thousands of brackets.
     except (RecursionError, ValueError) as error:
         if isinstance(error, LanguageError):
@@ -200,7 +218,7 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
     spec.pop("adopts", None)
     _check(spec)
     suffixes = tuple(spec["suffixes"])
-    folder = grammar_path.parent.absolute()
+    folder = spec_path.parent.absolute() if grammar_path is None else grammar_path.parent.absolute()
     return Definition(
         spec["name"],
         suffixes,
@@ -214,7 +232,29 @@ def read(grammar_path: Path, spec_path: Path, version: str | None = None, varian
         tuple(editor_ids),
         variants.longer_suffixes(declared, suffixes),
         adopted,
+        guarantee,
     )
+
+
+def has_token_trees(text: str) -> bool:
+    """Return whether a TOML file's text, which need not be valid, has the table `[token_trees]`."""
+    return _TOKEN_TREES.search(text) is not None
+
+
+def _read_grammar_file(path: Path | None, spec_path: Path) -> str:
+    if path is None:
+        raise LanguageError(f"language definition: {spec_path} has no table [token_trees], so it needs a grammar")
+    return read_source(path)
+
+
+def _guarantee_of(spec: dict[str, Any]) -> str:
+    """Take the guarantee out of a TOML file's fields. Raises LanguageError if it is wrong."""
+    guarantee = spec.pop("guarantee", EXACT)
+    if guarantee not in (EXACT, BALANCED):
+        raise LanguageError(f"language {spec.get('name')}: guarantee: {EXACT} or {BALANCED} expected")
+    if guarantee != BALANCED and "token_trees" in spec:
+        raise LanguageError(f"language {spec.get('name')}: guarantee: token trees are {BALANCED}")
+    return str(guarantee)
 
 
 def _tables(text: str, variant: str | None) -> tuple[dict[str, Any], Variants, str | None]:
@@ -454,7 +494,7 @@ def _engine_version() -> str:
 @cache
 def _hash_of(folder: Path) -> str:
     """Return a hash of a folder's Python files, so that changed code never reads an old definition."""
-    sources = sorted(folder.glob("*.py"))
+    sources = sorted(folder.rglob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 

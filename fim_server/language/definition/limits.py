@@ -46,6 +46,16 @@ SYMBOLS = 150_000
 """Symbols of all rules' alternatives, so written out. Unit: symbols. Python: 2,100, and 8,700 before 3.12; TypeScript:
 37,000."""
 
+TREE_TEXT = 2_000
+"""Length of a delimiter or pattern of a language of token trees. Unit: characters. C: 80."""
+
+TREE_ENTRIES = 64
+"""Entries of one list of such a language: comments, strings, words of here-documents. Unit: entries. C++: 10."""
+
+TREE_NESTED = 8
+"""Comments inside each other, and further quotes at a string's end, of such a language. Unit: pieces. Kotlin: 4. Each
+level of comments doubles their pattern."""
+
 
 def check(language: str, what: str, given: int, limit: int) -> None:
     """Raise LanguageError if a definition exceeds a limit; ``what``: the quantity in words."""

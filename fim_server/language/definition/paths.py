@@ -16,6 +16,8 @@ def _suffixes() -> dict[str, str]:
 def by_suffix(file: str) -> str | None:
     """Return the language of a file's name, by the longest suffix that a language has; None for none."""
     known = _suffixes()
+    if file in known:  # a suffix without a dot is a whole name
+        return known[file]
     places = (at for at in range(1, len(file)) if file[at] == ".")
     return next((known[file[at:]] for at in places if file[at:] in known), None)
 
@@ -28,11 +30,10 @@ def variant_for(name: str, path: Path) -> str:
     """
     if not path.name.endswith(suffixes_of(name)):
         return name
-    folder = grammar.builtin_files(name)[0].parent
     longest = by_suffix(path.name)
-    if longest is not None and grammar.builtin_files(longest)[0].parent == folder:
+    if longest in grammar.siblings(name):
         name = longest
-    for other, adopted in _adopting(folder):
+    for other, adopted in _adopting(name):
         if name != other and adopted.adopts(path):
             return other
     return name
@@ -45,8 +46,7 @@ def suffixes_of(name: str) -> tuple[str, ...]:
 
 
 @cache
-def _adopting(folder: Path) -> tuple[tuple[str, Adopted], ...]:
-    """Return the variants of a definition that may take files from others, and which."""
-    variants = [name for name in grammar.names() if grammar.builtin_files(name)[0].parent == folder]
-    found = ((name, grammar.read_builtin(name).adopted) for name in variants)
-    return tuple((name, adopted) for name, adopted in found if adopted is not None)
+def _adopting(name: str) -> tuple[tuple[str, Adopted], ...]:
+    """Return the variants of a language's definition that may take files from others, and which."""
+    found = ((one, grammar.read_builtin(one).adopted) for one in grammar.siblings(name) or (name,))
+    return tuple((one, adopted) for one, adopted in found if adopted is not None)

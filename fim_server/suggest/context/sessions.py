@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Session, Stop
+from fim_server.language.session import WHOLE
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
@@ -61,8 +62,8 @@ class Opened:
 
     Attributes:
         session: The session.
-        guarantee: `exact`, `partial` or `none`. `partial`: distant or broken lines were left out, or a stand-in takes
-            the place of missing text.
+        guarantee: `exact`, `balanced`, `partial` or `none`. `partial`: distant or broken lines were left out, or a
+            stand-in takes the place of missing text.
         left: The left context of the session.
         right: The right context of the session, with the stand-in.
         diagnostics: Messages for the user.
@@ -159,7 +160,7 @@ class DocumentSessions:
             patience: Factor of the usual time for finding a stand-in.
         """
         found = self._open_covered(uri, language, split)
-        if found.guarantee == "exact":
+        if found.guarantee in WHOLE:
             found = self._open_stood_in(uri, language, split, found, stands_in, patience) or found
         return found if floor == "off" else replace(found, session=found.session.floored(floor))
 
@@ -229,7 +230,7 @@ class DocumentSessions:
         """Open with a stand-in; return None if no single line completes the program with it."""
         right = stand_in.inserted(split.right)
         found = self._open_whole(uri, language, replace(split, right=right))
-        if not isinstance(found, Opened) or found.guarantee != "exact":
+        if not isinstance(found, Opened) or found.guarantee not in WHOLE:
             return None
         completion = shortest(found.session, patience)
         if completion is None or hides_rest(found, completion):
@@ -294,7 +295,7 @@ class DocumentSessions:
 def is_whole(found: Session | Recovered) -> bool:
     """Return whether no line near the cursor is broken. Distant lines may be left out for lack of time."""
     if isinstance(found, Session):
-        return found.guarantee == "exact"
+        return found.guarantee != "none"
     return all(group.beyond for group in found.ignored)
 
 

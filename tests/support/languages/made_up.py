@@ -28,8 +28,8 @@ def language(name: str) -> Language:
 
 def files(name: str) -> tuple[Path, Path]:
     """The grammar and the TOML file."""
-    folder, _ = PLACES[name]
-    return folder / f"{folder.name}.lark", folder / f"{folder.name}.toml"
+    spec, _ = PLACES[name]
+    return spec.with_suffix(".lark"), spec
 
 
 def lowered(name: str) -> dict[str, Any]:

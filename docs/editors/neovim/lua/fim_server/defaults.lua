@@ -20,6 +20,8 @@ M.OPTIONS = {
     'vue',
     'svelte',
     'astro',
+    'c',
+    'cpp',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},

@@ -1,0 +1,1 @@
+"""Token trees: languages of which only comments, strings and brackets are known, defined by data alone."""
