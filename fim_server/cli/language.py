@@ -75,8 +75,8 @@ def add_language(commands: Any) -> None:
     checking = steps.add_parser(
         "check",
         help="find real files that a language refuses, and differences from its own parser",
-        description="Show the size and speed of a language, its ambiguous lexemes, and which files it refuses and "
-        "where. With a judge, the language's own parser, compare both on cuts of those files.",
+        description="Show the size and speed of a language, its ambiguous lexemes, which files it refuses, and where, "
+        "and cuts of files whose own middle it refuses. With a judge, the language's own parser, compare both on cuts.",
         epilog="A judge reads, for each text, its length in bytes (four bytes, big-endian) and the text in UTF-8, and "
         "writes a line: ok, no WHY, or ? if it cannot tell. Exit status: 0 no problem found, 1 problems found, 2 bad "
         "input.",
@@ -98,7 +98,7 @@ def add_language(commands: Any) -> None:
         type=positive(int, zero=True),
         default=200,
         metavar="N",
-        help="number of cuts, with a judge (default: 200)",
+        help="number of cuts; without a judge, of accepted files, whose true middles must fit (default: 200)",
     )
     checking.add_argument(
         "--sentences",
@@ -176,7 +176,7 @@ def _judging(arguments: CheckLanguageArguments) -> Judging:
     name = _judged(arguments)
     reason = programs.unavailable(name)
     if reason is not None:
-        complain(f"{reason}; whole files are checked, without cuts")
+        complain(f"{reason}; only whole files and their own middles are checked")
         return Judging((), (), wanted)
     judged = wanted
     if {name, arguments.language}.issubset(Language.names()):
@@ -229,6 +229,10 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
                 command = shlex.join(["fim-server", *sys.argv[1:]])
                 versions = f"fim-server {version()}, judged by {Path(plan.judge[0]).name}"
                 Path(arguments.report).write_text(report(totals, command, versions), encoding="utf-8")
+        elif arguments.cuts:
+            shown.say(f"{arguments.cuts} cuts")
+            cut, refused = worker.true_middles(arguments.cuts)
+            answer["middles"] = {"cuts": cut, "refused": len(refused), "shown": refused[:SHOWN]}
         if drawn is not None:
             shown.say(f"{arguments.sentences} sentences")
             counts, failures = worker.sentences(drawn, arguments.sentences)
@@ -240,6 +244,7 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
     wrong = (
         answer["files"]["refused"]
         or answer["files"]["taken wrongly"]
+        or answer.get("middles", {}).get("refused", 0)
         or sum(answer.get("cuts", {}).get("failures", {}).values())
         or answer.get("sentences", {}).get("failures", 0)
     )
@@ -301,6 +306,10 @@ def _print(answer: dict[str, Any]) -> None:
     )
     for example in files["shown"]:
         print(f"  {example['file']}: {example['kind']}, byte {example['byte']} {example['judge']}".rstrip())
+    if (middles := answer.get("middles")) and middles["cuts"]:
+        print(f"{middles['cuts']} cuts, {middles['refused']} true middles refused")
+        for cut in middles["shown"]:
+            print(f"  {cut['file']}: refused, characters {cut['start']} to {cut['end']}")
     if (cuts := answer.get("cuts")) is not None:
         print(f"{cuts['cases']} cuts, {cuts['judged']} texts judged, {sum(cuts['failures'].values())} failures")
         for name, number in {**cuts["failures"], **cuts["documented"]}.items():

@@ -21,7 +21,7 @@ from fim_server.datasets.judging.sentences import Sentences
 from fim_server.datasets.judging.shrinking import shrunk
 from fim_server.datasets.judging.sizes import ambiguous
 from fim_server.errors import JudgeError, LanguageError
-from fim_server.language import Language
+from fim_server.language import Language, Session, Verdict
 from fim_server.language.definition.compile import lower, read, read_builtin
 
 PYTHON = (sys.executable, str(FOLDER / "python" / "judge.py"))
@@ -167,12 +167,33 @@ def test_a_new_language_is_created_and_checked(tmp_path: Path, capsys: pytest.Ca
     files.mkdir()
     (files / "one.ls").write_text('a = [1, "two", b]; # of three\nc = [];\n')
     assert main(["language", "check", str(tmp_path / "lists"), "--source", str(files)]) == 0
-    assert "1 of 1 files taken" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "1 of 1 files taken" in shown
+    assert "200 cuts, 0 true middles refused" in shown
     (files / "two.ls").write_text("a = [1, ];\n")
     assert main(["language", "check", str(tmp_path / "lists"), "--source", str(files), "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
     assert answer["files"]["refused"] == 1
     assert [example["byte"] for example in answer["files"]["shown"]] == [8]
+    assert answer["middles"] == {"cuts": 200, "refused": 0, "shown": []}
+
+
+def test_a_refused_true_middle_is_found_without_a_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for an engine that refuses each middle that begins in the text's second half."""
+    check = Session.check
+
+    def refuses(self: Session, middle: str) -> Verdict:
+        left = self._texts[0]
+        return check(self, middle) if len(left) < 20 else Verdict(False, False, 0)
+
+    monkeypatch.setattr(Session, "check", refuses)
+    (tmp_path / "a.json").write_text(json.dumps(list(range(20))))
+    assert main(["language", "check", "json", "--source", str(tmp_path), "--judge", "", "--json"]) == 1
+    middles = json.loads(capsys.readouterr().out)["middles"]
+    assert 0 < middles["refused"] < middles["cuts"] == 200
+    assert all(cut["start"] >= 20 for cut in middles["shown"])
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,15 @@ from fim_server.datasets.judging.sentences import Sentences
 from fim_server.language import Language
 from fim_server.language.definition.compile import Definition, builtin_files, builtin_variant, lower, read
 
+MIDDLES = (1, 5, 20, 60, 200)
+"""Characters of middles that are checked without a judge."""
+
+PER_FILE = 3
+"""Such cuts of one file."""
+
+DRAWS = 4
+"""Draws of files for each such cut, at most: files may be refused."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -153,6 +162,29 @@ class Worker:
             return taken, None, at, ""
         truth, said = self.judge.decided(text, taken)
         return taken, truth, at, said
+
+    def true_middles(self, count: int) -> tuple[int, list[dict[str, Any]]]:
+        """Cut accepted files at random; return the number of cuts, and the refused middles. There need be no judge.
+
+        Args:
+            count: Most cuts.
+        """
+        rng = random.Random(f"{self.plan.seed}/true middles")
+        cuts, refused = 0, []
+        for _ in range(DRAWS * count):
+            drawn = self.files.drawn(rng)
+            if cuts == count:
+                break
+            if drawn is None or not drawn[2] or not self.language.open("", "").check(drawn[2]).complete:
+                continue
+            _, path, text = drawn
+            for _ in range(min(PER_FILE, count - cuts)):
+                start = rng.randrange(len(text))
+                end = min(start + rng.choice(MIDDLES), len(text))
+                cuts += 1
+                if not self.language.open(text[:start], text[end:]).check(text[start:end]).complete:
+                    refused.append({"file": str(path), "start": start, "end": end})
+        return cuts, refused
 
 
 @dataclass
