@@ -103,9 +103,13 @@ class FimLanguageServer(LanguageServer):
 
     @property
     def folders(self) -> list[str]:
-        """Return the URIs of the workspace's folders."""
-        folders = [folder.uri for folder in self.workspace.folders.values()]
-        return folders or ([] if self.index.folders_changed else [self.workspace.root_uri or ""])
+        """Return the URIs of the workspace's folders; none before `initialize`."""
+        try:
+            workspace = self.workspace
+        except RuntimeError:
+            return []
+        folders = [folder.uri for folder in workspace.folders.values()]
+        return folders or ([] if self.index.folders_changed else [workspace.root_uri or ""])
 
     def open_document(self, uri: str) -> OpenDocument | None:
         """Return the open document of that name, if any."""
