@@ -33,6 +33,7 @@ class NewArguments:
     name: str
     folder: str
     suffix: list[str] | None
+    token_trees: bool
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,17 @@ def add_language(commands: Any) -> None:
     steps = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     beginning = steps.add_parser(
         "new",
-        help="write the two files of a language, and a folder with its tests",
+        help="write the files of a language, and a folder with its tests",
         description="Write NAME/NAME.lark, NAME/NAME.toml and NAME/tests: a small language that works, as a start.",
     )
     beginning.add_argument("name", metavar="NAME", help="the language's name: small letters, digits and -")
     beginning.add_argument("--folder", metavar="FOLDER", default=".", help="where to create its folder (default: here)")
     beginning.add_argument("--suffix", action="append", metavar=".SUFFIX", help="suffix of its files (default: .NAME)")
+    beginning.add_argument(
+        "--token-trees",
+        action="store_true",
+        help="define its brackets, strings and comments alone, by NAME/NAME.toml without a grammar",
+    )
     bind(beginning, NewArguments, run_new)
     checking = steps.add_parser(
         "check",
@@ -122,7 +128,7 @@ def run_new(arguments: NewArguments) -> int:
     """Run the command; return the exit status. Raises LanguageError."""
     from fim_server.datasets.judging.beginning import begin
 
-    for path in begin(arguments.name, Path(arguments.folder), arguments.suffix):
+    for path in begin(arguments.name, Path(arguments.folder), arguments.suffix, arguments.token_trees):
         print(path)
     return DONE
 

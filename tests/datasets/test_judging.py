@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -176,6 +177,29 @@ def test_a_new_language_is_created_and_checked(tmp_path: Path, capsys: pytest.Ca
     assert answer["files"]["refused"] == 1
     assert [example["byte"] for example in answer["files"]["shown"]] == [8]
     assert answer["middles"] == {"cuts": 200, "refused": 0, "shown": []}
+
+
+def test_a_new_language_of_token_trees_is_created_and_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["language", "new", "lists", "--token-trees", "--folder", str(tmp_path)]) == 0
+    written = [Path(line) for line in capsys.readouterr().out.split()]
+    assert [path.name for path in written] == ["lists.toml", "cases.toml", "test_cases.py"]
+    language = Language.from_files(None, written[0])
+    rows = tomllib.loads(written[1].read_text())["case"]
+    assert {row["complete"] for row in rows} == {True, False}
+    for row in rows:
+        assert language.open(row["left"], row["right"]).check(row["middle"]).complete == row["complete"]
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-n0", written[2]], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "one.lists").write_text("a = [1, 'it''s', `${b(\"c\")}`] // (\n")
+    assert main(["language", "check", str(tmp_path / "lists"), "--source", str(files)]) == 0
+    assert "1 of 1 files taken" in capsys.readouterr().out
+    (tmp_path / "lists" / "lists.lark").write_text('start: "a"\n')
+    assert main(["language", "check", str(tmp_path / "lists"), "--source", str(files)]) == 2
+    assert "would not be read" in capsys.readouterr().err
 
 
 def test_a_refused_true_middle_is_found_without_a_judge(

@@ -1,4 +1,4 @@
-"""Template of a user's own language: two files that work, and a test folder with cases."""
+"""Template of a user's own language: one or two files that work, and a test folder with cases."""
 
 from __future__ import annotations
 
@@ -50,6 +50,45 @@ placeholder = "x"
 rule = "none"
 """
 
+TOKEN_TREES = """\
+name = "{name}"
+suffixes = [{suffixes}]
+# It knows brackets, strings and comments: no text is exact.
+guarantee = "balanced"
+brackets = [["(", ")"], ["[", "]"], ["{{", "}}"]]
+
+[token_trees]
+line_comments = ["//"]
+block_comments = [{{ open = "/*", close = "*/" }}] # `nested = 4` if they nest
+strings = [
+  {{ open = '"', escape = '\\' }}, # on one line; `lines = true` for several
+  {{ open = "'", plain = ["''"] }}, # a quote is written twice
+  {{ open = "`", lines = true, holes = [{{ open = "${{", close = "}}" }}] }}, # with code in it
+]
+"""
+
+TREE_CASES = """\
+# What {name} takes and refuses: left and right of the cursor, what is written between them, and whether that is whole.
+
+[[case]]
+left = "f(a, "
+middle = "[1, `b ${{c}}`]"
+right = ") // (\\n"
+complete = true
+
+[[case]]
+left = "f(a, "
+middle = "[1"
+right = ")"
+complete = false
+
+[[case]]
+left = ""
+middle = "'it''s"
+right = "' /* ( */"
+complete = true
+"""
+
 CASES = """\
 # What {name} takes and refuses: left and right of the cursor, what is written between them, and whether that is whole.
 # `fim-server language check` is about real files; this is about what they seldom have.
@@ -84,19 +123,20 @@ CASES = tomllib.loads((FOLDER / "tests" / "cases.toml").read_text(encoding="utf-
 
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: dict[str, Any]) -> None:
-    language = Language.from_files(FOLDER / "{name}.lark", FOLDER / "{name}.toml")
+    language = Language.from_files({grammar}, FOLDER / "{name}.toml")
     verdict = language.open(case["left"], case["right"]).check(case["middle"])
     assert verdict.complete == case["complete"]
 '''
 
 
-def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None) -> list[Path]:
+def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None, token_trees: bool = False) -> list[Path]:
     """Write the files of a new language into a folder of its name, without overwriting any.
 
     Args:
         name: Name of the language.
         folder: Parent of its folder.
         suffixes: Suffixes of its files, with their dot; None is its name.
+        token_trees: Write the data of brackets, strings and comments, in place of a grammar.
 
     Returns:
         The files.
@@ -115,14 +155,17 @@ def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None) -> lis
     if own.exists() and any(own.iterdir()):
         raise LanguageError(f"{own} is there already, and is not empty")
     quoted = ", ".join(f'"{suffix}"' for suffix in suffixes)
-    texts = {
-        own / f"{name}.lark": GRAMMAR.format(name=name),
-        own / f"{name}.toml": SPEC.format(name=name, suffixes=quoted),
-        own / "tests" / "cases.toml": CASES.format(name=name),
-        own / "tests" / "test_cases.py": TEST.format(name=name),
+    grammar, spec = own / f"{name}.lark", own / f"{name}.toml"
+    texts = {} if token_trees else {grammar: GRAMMAR.format(name=name)}
+    texts |= {
+        spec: (TOKEN_TREES if token_trees else SPEC).format(name=name, suffixes=quoted),
+        own / "tests" / "cases.toml": (TREE_CASES if token_trees else CASES).format(name=name),
+        own / "tests" / "test_cases.py": TEST.format(
+            name=name, grammar=None if token_trees else f'FOLDER / "{name}.lark"'
+        ),
     }
     (own / "tests").mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
-    Language.from_files(own / f"{name}.lark", own / f"{name}.toml")
+    Language.from_files(None if token_trees else grammar, spec)
     return list(texts)

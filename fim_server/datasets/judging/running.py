@@ -20,7 +20,15 @@ from fim_server.datasets.judging.examining import CHECKS, Examiner
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.sentences import Sentences
 from fim_server.language import Language
-from fim_server.language.definition.compile import Definition, builtin_files, builtin_variant, lower, read
+from fim_server.language.definition.compile import (
+    Definition,
+    builtin_files,
+    builtin_variant,
+    has_token_trees,
+    lower,
+    read,
+)
+from fim_server.language.definition.sources import read_source
 
 MIDDLES = (1, 5, 20, 60, 200)
 """Characters of middles that are checked without a judge."""
@@ -63,19 +71,23 @@ class Plan:
 
 
 def files_of(name_or_folder: str) -> Path:
-    """Return the grammar file of a language of the package, or of the one in a folder.
+    """Return the grammar file of a language of the package, or of the one in a folder; one of token trees has none.
 
     Raises:
-        LanguageError: There is no such language.
+        LanguageError: There is no such language, or a TOML file cannot be read.
         OSError: The folder has not exactly one grammar.
     """
     if name_or_folder in Language.names():
         return builtin_files(name_or_folder)[0]
-    found = sorted(Path(name_or_folder).glob("*.lark"))
-    named = [path for path in found if path.with_suffix(".toml").is_file()]
+    found = sorted(Path(name_or_folder).glob("*.toml"))
+    named = [path for path in found if path.with_suffix(".lark").is_file() or _is_token_trees(path)]
     if len(named) != 1:
         raise FileNotFoundError(f"{name_or_folder}: no language, and no folder with one NAME.lark and its NAME.toml")
-    return named[0]
+    return named[0].with_suffix(".lark")
+
+
+def _is_token_trees(path: Path) -> bool:
+    return has_token_trees(read_source(path))
 
 
 def variant_of(name_or_folder: str) -> str | None:
