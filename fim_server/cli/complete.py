@@ -32,6 +32,8 @@ from fim_server.language import Language
 from fim_server.language.session import FLOORS
 from fim_server.models.source import first_line, name_of
 from fim_server.recovery.recovery import Recovery
+from fim_server.suggest.postprocess.plain import plain_line
+from fim_server.suggest.ranking.reasons import Suppression
 from fim_server.text.document import Split
 from fim_server.text.hidden import escaped
 from fim_server.text.regions import ENDS_CODE
@@ -135,9 +137,9 @@ def run_complete(arguments: CompleteArguments) -> int:
     document = read_document(arguments)
     offset = document.offset_at_line_column(*arguments.cursor)
     with progress(arguments.json) as shown:
-        part = choose_part(arguments, document, offset, shown)
+        part = choose_part(arguments, document, offset, shown, takes_any=True)
         language, split = part.language, part.split
-        completion = in_its_file(decode(arguments, part, shown), part)
+        completion = in_its_file(on_its_line(decode(arguments, part, shown), part), part)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))
     elif completion.text is not None and arguments.show:
@@ -166,6 +168,16 @@ def contradiction(arguments: CompleteArguments) -> str | None:
     if arguments.unconstrained and max(arguments.search, arguments.samples) > 1:
         return "argument --unconstrained: not with --search or --samples, which need the grammar"
     return None
+
+
+def on_its_line(completion: Completion, part: Part) -> Completion:
+    """Return a completion; without a grammar, the part of its first line that repeats nothing near the cursor."""
+    if part.language.has_grammar or completion.text is None:
+        return completion
+    line = plain_line(completion.text, part.split, part.language.open("", ""))
+    if isinstance(line, Suppression):
+        return replace(completion, text=None, reason=line.message)
+    return replace(completion, text=line, truncated=completion.truncated or line != completion.text)
 
 
 def in_its_file(completion: Completion, part: Part) -> Completion:
@@ -204,6 +216,8 @@ def decode(arguments: CompleteArguments, part: Part, shown: Progress) -> Complet
         trimmed=True,
         floor=arguments.floor,
         names=arguments.names,
+        single_line=not part.language.has_grammar,
+        line_ends=not part.language.has_grammar,
         search=arguments.search,
         samples=arguments.samples,
     )
@@ -211,7 +225,7 @@ def decode(arguments: CompleteArguments, part: Part, shown: Progress) -> Complet
     try:
         return complete(
             model,
-            Recovery(part.language.open, name=part.language.name),
+            Recovery(part.language.open, name=part.language.name) if part.language.has_grammar else part.language,
             part.split,
             options,
             on_token=lambda tokens: shown.say(f"completing, token {len(tokens)}"),

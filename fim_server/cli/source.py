@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
+from fim_server.language.plain import plain_name, plain_text
 from fim_server.language.session import WHOLE
 from fim_server.memory.ignoring import is_secret
 from fim_server.text.document import Document, Split
@@ -56,10 +57,15 @@ class NamesFile(Protocol):
 def choose_language(arguments: NamesFile, shown: Progress, of_region: str | None = None) -> Language:
     """Return the language that the user named, the one of a region in the file, or the one of the file's suffix.
 
-    Standard input belongs to the current folder's project. Raises LanguageError without a language or version.
+    Standard input belongs to the current folder's project. Raises LanguageError without a grammar or version.
     """
     shown.say("loading the language")
-    name = arguments.language or of_region or Language.name_for_path(arguments.file)
+    name = arguments.language or of_region
+    if name is None:
+        if plain_name(arguments.file) is not None:
+            suffix = Path(arguments.file).suffix or "(no suffix)"
+            raise LanguageError(f"there is no grammar for files named *{suffix}; name a language with --language")
+        name = Language.name_for_path(arguments.file)
     versions = {"python": arguments.python_version}
     if arguments.language_version is not None:
         versions[name] = arguments.language_version
@@ -99,9 +105,17 @@ class Part:
         return "partial" if guarantee in WHOLE and self.region is not None else guarantee
 
 
-def choose_part(arguments: NamesFile, document: Document, offset: int, shown: Progress) -> Part:
-    """Return the part of a file around an offset. Raises as :func:`choose_language`, and outside of code."""
+def choose_part(
+    arguments: NamesFile, document: Document, offset: int, shown: Progress, takes_any: bool = False
+) -> Part:
+    """Return the part of a file around an offset. Raises as :func:`choose_language`, and outside of code.
+
+    ``takes_any``: files without a grammar have a part as well.
+    """
     host = host_of_file(arguments)
+    plain = None if arguments.language is not None or not takes_any else plain_name(arguments.file)
+    if host is None and plain is not None:
+        return Part(plain_text(plain), document.split(offset))
     if host is None:
         language = choose_language(arguments, shown)
         return Part(language, document.split(offset, Language.keeps_returns(language.name)))

@@ -79,6 +79,8 @@ class ConstraintOptions:
     """Rules for ``names``; :func:`.complete.complete` makes them."""
     single_line: bool = False
     """No line break in the middle. If the model would begin a new line where the middle may end, it ends."""
+    line_ends: bool = False
+    """Without a grammar, end with the token that has the middle's first line break."""
     says_something: bool = False
     """Require a character that is no blank."""
     no_comments: bool = False

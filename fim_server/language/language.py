@@ -161,6 +161,11 @@ class Language:
         """Return the name, with the version if it is narrowed to one."""
         return self.name if self.version is None else f"{self.name} {self.version}"
 
+    @property
+    def has_grammar(self) -> bool:
+        """Return whether the language has a grammar of its own; only :class:`.plain.PlainText` has none."""
+        return True
+
     def shaped(self, shape: Shape) -> _core.Language:
         """Return the engine's form of the language for middles of a shape.
 

@@ -56,6 +56,17 @@ def is_secret(path: Path, folders: Sequence[Path], globs: tuple[str, ...] = ()) 
     return files.contains(top_of(real, resolved) or real.parent, real)
 
 
+def is_named_by(path: str, glob: str) -> bool:
+    """Return whether a glob names a file, in any case and in the syntax of `.gitignore`.
+
+    Args:
+        path: The file's path below the workspace's folder.
+        glob: The glob. Raises ValueError for a text that is none.
+    """
+    # Only the glob itself takes a file out of the files of secrets.
+    return secret_files((f"!{glob}",)).decide(Path(encodable(path))) is False
+
+
 def has_secret_name(path: str, globs: tuple[str, ...] = ()) -> bool:
     """Return whether a document is never read by its name or a glob alone, without a look at the disk."""
     return secret_files(globs).decide(Path(encodable(path))) is True

@@ -12,6 +12,7 @@ import logging
 import traceback
 from collections.abc import Callable, Coroutine
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cattrs import Converter
@@ -22,14 +23,14 @@ from pygls.protocol import default_converter
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.protocol import DocumentProtocol
-from fim_server.server.documents.secret_documents import SecretDocuments
+from fim_server.server.documents.secret_documents import SecretDocuments, name_in
 from fim_server.server.documents.workspace import NOTEBOOK_SYNC, SYNC_KIND
 from fim_server.server.state import ClientState, IndexState, ModelState, RequestState, SentStatus
 from fim_server.server.usage import Usage
 from fim_server.suggest.answer_cache import AnswerCache
 from fim_server.suggest.context.cursor import Places
 from fim_server.suggest.settings import ServerSettings
-from fim_server.suggest.sources.project import Project
+from fim_server.suggest.sources.project import Project, path_of
 from fim_server.text.document import PositionEncoding
 from fim_server.text.hidden import escaped
 from fim_server.workers.shared_models import SharedModels
@@ -110,6 +111,15 @@ class FimLanguageServer(LanguageServer):
             return []
         folders = [folder.uri for folder in workspace.folders.values()]
         return folders or ([] if self.index.folders_changed else [workspace.root_uri or ""])
+
+    def file_of(self, uri: str) -> str:
+        """Return the path of a document below the workspace's folder, if it is in one, else its whole path."""
+        path = path_of(uri)
+        if path is None:
+            return name_in(uri)
+        folders = (folder for folder in map(path_of, self.folders) if folder is not None)
+        inside = next((folder for folder in folders if path.is_relative_to(folder)), Path(path.anchor))
+        return path.relative_to(inside).as_posix()
 
     def open_document(self, uri: str) -> OpenDocument | None:
         """Return the open document of that name, if any."""

@@ -54,6 +54,8 @@ def explain(context: ContextStage, loading: Future[Loaded] | None, request: Requ
             cancelled,
             healing.text,
         )
+        if not language.has_grammar:
+            return Explained(language, opened, [(one.text, one.probability, True, None) for one in found])
         shown = [
             (one.text, one.probability, one.allowed, None if one.allowed else refusal(opened, one.text))
             for one in found

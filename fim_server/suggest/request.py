@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.language import Language
+from fim_server.language.plain import plain_name, plain_text
 from fim_server.suggest.answer_cache import Answer
 from fim_server.text.document import Split
 from fim_server.text.notebook import CellContexts, healable
@@ -78,8 +79,16 @@ class Request:
         """Return the number of characters before the cursor that the model may write again; None for any number."""
         return None if self.cell is None else healable(self.split.left, self.cell.left)
 
+    @property
+    def has_grammar(self) -> bool:
+        """Return whether the document's language has a grammar."""
+        return plain_name(self.path, self.language_id) is None
+
     def language(self) -> Language:
-        """Return the document's language. Raises LanguageError if it is unknown."""
+        """Return the document's language. Raises LanguageError for an unknown version of it."""
+        plain = plain_name(self.path, self.language_id)
+        if plain is not None:
+            return plain_text(plain)
         name = self.language_id if self.language_id in LANGUAGES else None
         if name is not None and self.cell is not None and self.cell.region is not None:
             return Language.load(name, self.settings.versions.get(name))  # a project's files tell of other files

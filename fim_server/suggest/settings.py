@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from fim_server.language import Language
 from fim_server.language.definition.versions import NEWEST
 from fim_server.language.session import FLOORS
-from fim_server.memory.ignoring import secret_files
+from fim_server.memory.ignoring import is_named_by, secret_files
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.options import LoadOptions
 
@@ -23,6 +24,8 @@ TRIGGERS = ("automatic", "manual", "off")
 NAMES = ("prefer", "off", "require")
 PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
+NAME = re.compile(r"[\w +#-]*")
+"""Name of a language in the setting ``languages``; other keys are globs of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class ServerSettings:
     trigger: str = "automatic"
     """`automatic`, or `manual`: on request only."""
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
-    """Triggers of languages: `automatic`, `manual` or `off`. They override ``trigger`` and the model's languages."""
+    """Triggers of languages, and of files by globs: `automatic`, `manual` or `off`. They override ``trigger`` and the
+    model's languages, and globs override languages; the last glob that names a file counts."""
     inside_comments: bool = False
     inside_strings: bool = True
     multiline: str = "auto"
@@ -111,15 +115,26 @@ class ServerSettings:
     def load_options(self) -> LoadOptions:
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
 
-    def trigger_of(self, language: str, learnt: Collection[str] | None = None) -> str:
+    def trigger_of(self, language: str, learnt: Collection[str] | None = None, file: str = "") -> str:
         """Return the trigger of a language: `automatic`, `manual` or `off`.
 
-        ``learnt``: the languages that the model was trained on; None for all. Others are completed on request, or as
-        the setting ``languages`` says.
+        Args:
+            language: The language.
+            learnt: The languages that the model was trained on; None for all. Others are completed on request, or as
+                the setting ``languages`` says.
+            file: Path of the file below the workspace's folder, for globs; empty where there is none.
         """
         if not self.enabled:
             return "off"
+        by_file = self.trigger_by_file(file)
+        if by_file is not None:
+            return by_file
         return self.languages.get(language, self.trigger if learnt is None or language in learnt else "manual")
+
+    def trigger_by_file(self, file: str) -> str | None:
+        """Return the trigger by the last glob that names a file, or None. ``file``: as of :meth:`trigger_of`."""
+        globs = (key for key in reversed(list(self.languages)) if file and is_glob(key))
+        return next((self.languages[glob] for glob in globs if is_named_by(file, glob)), None)
 
     def remembers(self, language: str, learnt: Collection[str] | None) -> bool:
         """Return whether files of a language are read before they are opened: those with automatic suggestions."""
@@ -241,8 +256,18 @@ def triggers(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
     read = one_of(*TRIGGERS)
-    named = {Language.name_for_editor(str(language)): read(trigger) for language, trigger in value.items()}
+    named = {}
+    for key, trigger in value.items():
+        name = Language.name_for_editor(str(key))
+        if is_glob(name):
+            is_named_by("", name)  # raises ValueError
+        named[name] = read(trigger)
     return {**DEFAULTS["languages"], **named}
+
+
+def is_glob(key: str) -> bool:
+    """Return whether a key of the setting ``languages`` names files, and no language."""
+    return NAME.fullmatch(key) is None
 
 
 def globs(value: object) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ class Asked:
         self.requests = RequestState()
         self.protocol = SimpleNamespace(spellings=Spellings(), owner_of=lambda uri: uri)
         self.folders: list[str] = []
+        self.file_of = lambda uri: ""
         self.secrets = SimpleNamespace(known=lambda *of: False, reason=None)
         self.spawned: list[Any] = []
         self.spawn = self.spawned.append

@@ -180,8 +180,8 @@ async def test_a_broken_file_breaks_nothing(client: Client) -> None:
     assert "guarantee exact" not in said
 
 
-async def test_other_languages_and_unknown_documents_get_nothing(client: Client) -> None:
-    assert await Editor(client, "notes.txt", "hello ", "plaintext").ask(6) == []
+async def test_languages_without_a_grammar_and_unknown_documents_get_nothing_unasked(client: Client) -> None:
+    assert await Editor(client, "notes.txt", "hello ", "plaintext").ask(6, kind=AUTOMATIC) == []
     unopened = types.TextDocumentIdentifier("file:///project/never-opened.py")
     context = types.InlineCompletionContext(types.InlineCompletionTriggerKind.Automatic)
     answer = await client.text_document_inline_completion_async(

@@ -127,6 +127,10 @@ def test_every_setting_of_the_page_is_taken() -> None:
     ("key", "value"),
     [
         ("enabled", "true"),
+        ("languages", {"*/" * 40 + "*.md": "off"}),
+        ("secretFiles", "*.vault"),
+        ("secretFiles", [1]),
+        ("secretFiles", ["!"]),
         ("enabled", 1),
         ("trigger", "off"),
         ("trigger", 3),
@@ -184,3 +188,16 @@ def test_settings_that_need_another_loading() -> None:
     assert settings.loads_like(settings.having("alternatives", 1))
     for name in ("model", "device", "python_version"):
         assert not settings.loads_like(settings.having(name, "other"))
+
+
+def test_globs_of_files_override_languages_and_the_last_one_counts() -> None:
+    languages = {"*.md": "automatic", "markdown": "off", "docs/**/*.MD": "manual", "/a.md": "off", "go": "manual"}
+    settings, problems = ServerSettings().with_client({"languages": languages})
+    assert problems == []
+    files = {"x.md": "automatic", "docs/b/x.md": "manual", "a.md": "off", "sub/a.md": "automatic", "b.markdown": "off"}
+    for file, trigger in files.items():
+        assert settings.trigger_of("markdown", (), file) == trigger, file
+    assert settings.trigger_of("go", None, "x.go") == "manual"
+    assert settings.trigger_of("go", None, "lib/x.md") == "automatic"
+    assert settings.trigger_of("markdown", (), "") == "off"
+    assert settings.having("enabled", False).trigger_of("markdown", (), "x.md") == "off"

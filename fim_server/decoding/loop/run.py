@@ -42,6 +42,7 @@ class Run:
 
     Attributes:
         middle: Tokens so far.
+        constrained: Whether a grammar constrains it.
         passes: Forward passes.
         budget: Tokens that it may have.
         ends: Tokens that mean its end.
@@ -69,6 +70,7 @@ class Run:
         constrained: bool = True,
     ) -> None:
         self.model = model
+        self.constrained = constrained
         self.constraint = constraint
         self.options = options
         self.budget = budget
@@ -176,7 +178,16 @@ class Run:
             return StopReason.UNLIKELY
         self.refused += choice.refused
         self._chosen = choice.probability
+        if self.options.line_ends and self._breaks_line(choice.token):
+            self.append(choice.token)
+            return StopReason.END_TOKEN
         return choice.token
+
+    def _breaks_line(self, token: int) -> bool:
+        """Return whether a token of an unconstrained middle has a line break after the healed text."""
+        if self.constrained:
+            return False
+        return b"\n" in self.model.vocabulary.token_bytes(token)[len(self.middle.healing) :]
 
     def _is_unlikely(self, choice: Choice) -> bool:
         """Return whether the middle with the chosen token is too unlikely to go on with."""

@@ -9,6 +9,7 @@ from pygls.uris import to_fs_path
 
 from fim_server.errors import LanguageError
 from fim_server.language import Language
+from fim_server.language.plain import plain_name
 from fim_server.language_support.registry import support_of
 from fim_server.suggest.ranking.display import silent
 from fim_server.suggest.request import LANGUAGES
@@ -60,40 +61,54 @@ class LanguageAt:
         name: Its own name.
         host: Name of the file's language, if the cursor is in a region.
         region: The region.
+        has_grammar: False for a language without a grammar, which the editor or the file's suffix names.
     """
 
     editor_id: str
     name: str
     host: str | None = None
     region: Region | None = None
+    has_grammar: bool = True
 
     @property
     def keeps_returns(self) -> bool:
         """True if a lone carriage return is no line break."""
-        return Language.keeps_returns(self.name)
+        return self.has_grammar and Language.keeps_returns(self.name)
 
-    def silent(self, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None) -> Suppression | None:
+    def silent(
+        self, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None, file: str = ""
+    ) -> Suppression | None:
         """Return the reason for which the language gets no suggestions, or None.
 
-        The setting of the file's language overrides that of a region's.
+        The setting of the file's language overrides that of a region's. A language without a grammar is learnt only by
+        a model that names it. ``file``: path of the file below the workspace's folder.
         """
         if self.host in settings.languages:
-            return silent(self.host or "", invoked, settings)
-        return silent(self.name, invoked, settings, learnt)
+            return silent(self.host or "", invoked, settings, file=file)
+        return silent(self.name, invoked, settings, learnt if self.has_grammar else learnt or (), file)
 
 
 def language_at(document: OpenDocument, text: Document, offset: int) -> LanguageAt:
-    """Return the language at an offset of a document's text. Raises LanguageError where there is none."""
+    """Return the language at an offset of a document's text.
+
+    Raises LanguageError outside of the code in a file of another language.
+    """
     editor_id, path = document.language_id or "", document.path or ""
     if editor_id in LANGUAGES:
         return LanguageAt(editor_id, editor_id)
     host = host_of(editor_id, path)
     if host is None:
-        return LanguageAt(editor_id, Language.name_for_path(path))
+        plain = plain_name(path, editor_id)
+        return LanguageAt(editor_id, Language.name_for_path(path)) if plain is None else plain_at(plain)
     region = host.at(text.text, offset)
     if region is None or region.language not in LANGUAGES:
         raise LanguageError(f"{NO_CODE} ({host.name})")
     return LanguageAt(region.language, region.language, host.name, region)
+
+
+def plain_at(name: str) -> LanguageAt:
+    """Return a language without a grammar."""
+    return LanguageAt(name, name, has_grammar=False)
 
 
 def cut_of(document: OpenDocument, split: Split, region: Region | None = None) -> Cut | str:

@@ -54,7 +54,7 @@ class SecretDocuments:
             return verdict
         path = path_of(uri)
         if path is None:  # no file of this machine
-            return has_secret_name(unquote(NO_PATH.sub("", uri)), globs)
+            return has_secret_name(name_in(uri), globs)
         return True if not globs and has_secret_name(path.name) else None
 
     async def reason(self, uri: str, folders: Sequence[str], globs: tuple[str, ...]) -> str | None:
@@ -79,3 +79,8 @@ class SecretDocuments:
             self._known.clear()
         self._known[key] = verdict, time.monotonic()
         return verdict
+
+
+def name_in(uri: str) -> str:
+    """Return the host and path that a URI names."""
+    return unquote(NO_PATH.sub("", uri))

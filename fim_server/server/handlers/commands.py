@@ -57,9 +57,8 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         cut = cut_of(document, read.split(offset, language.keeps_returns), language.region)
         if isinstance(cut, str):
             raise DocumentError(cut)
-        request = Request(
-            cut.uri, cut.split, language.editor_id, cut.path, True, cut.one_line, ls.settings, cell=cut.cell
-        )
+        one_line = cut.one_line or not language.has_grammar
+        request = Request(cut.uri, cut.split, language.editor_id, cut.path, True, one_line, ls.settings, cell=cut.cell)
         answer, cancelled = ls.worker.explain(
             request, lambda explained: explanation_json(asked, position, explained, text)
         )

@@ -33,6 +33,7 @@ def prefetch_next(ls: FimLanguageServer, request: Request, found: Answer) -> Non
         split=split,
         invoked=False,
         single_line=one_line
+        or not request.has_grammar
         or wants_single_line(Place.of(split), request.settings, owes_block(split, request.language_id)),
         word_ends=False,
         cell=None if request.cell is None else request.cell.with_text(suggestion.text, suggestion.covered),

@@ -90,7 +90,7 @@ def read_at(
     try:
         text = document.document
         language = language_at(document, text, offset)
-        if language.silent(False, settings, ls.learnt) is not None:
+        if language.silent(False, settings, ls.learnt, ls.file_of(ls.protocol.owner_of(uri))) is not None:
             return
         cut = cut_of(document, text.split(offset, language.keeps_returns), language.region)
     except (DocumentError, LanguageError):
@@ -98,7 +98,7 @@ def read_at(
     if isinstance(cut, str):
         return
     takes_lines = ls.client.fallback is None or ls.client.fallback.takes_lines
-    single_line = is_single_line(cut, language.name, settings, takes_lines)
+    single_line = is_single_line(cut, language, settings, takes_lines)
     request = Request(cut.uri, cut.split, language.editor_id, cut.path, False, single_line, settings, cell=cut.cell)
     if is_prefetched(ls, request):
         return

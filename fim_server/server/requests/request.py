@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language.texts import is_word
-from fim_server.server.documents.cut import Cut, cut_of, language_at
+from fim_server.server.documents.cut import Cut, LanguageAt, cut_of, language_at
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.suggest.context.cursor import Place, wants_single_line
@@ -102,7 +102,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
             text = text.replace(start, end, chosen)
             offset = start + len(chosen)
         language = language_at(document, text, offset)
-        problem = language.silent(incoming.invoked, ls.settings, ls.learnt)
+        problem = language.silent(incoming.invoked, ls.settings, ls.learnt, ls.file_of(incoming.owner))
         if problem is not None:
             return problem.message
         cut = cut_of(document, text.split(offset, language.keeps_returns), language.region)
@@ -111,7 +111,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
     if isinstance(cut, str):
         return cut
     word_ends = selected is not None and is_word(cut.split.left[-1:])
-    single_line = is_single_line(cut, language.name, ls.settings, incoming.takes_lines)
+    single_line = is_single_line(cut, language, ls.settings, incoming.takes_lines)
     return Request(
         uri=cut.uri,
         split=cut.split,
@@ -131,8 +131,8 @@ def size_of(document: OpenDocument) -> int:
     return len(document.document.text) if notebook is None else notebook.characters
 
 
-def is_single_line(cut: Cut, language: str, settings: ServerSettings, takes_lines: bool) -> bool:
+def is_single_line(cut: Cut, language: LanguageAt, settings: ServerSettings, takes_lines: bool) -> bool:
     """Return whether only one line is wanted at a cursor. ``takes_lines``: the client can insert several."""
-    if cut.one_line or not takes_lines:
+    if cut.one_line or not takes_lines or not language.has_grammar:
         return True
-    return wants_single_line(Place.of(cut.split), settings, owes_block(cut.split, language))
+    return wants_single_line(Place.of(cut.split), settings, owes_block(cut.split, language.name))

@@ -21,6 +21,7 @@ from fim_server.suggest.postprocess.blocks import (
 from fim_server.suggest.postprocess.endings import with_shortest_ending
 from fim_server.suggest.postprocess.ends import continued_cuts, ends_of, without_lines_below
 from fim_server.suggest.postprocess.identifiers import NameCounts, own_names
+from fim_server.suggest.postprocess.plain import closed_cuts, plain_line
 from fim_server.suggest.postprocess.trailing_comma import with_last_comma
 from fim_server.suggest.ranking.display import NO_NAME, missing_closer, refusal_of_text
 from fim_server.suggest.ranking.reasons import Reason, Suppression
@@ -90,6 +91,8 @@ class Postprocess:
             return problem
         ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside), request.split.right)
         ends = without_lines_below(ends, text, request.split)
+        if not request.has_grammar:
+            ends = closed_cuts(ends, text, opened.session.spelling)
         undefined = undefined_names_of(request, opened, language)
         if undefined is not None:
             bound = tuple(end for end in ends.cuts if not undefined.unbound(text[:end]))
@@ -143,6 +146,9 @@ def trimmed_text(
         reason = Reason.LOW_CONFIDENCE if completion.stop_reason == "unlikely" else Reason.NO_TEXT
         return Suppression(reason, completion.reason or "there is no text")
     spelling = opened.session.spelling
+    if not request.has_grammar:
+        plain = plain_line(completion.text, request.split, opened.session)
+        return plain if isinstance(plain, Suppression) else (plain, completion.written, 0)
     if opened.guarantee == "none":
         line = completion.text.split("\n", 1)[0] if request.single_line else completion.text
         text = roughly_trimmed(line, request.split, opened.session)

@@ -39,19 +39,25 @@ ENDS_REGION = Suppression(Reason.ENDS_REGION, ENDS_CODE)
 
 
 def silent(
-    language: str, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None = None
+    language: str, invoked: bool, settings: ServerSettings, learnt: Collection[str] | None = None, file: str = ""
 ) -> Suppression | None:
     """Return the reason for which a language gets no suggestions, or None.
 
-    ``invoked``: whether the request is explicit. ``learnt``: the languages that the model was trained on; None for all.
+    Args:
+        language: The language.
+        invoked: Whether the request is explicit.
+        settings: The settings.
+        learnt: The languages that the model was trained on; None for all.
+        file: Path of the file below the workspace's folder.
     """
-    match settings.trigger_of(language, learnt):
+    match settings.trigger_of(language, learnt, file):
         case "off":
-            message = f"switched off for {language}" if settings.enabled else "switched off"
+            named = "this file" if settings.trigger_by_file(file) else language
+            message = f"switched off for {named}" if settings.enabled else "switched off"
             return Suppression(Reason.SWITCHED_OFF, message)
         case "manual" if not invoked:
             message = "only when asked (setting trigger)"
-            if settings.trigger_of(language) != "manual":
+            if settings.trigger_of(language, None, file) != "manual":
                 message = f"only when asked: the model was not trained on {language} (setting languages)"
             return Suppression(Reason.ONLY_ON_REQUEST, message)
         case _:

@@ -78,7 +78,9 @@ class ProjectSuggestions:
 
     def _recalled(self, request: Request, opened: Opened, language: Language) -> list[Recalled]:
         """Return the memory's continuations, the best first, with one lookup for each request."""
-        if self._project is None or not request.settings.project_memory or opened.guarantee == "none":
+        if self._project is None or not request.settings.project_memory:
+            return []
+        if opened.guarantee == "none" and language.has_grammar:
             return []
         last, texts = self._last, (opened.guarantee, opened.left, opened.right)
         if last is None or last[0] is not request or last[1] != texts:

@@ -1,0 +1,97 @@
+"""Texts of languages without a grammar: any text may come anywhere, and the guarantee is `none`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from fim_server.language.definition import compile as grammar
+from fim_server.language.definition import paths
+from fim_server.language.language import Language
+from fim_server.language.session import Session, Verdict
+from fim_server.language.texts import encodable
+
+REFUSED = "\0"
+"""Left context that the grammar of plain texts refuses, as it refuses all."""
+
+OTHER = "text"
+"""Name of the language of a file without a suffix, for which the editor has no name."""
+
+
+class PlainText(Language):
+    """Language without a grammar, named as the editor or the file's suffix names it."""
+
+    def __init__(self, name: str) -> None:
+        shared = shared_plain()
+        self.core, self._shaped = shared.core, {}
+        self.name, self.version, self.suffixes, self.spelling = name, None, (), shared.spelling
+
+    @property
+    def has_grammar(self) -> bool:
+        return False
+
+    def open(self, left: str, right: str) -> Session:
+        """Return a session with the guarantee `none`. Nothing reads the contexts."""
+        encodable(left, "left"), encodable(right, "right")
+        return PlainSession(self)
+
+
+class PlainSession(Session):
+    """Session on contexts that nothing reads."""
+
+    def __init__(self, language: PlainText) -> None:
+        super().__init__(
+            language.core.open(REFUSED, ""),
+            lambda shape, left, right: language.shaped(shape).open(left, right),
+            (REFUSED, ""),
+            spelling=language.spelling,
+        )
+        self._diagnostics = [no_grammar_for(language.name)]
+
+    @property
+    def diagnostics(self) -> list[str]:
+        """Return a line that says that there is no grammar."""
+        return self._diagnostics
+
+    def check(self, middle: str) -> Verdict:
+        """Return that a middle is possible: there is no program that it could fail to be."""
+        encodable(middle, "middle")
+        return Verdict(True, True, None)
+
+    @property
+    def broken_at(self) -> None:
+        """Return None: no place breaks the text."""
+        return
+
+    def moved(self, left: str) -> None:
+        """Return None: opening is as fast."""
+        return
+
+
+def no_grammar_for(name: str) -> str:
+    """Return the line that says that a language has no grammar."""
+    return f"there is no grammar for {name}: any text may come here"
+
+
+@cache
+def plain_text(name: str) -> PlainText:
+    """Return the language without a grammar of a name."""
+    return PlainText(name)
+
+
+def plain_name(path: str, editor_id: str = "") -> str | None:
+    """Return the name of a file's language if no language of the package is meant; None if one is.
+
+    ``editor_id``: the editor's name of the language, which comes before the file's suffix.
+    """
+    file = Path(path).name
+    if editor_id in grammar.names() or paths.by_suffix(file) is not None:
+        return None
+    return editor_id or Path(path).suffix.removeprefix(".").lower() or OTHER
+
+
+@cache
+def shared_plain() -> Language:
+    """Return the language whose compiled form all of these share."""
+    here = Path(__file__)
+    return Language(grammar.read(here.with_suffix(".lark"), here.with_suffix(".toml")))
