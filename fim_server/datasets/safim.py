@@ -34,12 +34,12 @@ def build_safim(
     """Build the set from the folder with the benchmark's files, or from one of them; returns the manifest.
 
     ``kinds``: the wanted ones of `KINDS`, by default all in the folder. ``limit``: the number of samples. ``language``:
-    the only wanted one.
+    the only wanted one; None for all whose definitions are exact.
 
     Raises:
         DatasetError: A file is missing or not of the benchmark's form, or ``out`` is another set or cannot be written.
     """
-    languages = Language.names() if language is None else (language,)
+    languages = Language.exact_names() if language is None else (language,)
     arguments = {"set": SET, "source": str(source), "kinds": sorted(kinds), "limit": limit, "languages": [*languages]}
     files = benchmark_files(source, KINDS, kinds)
     wanted = read_published(files, "SAFIM", _sample, lambda sample: sample.language in languages)

@@ -72,6 +72,11 @@ class Language:
         return grammar.names()
 
     @staticmethod
+    def exact_names() -> list[str]:
+        """Return the names of the languages that are not `balanced`."""
+        return list(grammar.exact_names())
+
+    @staticmethod
     def suffixes_of(name: str) -> tuple[str, ...]:
         """Return the suffixes of a language's files, with their dot.
 

@@ -25,6 +25,7 @@ class PlainText(Language):
         shared = shared_plain()
         self.core, self._shaped = shared.core, {}
         self.name, self.version, self.suffixes, self.spelling = name, None, (), shared.spelling
+        self.guarantee = "none"
 
     @property
     def has_grammar(self) -> bool:

@@ -441,8 +441,9 @@ class CompletionWorker:
         from fim_server.models.pace import measure
 
         # The first run builds the token tables, which takes 1 to 2 s for a large vocabulary: no request should wait.
+        # Those of the many languages of token trees take less each, and are built where one is opened.
         learnt = model.format.languages
-        names = [name for name in Language.names() if settings.remembers(name, learnt)]
+        names = [name for name in Language.exact_names() if settings.remembers(name, learnt)]
         for index, name in enumerate(names):
             report(f"preparing {name}", 0.7 + 0.3 * index / len(names))
             masks.prepare(Language.load(name, version=settings.versions.get(name)), model.vocabulary)

@@ -24,14 +24,22 @@
                 (typescript-mode :language-id "typescript") (typescript-ts-mode :language-id "typescript")
                 (tsx-ts-mode :language-id "typescriptreact")
                 js-json-mode json-ts-mode json-mode
-                c-mode c-ts-mode (c++-mode :language-id "cpp") (c++-ts-mode :language-id "cpp"))
+                c-mode c-ts-mode (c++-mode :language-id "cpp") (c++-ts-mode :language-id "cpp")
+                csharp-mode csharp-ts-mode kotlin-mode kotlin-ts-mode swift-mode swift-ts-mode dart-mode
+                dart-ts-mode scala-mode scala-ts-mode zig-mode zig-ts-mode lua-mode lua-ts-mode
+                (ess-r-mode :language-id "r") css-mode css-ts-mode scss-mode toml-mode toml-ts-mode sql-mode
+                (nxml-mode :language-id "xml") terraform-mode dockerfile-mode dockerfile-ts-mode)
                . ,(lambda (&rest _) `(,@fim-server-command :initializationOptions ,fim-server-settings))))
 
 ;; To keep gopls, jdtls, rust-analyzer or typescript-language-server, remove their modes here and above.
 (dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
                 rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook
                 typescript-ts-base-mode-hook js-json-mode-hook c-mode-hook c-ts-mode-hook c++-mode-hook
-                c++-ts-mode-hook))
+                c++-ts-mode-hook csharp-mode-hook csharp-ts-mode-hook kotlin-mode-hook kotlin-ts-mode-hook
+                swift-mode-hook swift-ts-mode-hook dart-mode-hook dart-ts-mode-hook scala-mode-hook
+                scala-ts-mode-hook zig-mode-hook zig-ts-mode-hook lua-mode-hook lua-ts-mode-hook
+                ess-r-mode-hook css-mode-hook css-ts-mode-hook scss-mode-hook toml-mode-hook toml-ts-mode-hook
+                sql-mode-hook nxml-mode-hook terraform-mode-hook dockerfile-mode-hook dockerfile-ts-mode-hook))
   (add-hook hook #'eglot-ensure))
 
 (defun fim-server-explain ()

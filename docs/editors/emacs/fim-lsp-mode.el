@@ -35,7 +35,9 @@
   :server-id 'fim-server
   :new-connection (lsp-stdio-connection (lambda () fim-server-command))
   :activation-fn (lsp-activate-on "python" "go" "java" "rust" "javascript" "javascriptreact" "typescript"
-                                  "typescriptreact" "json" "html" "vue" "svelte" "astro" "c" "cpp")
+                                  "typescriptreact" "json" "html" "vue" "svelte" "astro" "c" "cpp" "csharp" "kotlin"
+                                  "swift" "dart" "scala" "zig" "lua" "r" "css" "scss" "toml" "sql" "xml" "terraform"
+                                  "dockerfile")
   :add-on? t
   :multi-root t
   :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
@@ -72,7 +74,12 @@
 (dolist (hook '(python-base-mode-hook go-mode-hook go-ts-mode-hook java-mode-hook java-ts-mode-hook
                 rust-mode-hook rust-ts-mode-hook js-base-mode-hook typescript-mode-hook
                 typescript-ts-base-mode-hook js-json-mode-hook html-mode-hook vue-mode-hook svelte-mode-hook
-                astro-ts-mode-hook c-mode-hook c-ts-mode-hook c++-mode-hook c++-ts-mode-hook))
+                astro-ts-mode-hook c-mode-hook c-ts-mode-hook c++-mode-hook c++-ts-mode-hook csharp-mode-hook
+                csharp-ts-mode-hook kotlin-mode-hook kotlin-ts-mode-hook swift-mode-hook swift-ts-mode-hook
+                dart-mode-hook dart-ts-mode-hook scala-mode-hook scala-ts-mode-hook zig-mode-hook
+                zig-ts-mode-hook lua-mode-hook lua-ts-mode-hook ess-r-mode-hook css-mode-hook css-ts-mode-hook
+                scss-mode-hook toml-mode-hook toml-ts-mode-hook sql-mode-hook nxml-mode-hook
+                terraform-mode-hook dockerfile-mode-hook dockerfile-ts-mode-hook))
   (add-hook hook #'lsp-deferred))
 
 (provide 'fim-lsp-mode)

@@ -72,8 +72,8 @@ class EngineJudge:
 
 
 def languages_of(found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the languages of the samples that can be judged: those of the package."""
-    known = Language.names()
+    """Return the languages of the samples that can be judged: the exact ones of the package."""
+    known = Language.exact_names()
     return tuple(name for name in found if name in known)
 
 

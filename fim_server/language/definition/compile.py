@@ -86,6 +86,12 @@ def names() -> list[str]:
     return sorted(places(_LANGUAGES))
 
 
+@cache
+def exact_names() -> tuple[str, ...]:
+    """Return the languages of the package whose definitions are exact."""
+    return tuple(name for name in names() if read_builtin(name).guarantee == EXACT)
+
+
 def read_builtin(name: str, version: str | None = None) -> Definition:
     """Read a language of the package.
 
