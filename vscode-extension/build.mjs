@@ -1,4 +1,5 @@
-// Bundles the extension and the script of its page into a file each. With --tests, also bundles each unit test.
+// Bundles the extension, its language client and the script of its page into a file each. With --tests, also bundles
+// each unit test.
 import { rmSync } from "node:fs";
 import { build } from "esbuild";
 
@@ -13,7 +14,10 @@ const common = {
 const node = { ...common, format: "cjs", platform: "node", target: "node20" };
 
 rmSync(tests ? "out/test" : "out", { recursive: true, force: true });
-await build({ ...node, entryPoints: ["src/extension.ts"], outfile: "out/extension.js", external: ["vscode"] });
+// The client is most of the code, and is not even parsed before a file needs a server.
+const entry = { ...node, external: ["vscode", "./client"], supported: { "dynamic-import": false } };
+await build({ ...entry, entryPoints: ["src/extension.ts"], outfile: "out/extension.js" });
+await build({ ...entry, entryPoints: ["src/client.ts"], outfile: "out/client.js" });
 await build({
   ...common,
   entryPoints: ["src/webview/page.ts"],

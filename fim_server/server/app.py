@@ -66,6 +66,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     )
     server.command(ACCEPTED)(commands.on_accepted)
     server.command(commands.EXPLAIN)(commands.on_explain)
+    server.command(commands.LANGUAGES)(commands.on_languages)
     server.command(commands.STATISTICS)(commands.on_statistics)
     server.command(commands.SET_ENABLED)(commands.on_set_enabled)
     server.command(commands.RELOAD)(commands.on_reload)

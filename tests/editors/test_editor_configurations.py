@@ -132,4 +132,6 @@ def test_emacs() -> None:
 def test_vscode() -> None:
     manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
     ids = {next(iter(read_builtin(language).editor_ids), language) for language in EXACT}
-    assert set(manifest["activationEvents"]) == {f"onLanguage:{name}" for name in ids | HOSTS}
+    assert manifest["activationEvents"] == ["onStartupFinished"]
+    setting = manifest["contributes"]["configuration"]["properties"]["fim-server.languages"]
+    assert set(setting["properties"]) == ids | HOSTS

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fim_server.language.limited_files import read_found
 from fim_server.language_support.registry import support_of
 from fim_server.memory import Memory
-from fim_server.memory.ignoring import has_secret_name, is_secret, secret_files
+from fim_server.memory.ignoring import has_secret_name, is_named_by, is_secret, secret_files
 from fim_server.suggest.sources.scope_cache import reader_without
+
+GLOBS = Path(__file__).parents[1] / "cases" / "globs.json"
+"""Globs with files that they name, and others; the VS Code extension is tested with them as well."""
 
 SECRET = ".env .env.local .envrc prod.env a.PEM tls.key id_rsa id_work ID_ED25519.old .netrc credentials"
 SECRET += " credentials.json Credentials_old secrets.yaml Secrets.py x.tfvars"
@@ -43,6 +48,12 @@ def test_globs_of_the_user_add_and_take_out(tmp_path: Path) -> None:
     }.items():
         assert is_secret(tmp_path / name, [tmp_path], globs) is expected, name
     assert is_secret(tmp_path / "private" / "shown.py", [tmp_path], ("private/shown.py",))
+
+
+@pytest.mark.parametrize("case", json.loads(GLOBS.read_text()), ids=lambda case: str(case["glob"]))
+def test_globs_name_files(case: dict[str, Any]) -> None:
+    assert [file for file in case["named"] if not is_named_by(file, case["glob"])] == []
+    assert [file for file in case["others"] if is_named_by(file, case["glob"])] == []
 
 
 @pytest.mark.parametrize("glob", ["", "!", "a\nb", "# a", "a" * 1000, "\ud800" * 300, "*a" * 100])

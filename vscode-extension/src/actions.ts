@@ -1,12 +1,13 @@
 // Actions of the menu and of messages.
 import * as vscode from "vscode";
-import { SECTION, toggledLanguages } from "./configuration";
+import { keyOf, SECTION, toggledLanguages } from "./configuration";
+import { levelOf } from "./languagePicker";
 import { type MenuAction, menuGroups } from "./menu";
 import type { Server } from "./server";
 import { readMinutes } from "./snooze";
 import { ACTION_TITLES, isOff, learntIn, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
 import { counted } from "./words";
-import { activeLanguage, reader } from "./workspace";
+import { activeLanguage, fileOf, reader } from "./workspace";
 
 const EXTENSION = "fim-server.fim-server";
 
@@ -20,6 +21,7 @@ const COMMANDS_OF: Readonly<Record<MenuAction, readonly [command: string, argume
   snooze: ["fim-server.snooze"],
   endSnooze: ["fim-server.endSnooze"],
   toggleLanguage: ["fim-server.toggleLanguage"],
+  chooseLanguage: ["fim-server.chooseLanguage"],
   toggleWorkspace: ["fim-server.toggleWorkspace"],
   trigger: ["fim-server.trigger"],
   explain: ["fim-server.explain"],
@@ -37,7 +39,7 @@ export async function runAction(action: MenuAction): Promise<void> {
 
 export async function showMenu(server: Server): Promise<void> {
   const separator: vscode.QuickPickItem = { label: "", kind: vscode.QuickPickItemKind.Separator };
-  const items = menuGroups(server.state, activeLanguage(server.state), server.snoozedMinutes).flatMap(
+  const items = menuGroups(server.state, activeLanguage(server.state, server.known), server.snoozedMinutes).flatMap(
     (group, index) => [...(index === 0 ? [] : [separator]), ...group],
   );
   const chosen = await vscode.window.showQuickPick(items, { title: "fim-server" });
@@ -79,21 +81,18 @@ async function askMinutes(): Promise<number | undefined> {
   return typeof read === "number" ? read : undefined;
 }
 
-/** Turns the active editor's language on or off in the settings. */
+/** Turns the active editor's language, or the glob that decides for its file, on or off in the settings. */
 export async function toggleLanguage(server: Server): Promise<void> {
   const document = vscode.window.activeTextEditor?.document;
   if (document === undefined) {
     return;
   }
   const configuration = vscode.workspace.getConfiguration(SECTION, document.uri);
-  const levels = configuration.inspect<Record<string, unknown>>("languages");
-  // Workspace settings override the user's, so change the level that names the language.
-  const inWorkspace = levels?.workspaceValue?.[document.languageId] !== undefined;
-  const [atLevel, target] = inWorkspace
-    ? [levels?.workspaceValue, vscode.ConfigurationTarget.Workspace]
-    : [levels?.globalValue, vscode.ConfigurationTarget.Global];
-  const value = toggledLanguages(document.languageId, atLevel, reader(document.uri), learntIn(server.state));
-  await configuration.update("languages", value, target);
+  const [read, file] = [reader(document.uri), fileOf(document)];
+  const { target, value } = levelOf(configuration, keyOf(document.languageId, file, read("languages")));
+  const learnt = learntIn(server.state);
+  const toggled = toggledLanguages(document.languageId, value, read, learnt, file, server.known);
+  await configuration.update("languages", toggled, target);
 }
 
 /** Turns everything off in the workspace's settings, or on again there. */

@@ -6,6 +6,7 @@ export const COMMANDS = [
   "fim-server.snooze",
   "fim-server.endSnooze",
   "fim-server.toggleLanguage",
+  "fim-server.chooseLanguage",
   "fim-server.toggleWorkspace",
   "fim-server.acceptLine",
   "fim-server.showStatistics",

@@ -1,8 +1,10 @@
 // The settings and their meaning. Pure functions, without the editor, so that node:test can run them.
+import { isGlob, isNamedBy } from "./globs";
+import type { KnownLanguage } from "./protocol";
 
 export const SECTION = "fim-server";
 
-/** Languages of the extension, by the editor's ids. The settings decide which get suggestions. */
+/** Languages of the extension's settings, by the editor's ids. Files of all others are completed as well. */
 export const LANGUAGES: readonly string[] = [
   "python",
   "go",
@@ -29,11 +31,28 @@ const SERVER_NAMES: Readonly<Record<string, string>> = {
   astro: "typescript",
 };
 
-/** Context key with the languages, for `enablement` in package.json. */
-export const LANGUAGES_KEY = `${SECTION}.languages`;
+/** Languages of texts and of the editor's own documents: they start no server unless the settings name them. */
+const WITHOUT_CODE: readonly string[] = [
+  "plaintext",
+  "markdown",
+  "log",
+  "search-result",
+  "git-commit",
+  "git-rebase",
+  "scminput",
+  "code-text-binary",
+];
 
-/** URI schemes of files, new files, notebook cells and files of virtual workspaces. */
-export const SCHEMES: readonly string[] = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"];
+/** URI schemes of files, new files and files of virtual workspaces: every language. */
+export const SCHEMES: readonly string[] = ["file", "untitled", "vscode-vfs"];
+
+/** URI scheme of notebook cells: the languages above. */
+export const CELL_SCHEME = "vscode-notebook-cell";
+
+/** Returns whether the extension completes documents of a scheme and a language. */
+export function isCompleted(scheme: string, language: string): boolean {
+  return SCHEMES.includes(scheme) || (scheme === CELL_SCHEME && LANGUAGES.includes(language));
+}
 
 /** Settings sent to the server, under these names. */
 export const SERVER_SETTINGS = [
@@ -92,6 +111,15 @@ export type Mode = "automatic" | "manual" | "off";
 
 /** Languages the model was trained on, by id; null: all, or unknown. */
 export type Learnt = readonly string[] | null;
+
+/** Languages that the server knows; null: not asked yet. */
+export type Known = readonly KnownLanguage[] | null;
+
+/** Open document: its language by the editor's id, and its path below the workspace's folder. */
+export interface OpenDocument {
+  readonly language: string;
+  readonly file: string;
+}
 
 /** Mode of a language, by the settings and the model's training. */
 export interface Standing {
@@ -197,43 +225,65 @@ function asMode(value: unknown): Mode | undefined {
   return value === "automatic" || value === "manual" || value === "off" ? value : undefined;
 }
 
-/** Returns the mode of a language as the server decides it. */
-export function standingOf(language: string, read: Reader, learnt: Learnt): Standing {
+/** Returns the mode of a document as the server decides it. */
+export function standingOf(language: string, read: Reader, learnt: Learnt, file = "", known: Known = null): Standing {
   const languages = read("languages");
   const name = SERVER_NAMES[language] ?? language;
-  const own = isRecord(languages) ? (asMode(languages[language]) ?? asMode(languages[name])) : undefined;
-  const isLearnt = learnt === null || learnt.includes(name);
+  const own = isRecord(languages)
+    ? (asMode(languages[keyOf(language, file, languages)]) ?? asMode(languages[language]) ?? asMode(languages[name]))
+    : undefined;
+  const isLearnt = learnt === null ? hasGrammar(language, known) : learnt.includes(name);
   const isHeldBack = !isLearnt && own === undefined && triggerOf(read) === "automatic";
   return { mode: isHeldBack ? "manual" : (own ?? triggerOf(read)), isLearnt, isHeldBack };
+}
+
+/** Returns the last glob of the setting that names a file, else the language. */
+export function keyOf(language: string, file: string, languages: unknown): string {
+  const globs = isRecord(languages) && file !== "" ? Object.keys(languages).filter(isGlob) : [];
+  return globs.findLast((glob) => isNamedBy(file, glob)) ?? language;
+}
+
+function hasGrammar(language: string, known: Known): boolean {
+  return known === null || known.some(({ ids }) => ids.includes(language));
+}
+
+/** Returns the guarantee of a language's files as the server names it; undefined before it was asked. */
+export function guaranteeOf(language: string, known: Known): string | undefined {
+  return known === null ? undefined : (known.find(({ ids }) => ids.includes(language))?.guarantee ?? "none");
 }
 
 function triggerOf(read: Reader): "automatic" | "manual" {
   return read("trigger") === "manual" ? "manual" : "automatic";
 }
 
-/** Returns `languages` at one level of the settings after toggling a language. */
+/** Returns `languages` at one level of the settings after toggling a language, or the glob that decides for a file. */
 export function toggledLanguages(
   language: string,
   atLevel: unknown,
   read: Reader,
   learnt: Learnt,
+  file = "",
+  known: Known = null,
 ): Record<string, unknown> {
-  const { mode, isHeldBack } = standingOf(language, read, learnt);
+  const { mode, isHeldBack } = standingOf(language, read, learnt, file, known);
   // Name the language when turning it on: without a name, JSON and languages without training would stay off.
   const toggled = mode === "off" || isHeldBack ? triggerOf(read) : "off";
-  return { ...(isRecord(atLevel) ? atLevel : {}), [language]: toggled };
+  return { ...(isRecord(atLevel) ? atLevel : {}), [keyOf(language, file, read("languages"))]: toggled };
 }
 
 /**
- * Return whether an open language gets suggestions. A server and its model take memory, so none starts without need.
+ * Return whether an open document gets suggestions. A server and its model take memory, so none starts without need.
  * The model's languages are unknown until it is loaded.
  */
-export function needsServer(openLanguages: Iterable<string>, read: Reader): boolean {
+export function needsServer(open: Iterable<OpenDocument>, read: Reader): boolean {
   if (read("enabled") === false) {
     return false;
   }
-  for (const language of openLanguages) {
-    if (LANGUAGES.includes(language) && standingOf(language, read, null).mode !== "off") {
+  const languages = read("languages");
+  for (const { language, file } of open) {
+    const isNamed = isRecord(languages) && languages[keyOf(language, file, languages)] !== undefined;
+    const isCode = !WITHOUT_CODE.includes(language) || isNamed;
+    if (isCode && standingOf(language, read, null, file).mode !== "off") {
       return true;
     }
   }

@@ -4,10 +4,11 @@ import * as vscode from "vscode";
 import { Problems, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
 import type { Cursor } from "./client";
 import { COMMANDS, type Handlers } from "./commands";
-import { LANGUAGES, LANGUAGES_KEY, RESTARTING_SETTINGS, SECTION } from "./configuration";
+import { RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { ExplainPanel } from "./explainPanel";
 import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
+import { chooseLanguage } from "./languagePicker";
 import { ModelGetter } from "./modelGetter";
 import { chooseModel, removeModel } from "./modelPicker";
 import { Resting } from "./resting";
@@ -50,6 +51,7 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.snooze": (minutes) => snooze(server, minutes),
     "fim-server.endSnooze": () => server.endSnooze(),
     "fim-server.toggleLanguage": () => toggleLanguage(server),
+    "fim-server.chooseLanguage": () => chooseLanguage(server),
     "fim-server.toggleWorkspace": toggleWorkspace,
     "fim-server.acceptLine": () => vscode.commands.executeCommand("editor.action.inlineSuggest.acceptNextLine"),
     "fim-server.showStatistics": () => statistics.show(),
@@ -77,7 +79,7 @@ export function activate(context: vscode.ExtensionContext): void {
         resting.moved(cursorOf(vscode.window.activeTextEditor)); // the server was not ready for it before
       }
       wasReady = isReady(state);
-      statusBar.update(state, server.snoozedMinutes);
+      statusBar.update(state, server.snoozedMinutes, server.known);
       problems.report(state);
       publishContext(state);
       void setContext("snoozed", server.snoozedMinutes !== undefined);
@@ -102,7 +104,6 @@ export function activate(context: vscode.ExtensionContext): void {
       }
     }),
   );
-  void vscode.commands.executeCommand("setContext", LANGUAGES_KEY, LANGUAGES);
   // VS Code opens the walkthrough after the installation. Commands work while the server starts, so do not wait for it.
   void server.startIfNeeded();
 }

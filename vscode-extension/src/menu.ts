@@ -13,6 +13,7 @@ export type MenuAction =
   | "snooze"
   | "endSnooze"
   | "toggleLanguage"
+  | "chooseLanguage"
   | "toggleWorkspace"
   | "trigger"
   | "explain"
@@ -124,6 +125,9 @@ function toggleEntries(
   }
   if (language !== undefined) {
     entries.push(languageEntry(language));
+  }
+  if (state.kind === "running") {
+    entries.push({ action: "chooseLanguage", label: "$(list-unordered) Languages…" });
   }
   if (state.kind === "running" || state.kind === "idle") {
     entries.push({

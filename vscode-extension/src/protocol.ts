@@ -11,6 +11,7 @@ export const GETTING_TOKENS = "fim-server/getting/";
 export const SERVER_COMMANDS = {
   accepted: "fim-server.accepted",
   explainAt: "fim-server.explainAt",
+  languages: "fim-server.languages",
   statistics: "fim-server.statistics",
   setEnabled: "fim-server.setEnabled",
   reload: "fim-server.reload",
@@ -24,6 +25,19 @@ export type Guarantee = (typeof GUARANTEES)[number];
 
 const SERVER_STATES = ["loading", "ready", "busy", "error", "off"] as const;
 export type ServerState = (typeof SERVER_STATES)[number];
+
+/** Language with a grammar, or file with code of such languages. */
+export interface KnownLanguage {
+  readonly name: string;
+  /** The editor's ids. */
+  readonly ids: readonly string[];
+  /** The server's own word. */
+  readonly guarantee: string;
+  /** By the settings and the model. */
+  readonly trigger: string;
+  /** True if the model was trained on it; null: the code in the file decides. */
+  readonly learnt: boolean | null;
+}
 
 /** Milliseconds by stage. */
 export interface Latency {
@@ -320,6 +334,16 @@ export function readModels(value: unknown): InstalledModel[] {
     bytes: numberOrNull(item["bytes"]),
     lineMs: numberOrNull(item["lineMs"]),
   })).filter((model) => model.name !== "");
+}
+
+export function readLanguages(value: unknown): KnownLanguage[] {
+  return list(value, (item) => ({
+    name: text(item["name"]),
+    ids: texts(item["ids"]),
+    guarantee: text(item["guarantee"]),
+    trigger: text(item["trigger"]),
+    learnt: typeof item["learnt"] === "boolean" ? item["learnt"] : null,
+  })).filter(({ name }) => name !== "");
 }
 
 /** Reads the result of a removal; undefined if the value is no object. */

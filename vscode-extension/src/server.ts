@@ -1,17 +1,17 @@
 // Lifecycle of the server: find, start, restart after a crash, stop. At most one runs at a time, and starts and stops
 // never overlap.
 import * as vscode from "vscode";
-import { type ClientEvents, Connection, type Cursor } from "./client";
-import { needsServer, type StartSettings, serveArguments, startSettings } from "./configuration";
+import type { ClientEvents, Connection, Cursor } from "./client";
+import { type Known, needsServer, type StartSettings, serveArguments, startSettings } from "./configuration";
 import { CrashPolicy } from "./crashes";
 import type { Disposable, Interpreters } from "./finding/interpreters";
 import { type Found, findServer, isSameProgram, type Missing, ORIGIN_WORDS, type Program } from "./finding/search";
 import { startFailure } from "./log";
 import { machine } from "./machine";
-import { SERVER_COMMANDS } from "./protocol";
+import { readLanguages, SERVER_COMMANDS } from "./protocol";
 import { Snooze } from "./snooze";
 import { isOff, type State } from "./state";
-import { localFolders, openLanguages, reader, surroundings } from "./workspace";
+import { localFolders, openDocuments, reader, surroundings } from "./workspace";
 
 /** Result of the search and the settings to start with. */
 interface Search {
@@ -27,6 +27,7 @@ export class Server implements Disposable {
   private restartTimer: NodeJS.Timeout | undefined;
   private subscriptions: Disposable[] = [];
   private selected: string | undefined;
+  private languages: Known = null;
   private readonly snoozing = new Snooze(() => this.snoozeChanged());
   private readonly crashes = new CrashPolicy();
   private readonly changes = new vscode.EventEmitter<State>();
@@ -46,6 +47,24 @@ export class Server implements Disposable {
     return this.snoozing.minutesLeft;
   }
 
+  /** The languages that the server knows; null before it has told. */
+  get known(): Known {
+    return this.languages;
+  }
+
+  /** Asks a running server for its languages, once; returns null without one. */
+  async knownLanguages(): Promise<Known> {
+    try {
+      const { connection } = this;
+      if (connection !== undefined) {
+        this.languages ??= readLanguages(await connection.execute(SERVER_COMMANDS.languages, []));
+      }
+    } catch (error) {
+      this.log.debug(`the languages were not listed: ${error}`);
+    }
+    return this.languages;
+  }
+
   /** The interpreter selected during the last search. */
   get selectedInterpreter(): string | undefined {
     return this.selected;
@@ -56,7 +75,7 @@ export class Server implements Disposable {
     return this.afterwards(async () => {
       if (this.current.kind === "idle") {
         const read = reader();
-        if (needsServer(openLanguages(), read)) {
+        if (needsServer(openDocuments(), read)) {
           await this.start();
         } else {
           this.become({ kind: "idle", disabled: read("enabled") === false });
@@ -206,7 +225,10 @@ export class Server implements Disposable {
       },
       ended: () => void this.afterwards(() => this.handleCrash(connection)),
     };
-    const connection: Connection = new Connection(command, this.log, events);
+    // Evaluating the language client takes longer than all else, so it waits for a file that needs a server.
+    const client = await import("./client");
+    const connection: Connection = new client.Connection(command, this.log, events);
+    this.languages = null;
     this.connection = connection; // before the start: the first status may arrive with the answer
     try {
       await connection.start();
@@ -221,6 +243,7 @@ export class Server implements Disposable {
     if (this.current.kind === "starting") {
       this.become({ kind: "running", status: undefined });
     }
+    void this.knownLanguages().then(() => this.changes.fire(this.current));
   }
 
   private async handleCrash(connection: Connection): Promise<void> {

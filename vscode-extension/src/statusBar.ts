@@ -1,5 +1,6 @@
 // The item in the status bar.
 import * as vscode from "vscode";
+import type { Known } from "./configuration";
 import type { State } from "./state";
 import { statusView, TOOLTIP_COMMANDS } from "./statusText";
 import { activeLanguage } from "./workspace";
@@ -17,6 +18,7 @@ export class StatusBar implements vscode.Disposable {
   private readonly item: vscode.StatusBarItem;
   private state: State = { kind: "idle", disabled: false };
   private snoozedMinutes: number | undefined;
+  private known: Known = null;
   private busyTimer: NodeJS.Timeout | undefined;
 
   constructor() {
@@ -27,11 +29,12 @@ export class StatusBar implements vscode.Disposable {
     this.item.show();
   }
 
-  update(state: State, snoozedMinutes: number | undefined): void {
+  update(state: State, snoozedMinutes: number | undefined, known: Known): void {
     const isBusy = state.kind === "running" && state.status?.state === "busy";
     clearTimeout(this.busyTimer);
     this.state = state;
     this.snoozedMinutes = snoozedMinutes;
+    this.known = known;
     if (isBusy) {
       this.busyTimer = setTimeout(() => this.show(), BUSY_DELAY_MS);
     } else {
@@ -41,7 +44,7 @@ export class StatusBar implements vscode.Disposable {
 
   /** Redraws after a change of the active editor, its language or a setting. */
   refresh(): void {
-    this.update(this.state, this.snoozedMinutes);
+    this.update(this.state, this.snoozedMinutes, this.known);
   }
 
   dispose(): void {
@@ -50,7 +53,7 @@ export class StatusBar implements vscode.Disposable {
   }
 
   private show(): void {
-    const view = statusView(this.state, activeLanguage(this.state), this.snoozedMinutes);
+    const view = statusView(this.state, activeLanguage(this.state, this.known), this.snoozedMinutes);
     const tooltip = new vscode.MarkdownString(view.tooltip, true);
     tooltip.isTrusted = { enabledCommands: [...TOOLTIP_COMMANDS] };
     const background = BACKGROUNDS[view.background];

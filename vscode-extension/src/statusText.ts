@@ -1,5 +1,6 @@
 // Contents of the status bar, as data. Text from the server is escaped, because the tooltip's markdown may run commands.
-import { type Mode, SECTION, type Standing } from "./configuration";
+import { SECTION, type Standing } from "./configuration";
+import { MODE_WORDS } from "./languageList";
 import { offerOf, offerWords } from "./offers";
 import type { LastRequest, ServerStatus } from "./protocol";
 import { fetchingIn, isLoading, problemOf, type State } from "./state";
@@ -18,6 +19,8 @@ export interface StatusView {
 /** Language of the active editor, and when it gets suggestions. */
 export interface ActiveLanguage extends Standing {
   readonly id: string;
+  /** Guarantee of its files, as the server names it; absent before the server has told. */
+  readonly guarantee?: string;
 }
 
 /** The only commands that the tooltip may run. */
@@ -169,10 +172,12 @@ function setAsideRows(status: ServerStatus | undefined): Row[] {
     : [["Paused", `${names.join(", ")}: no suggestions until you change it, because the server got stuck there`]];
 }
 
-const MODE_WORDS: Readonly<Record<Mode, string>> = { automatic: "while you type", manual: "on request", off: "off" };
-
 function languageRows(language: ActiveLanguage | undefined): Row[] {
-  return language ? [[languageName(escapeMarkdown(language.id)), languageWords(language)]] : [];
+  if (language === undefined) {
+    return [];
+  }
+  const guarantee = language.guarantee === undefined ? "" : `; guarantee ${escapeMarkdown(language.guarantee)}`;
+  return [[languageName(escapeMarkdown(language.id)), `${languageWords(language)}${guarantee}`]];
 }
 
 /** Markdown. */

@@ -7,7 +7,7 @@ export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   balanced: "brackets, strings and comments of the whole file close with the text",
   partial:
     "the rest of the file parses with the text; broken or distant lines or markup are left out, or text has to follow",
-  none: "the file is broken elsewhere, so the text was not checked",
+  none: "the file is broken elsewhere or its language has no grammar, so the text was not checked",
 };
 
 const LANGUAGE_NAMES: Readonly<Record<string, string>> = {
@@ -31,11 +31,6 @@ const LANGUAGE_NAMES: Readonly<Record<string, string>> = {
 /** `Python` for `python`, `Python 3.11` for `python 3.11`. */
 export function languageName(title: string): string {
   return title.replace(/^\S+/, (id) => LANGUAGE_NAMES[id] ?? id);
-}
-
-/** `Python, Go or JSON`. */
-export function eitherOf(words: readonly string[]): string {
-  return words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 }
 
 /** `1 item`, `2 items`. */

@@ -2,7 +2,19 @@
 import { homedir } from "node:os";
 import * as vscode from "vscode";
 import type { Cursor } from "./client";
-import { LANGUAGES, type Reader, SCHEMES, SECTION, type Surroundings, standingOf } from "./configuration";
+import {
+  CELL_SCHEME,
+  guaranteeOf,
+  isCompleted,
+  type Known,
+  LANGUAGES,
+  type OpenDocument,
+  type Reader,
+  SCHEMES,
+  SECTION,
+  type Surroundings,
+  standingOf,
+} from "./configuration";
 import { learntIn, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
 
@@ -23,17 +35,27 @@ export function surroundings(): Surroundings {
   return { home: homedir(), environment: process.env, folders: localFolders() };
 }
 
-/** Documents of the language client: every language in every scheme. */
-export function documentSelector(): { scheme: string; language: string }[] {
-  return SCHEMES.flatMap((scheme) => LANGUAGES.map((language) => ({ scheme, language })));
+/** Documents of the language client: every file, and cells of the extension's languages. */
+export function documentSelector(): { scheme: string; language?: string }[] {
+  return [
+    ...SCHEMES.map((scheme) => ({ scheme })),
+    ...LANGUAGES.map((language) => ({ scheme: CELL_SCHEME, language })),
+  ];
 }
 
 export function isOurs(document: vscode.TextDocument): boolean {
-  return SCHEMES.includes(document.uri.scheme) && LANGUAGES.includes(document.languageId);
+  return isCompleted(document.uri.scheme, document.languageId);
 }
 
-export function openLanguages(): string[] {
-  return vscode.workspace.textDocuments.filter(isOurs).map((document) => document.languageId);
+export function openDocuments(): OpenDocument[] {
+  return vscode.workspace.textDocuments
+    .filter(isOurs)
+    .map((document) => ({ language: document.languageId, file: fileOf(document) }));
+}
+
+/** Path of a document below the workspace's folder, for globs. */
+export function fileOf(document: vscode.TextDocument): string {
+  return vscode.workspace.asRelativePath(document.uri, false).replaceAll("\\", "/");
 }
 
 /** Cursor of an editor, if it is single, without a selection, and in a supported document. */
@@ -45,9 +67,16 @@ export function cursorOf(editor: vscode.TextEditor | undefined): Cursor | undefi
 }
 
 /** Language of the active editor, if supported. */
-export function activeLanguage(state: State): ActiveLanguage | undefined {
+export function activeLanguage(state: State, known: Known): ActiveLanguage | undefined {
   const document = vscode.window.activeTextEditor?.document;
-  return document !== undefined && isOurs(document)
-    ? { id: document.languageId, ...standingOf(document.languageId, reader(document.uri), learntIn(state)) }
-    : undefined;
+  if (document === undefined || !isOurs(document)) {
+    return undefined;
+  }
+  const { languageId: id } = document;
+  const guarantee = guaranteeOf(id, known);
+  return {
+    id,
+    ...standingOf(id, reader(document.uri), learntIn(state), fileOf(document), known),
+    ...(guarantee === undefined ? {} : { guarantee }),
+  };
 }

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   expand,
+  guaranteeOf,
+  isCompleted,
   needsServer,
   type Reader,
   type Surroundings,
@@ -166,16 +168,66 @@ test("toggledLanguages turns a language without training on, then off, then on",
   assert.deepEqual(toggledLanguages("java", undefined, asked, ["python"]), { java: "off" });
 });
 
-test("needsServer", () => {
-  const read = reading({ enabled: true, languages: { json: "off" } });
-  assert.equal(needsServer(["python"], read), true);
-  assert.equal(needsServer(["json"], read), false);
-  assert.equal(needsServer(["markdown"], read), false);
-  for (const language of ["go", "java", "rust", "javascript", "javascriptreact", "typescript", "typescriptreact"]) {
-    assert.equal(needsServer([language], read), true, language);
+test("standingOf: the last glob that names the file decides", () => {
+  const languages = { "*.md": "automatic", markdown: "off", "docs/": "manual", go: "manual" };
+  const mode = (language: string, file: string) => standingOf(language, reading({ languages }), ["go"], file).mode;
+  assert.equal(mode("markdown", "a/b.md"), "automatic");
+  assert.equal(mode("markdown", "docs/b.md"), "manual");
+  assert.equal(mode("markdown", "b.markdown"), "off");
+  assert.equal(mode("go", "docs/a.go"), "manual");
+  assert.equal(mode("rust", "x.rs"), "manual");
+  assert.deepEqual(toggledLanguages("markdown", languages, reading({ languages }), null, "a/b.md"), {
+    ...languages,
+    "*.md": "off",
+  });
+  assert.deepEqual(toggledLanguages("markdown", languages, reading({ languages }), null, "b.txt"), {
+    ...languages,
+    markdown: "automatic",
+  });
+});
+
+test("standingOf: a language without a grammar is held back for every model", () => {
+  const known = [{ name: "c", ids: ["c"], guarantee: "balanced", trigger: "automatic", learnt: true }];
+  const held = (language: string, learnt: readonly string[] | null, of: typeof known | null) =>
+    standingOf(language, reading({}), learnt, "", of).isHeldBack;
+  assert.deepEqual([held("c", null, known), held("makefile", null, known)], [false, true]);
+  assert.deepEqual([held("makefile", null, null), held("makefile", ["makefile"], known)], [false, false]);
+  assert.deepEqual([guaranteeOf("c", known), guaranteeOf("makefile", known)], ["balanced", "none"]);
+  assert.equal(guaranteeOf("c", null), undefined);
+});
+
+test("isCompleted: every file, and cells of the languages", () => {
+  assert.ok(isCompleted("file", "makefile") && isCompleted("untitled", "plaintext"));
+  assert.ok(isCompleted("vscode-notebook-cell", "python"));
+  for (const [scheme, language] of [
+    ["vscode-notebook-cell", "markdown"],
+    ["output", "log"],
+    ["git", "python"],
+  ] as const) {
+    assert.equal(isCompleted(scheme, language), false, scheme);
   }
-  assert.equal(needsServer(["markdown", "json", "python"], read), true);
+});
+
+test("needsServer", () => {
+  const read = reading({ enabled: true, languages: { json: "off", "*.txt": "manual", "*.note": "off" } });
+  const needs = (language: string, file = "", by = read) => needsServer([{ language, file }], by);
+  assert.equal(needs("json"), false);
+  assert.equal(needs("markdown", "README.md"), false);
+  assert.equal(needs("plaintext", "a"), false);
+  assert.equal(needs("plaintext", "a.txt"), true);
+  assert.equal(needs("go", "a.note"), false);
+  for (const language of ["python", "go", "typescriptreact", "c", "makefile", "yaml"]) {
+    assert.equal(needs(language), true, language);
+  }
+  assert.equal(
+    needsServer(
+      ["markdown", "json", "python"].map((language) => ({ language, file: "" })),
+      read,
+    ),
+    true,
+  );
   assert.equal(needsServer([], read), false);
-  assert.equal(needsServer(["json"], reading({ languages: { json: "manual" } })), true);
-  assert.equal(needsServer(["python"], reading({ enabled: false })), false);
+  assert.equal(needs("json", "", reading({ languages: { json: "manual" } })), true);
+  assert.equal(needs("markdown", "", reading({ languages: { markdown: "automatic" } })), true);
+  assert.equal(needs("python", "", reading({ enabled: false })), false);
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { COMMANDS } from "../src/commands";
-import { LANGUAGES, LANGUAGES_KEY, RESTARTING_SETTINGS, SECTION, SERVER_SETTINGS } from "../src/configuration";
+import { LANGUAGES, RESTARTING_SETTINGS, SECTION, SERVER_SETTINGS } from "../src/configuration";
 import { SERVER_COMMANDS } from "../src/protocol";
 import { languageName } from "../src/words";
 
@@ -153,23 +153,20 @@ test("no key is bound", () => {
   assert.equal(manifest.contributes.keybindings, undefined);
 });
 
-test("it wakes up for its languages", () => {
-  assert.deepEqual(
-    manifest.activationEvents,
-    LANGUAGES.map((language) => `onLanguage:${language}`),
-  );
+test("it wakes up once the editor has started, for files of every language", () => {
+  assert.deepEqual(manifest.activationEvents, ["onStartupFinished"]);
   assert.deepEqual(manifest.extensionKind, ["workspace"]);
 });
 
-test("commands of the languages are enabled by their context key", () => {
+test("commands for a cursor are enabled in text editors of every language", () => {
   const enablements = manifest.contributes.commands.flatMap(({ command, enablement }) =>
     enablement === undefined ? [] : [[command, enablement] as const],
   );
   for (const [command, enablement] of enablements) {
     assert.doesNotMatch(enablement, /(editorLangId|resourceLangId) *[=!]/, command);
   }
-  const forLanguages = enablements.filter(([, enablement]) => enablement.includes(`editorLangId in ${LANGUAGES_KEY}`));
-  assert.deepEqual(forLanguages.map(([command]) => command).sort(), [
+  const forEditors = enablements.filter(([, enablement]) => enablement.split(" && ").includes("editorLangId"));
+  assert.deepEqual(forEditors.map(([command]) => command).sort(), [
     "fim-server.explain",
     "fim-server.toggleLanguage",
     "fim-server.trigger",
@@ -225,4 +222,16 @@ test("the lock file names no registry", () => {
 
 test("the license is the repository's", () => {
   assert.equal(readFileSync("LICENSE", "utf8"), readFileSync("../LICENSE", "utf8"));
+});
+
+test("the package holds every bundle", () => {
+  const built = [...readFileSync("build.mjs", "utf8").matchAll(/outfile: "([^"]+)"/g)].map(([, file]) => `!${file}`);
+  const kept = readFileSync(".vscodeignore", "utf8").split("\n");
+  assert.deepEqual(built.sort(), kept.filter((line) => line.startsWith("!out/")).sort());
+});
+
+test("starting the editor evaluates no language client", () => {
+  const code = readFileSync("out/extension.js", "utf8");
+  assert.ok(!code.includes("LanguageClient"));
+  assert.match(code, /require\("\.\/client"\)/);
 });

@@ -253,6 +253,7 @@ test("the menu without a problem", () => {
     "snooze",
     "toggle",
     "toggleLanguage",
+    "chooseLanguage",
     "toggleWorkspace",
     "statistics",
     "restart",

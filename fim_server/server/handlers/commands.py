@@ -16,6 +16,7 @@ from fim_server.server.arguments import member, object_of, position_of, text_mem
 from fim_server.server.documents.cut import cut_of, language_at
 from fim_server.server.explanation import explanation_json
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.languages import languages_json
 from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
@@ -24,7 +25,7 @@ from fim_server.server.status import send_status
 from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
 
-EXPLAIN, STATISTICS = "fim-server.explainAt", "fim-server.statistics"
+EXPLAIN, STATISTICS, LANGUAGES = "fim-server.explainAt", "fim-server.statistics", "fim-server.languages"
 SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
 GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "fim-server.removeModel"
 
@@ -70,6 +71,12 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
             cancelled.set()  # the server may be about to end
     except (DocumentError, LanguageError, StoppedError) as error:
         raise JsonRpcInvalidParams.of(error) from error
+
+
+def on_languages(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, Any]]:
+    """Return the languages that the server knows."""
+    object_of(arguments)
+    return languages_json(ls)
 
 
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from fim_server import Language
 from support.editors.editor import STATUS, Wire
 from support.servers.served_regions import HostFile, region_server
 
@@ -140,3 +141,22 @@ async def test_editors_with_grammars_are_unchanged(wire: Wire) -> None:
     file, items = await asked(wire, "d.py", "x = f(‸)\n", "alpha, beta)", language="python")
     assert items[0]["insertText"] == "alpha, beta"
     assert file.last["guarantee"] == "exact"
+
+
+async def test_the_languages_are_listed_with_their_guarantee(wire: Wire) -> None:
+    params = {"command": "fim-server.languages", "arguments": []}
+    answer = await wire.ask("languages", "workspace/executeCommand", params)
+    rows = {row["name"]: row for row in answer["result"]}
+    assert set(Language.names()) <= set(rows)
+    assert {"python", "html", "vue"} <= set(rows)
+    assert rows["python"] == {
+        "name": "python",
+        "ids": ["python"],
+        "guarantee": "exact",
+        "trigger": "automatic",
+        "learnt": True,
+    }
+    assert rows["tsx"]["ids"] == ["tsx", "typescriptreact"]
+    assert (rows["json"]["trigger"], rows["vue"]["guarantee"], rows["vue"]["learnt"]) == ("off", "partial", None)
+    assert {row["guarantee"] for row in rows.values()} <= {"exact", "balanced", "partial"}
+    assert "foo" not in rows

@@ -1,8 +1,7 @@
 // The explanation as HTML, readable without scripts. Scripts reveal lines, copy the grammar and try texts.
-import { LANGUAGES } from "../configuration";
 import { html, type Markup, type Part } from "../html";
 import type { Candidate, Closer, Explanation, Verdict } from "../protocol";
-import { counted, eitherOf, GUARANTEE_WORDS, languageName, percentage } from "../words";
+import { counted, GUARANTEE_WORDS, languageName, percentage } from "../words";
 import { grouped, type Level, type Lexeme, type LineText, type OpenBracket, picture, spoken } from "./levels";
 
 /** Facts about the cursor's place that the explanation lacks. */
@@ -50,8 +49,7 @@ export function shellHtml(shell: Shell, content: Markup): string {
 }
 
 export function waitingHtml(): Markup {
-  const languages = eitherOf(LANGUAGES.map(languageName));
-  return html`<p class="note">Place the cursor in a ${languages} file to see what may come there.</p>`;
+  return html`<p class="note">Place the cursor in a file to see what may come there.</p>`;
 }
 
 export function failureHtml(message: string): Markup {
