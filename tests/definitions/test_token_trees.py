@@ -216,6 +216,7 @@ WRONG = [
     ({"token_trees": {"block_comments": [{"open": "/*", "close": "*/", "nested": 0}]}}, "nested: expected a number"),
     ({"token_trees": {"opaque": {"a b": "a"}}}, "'a b' is no name of a lexeme"),
     ({"token_trees": {"opaque": {"WORD": "a"}}}, "two lexemes are named WORD"),
+    ({"token_trees": {"lines": {"WORD": "a"}}}, "two lexemes are named WORD"),
     ({"token_trees": {"trees": [""]}}, "token_trees.trees: expected a list of texts"),
     ({"token_trees": {"strings": [{"open": '"', "escape": '"'}]}}, "token_trees: '\"' is an escape and a delimiter"),
     ({"token_trees": {"strings": [{"open": '"', "pattern": "a", "more": 1}]}}, "either the whole or its parts"),

@@ -231,6 +231,7 @@ class TokenTrees:
         operator: Pattern of a single sign; empty for all characters that begin nothing else.
         no_operators: Characters that are no signs by themselves.
         opaque: Patterns of other lexemes, by their names.
+        lines: Patterns of lexemes that only blanks precede on their line, by their names.
         lexemes: Patterns of lexemes that only :attr:`trees` and :attr:`rules` use, by their names.
         trees: Further alternatives of a tree, in Lark's notation.
         rules: Further rules, in Lark's notation.
@@ -248,6 +249,7 @@ class TokenTrees:
     operator: str
     no_operators: str
     opaque: Mapping[str, str]
+    lines: Mapping[str, str]
     lexemes: Mapping[str, str]
     trees: tuple[str, ...]
     rules: tuple[str, ...]
@@ -276,6 +278,7 @@ class TokenTrees:
             fields.text("operator", ""),
             fields.text("no_operators", ""),
             fields.patterns("opaque"),
+            fields.patterns("lines"),
             fields.patterns("lexemes"),
             fields.texts("trees"),
             fields.texts("rules"),

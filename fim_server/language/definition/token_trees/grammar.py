@@ -18,7 +18,7 @@ from fim_server.language.definition.token_trees.data import (
     StringKind,
     TokenTrees,
 )
-from fim_server.language.definition.token_trees.patterns import ANY, LINE_BREAK, either, literal, none_of
+from fim_server.language.definition.token_trees.patterns import ANY, LINE_BREAK, LINE_ENDS, either, literal, none_of
 
 START = "file"
 """Rule of a whole file. A rule of its own lets files share masks (`rust_core/src/language/follow.rs`)."""
@@ -26,10 +26,14 @@ START = "file"
 TREES = "trees"
 """Rule of the contents of a bracket."""
 
-_BLANKS = " \t\n\r\f\v"
+_BLANK = r"[ \t\n\r\f]"
+_TAB = r"\v"
+"""A blank with which no lexeme goes on: each ends before it, which modes need."""
+
 _FOREIGN = r"\x80-\U0010ffff"
 _NUMBER = r"\.?[0-9]([0-9A-Za-z_]|\.[0-9A-Za-z_]|[eEpP][+\-])*"
 _ESCAPE = "\\"
+_INDENT = r"[ \t]*"
 
 
 def written(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -46,7 +50,7 @@ def written(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         raise LanguageError(f"language {data.language}: token_trees: {error}") from error
     own = {key: value for key, value in spec.items() if key != "token_trees"}
     fields = made.fields()
-    for key in ("error_lexemes", "modes"):
+    for key in ("error_lexemes", "first_lexemes", "modes"):
         if isinstance(own.get(key), list) and fields[key]:
             own[key] = [*fields[key], *own[key]]
     return made.text(), {**fields, **own}
@@ -60,6 +64,7 @@ class _Grammar:
         lexemes: Patterns by the names of their lexemes.
         ignored: Names of ignored lexemes.
         errors: Names of lexemes that no rule uses.
+        first: Names of lexemes that only the first byte of a file begins.
         trees: Alternatives of a tree.
         rules: Further rules.
     """
@@ -68,6 +73,7 @@ class _Grammar:
     lexemes: dict[str, str] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
     comments: list[dict[str, str]] = field(default_factory=list)
     strings: list[str] = field(default_factory=list)
     quotes: list[str] = field(default_factory=list)
@@ -82,8 +88,9 @@ class _Grammar:
             self._line_comment(line)
         for block in self.data.block_comments:
             self._block_comment(block)
-        self.lexemes["BLANK"] = f"[{literal(_BLANKS)}]+"
-        self.ignored.append("BLANK")
+        self.lexemes["BLANK"] = f"{_BLANK}+"
+        self.lexemes["VERTICAL_TAB"] = f"{_TAB}+"
+        self.ignored += ["BLANK", "VERTICAL_TAB"]
         self._tree("WORD", self.data.word or self._word(), "name")
         self._tree("NUMBER", self.data.number or _NUMBER, "number")
         for kind in self.data.strings:
@@ -94,7 +101,11 @@ class _Grammar:
         for here in self.data.here_documents:
             self._here_document(here)
         for name, pattern in self.data.opaque.items():
-            self._tree(name, pattern)
+            self._tree(name, pattern, _words(name))
+        for name, pattern in self.data.lines.items():
+            # The line break belongs to the lexeme, which is longer than the blank with it.
+            self._tree(name, f"{_BLANK}*{literal(LINE_BREAK)}{_INDENT}{pattern}", _words(name))
+            self.first.append(self._tree(f"FIRST_{name}", f"{_INDENT}{pattern}", _words(name)))
         self._tree("SIGN", self.data.operator or self._sign(), "operator")
         self.lexemes.update(self.data.lexemes)
         for opening, closing in self.data.brackets:
@@ -120,6 +131,7 @@ class _Grammar:
         return {
             "start": START,
             "error_lexemes": self.errors,
+            "first_lexemes": self.first,
             "strings": self.strings,
             "quotes": list(dict.fromkeys(self.quotes)),
             "comments": self.comments,
@@ -165,7 +177,7 @@ class _Grammar:
         if comment.joined:
             if longer:
                 raise ValueError(f"{comment.open!r} cannot be joined where it begins something longer")
-            rest = f"({none_of([LINE_BREAK, _ESCAPE])}|{literal(_ESCAPE)}{ANY})*"
+            rest = f"({none_of([*LINE_ENDS, _ESCAPE])}|{literal(_ESCAPE)}{ANY})*"
         name = self._numbered("LINE_COMMENT")
         self._lexeme(name, comment.pattern or literal(comment.open) + rest)
         self.ignored.append(name)
@@ -239,7 +251,8 @@ class _Grammar:
         taken = sorted(
             {*"".join(map("".join, self.data.brackets)), *begun, *self.data.no_operators, *self.data.letters}
         )
-        return f"[^A-Za-z0-9_{_FOREIGN}{literal(''.join(taken))}{literal(_BLANKS)}]"
+        blanks = _BLANK[1:-1] + _TAB
+        return f"[^A-Za-z0-9_{_FOREIGN}{literal(''.join(taken))}{blanks}]"
 
 
 def _inside(kind: StringKind, holes: list[str]) -> dict[str, str]:
@@ -254,6 +267,11 @@ def _inside(kind: StringKind, holes: list[str]) -> dict[str, str]:
     if kind.more:
         found[kind.close] += f"{literal(kind.close[-1])}{{0,{kind.more}}}"
     return found
+
+
+def _words(name: str) -> str:
+    """Return the name of a lexeme in words."""
+    return name.lower().replace("_", " ")
 
 
 def _quoted(text: str) -> str:

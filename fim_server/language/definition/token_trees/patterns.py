@@ -13,6 +13,9 @@ ANY = r"[\s\S]"
 
 LINE_BREAK = "\n"
 
+LINE_ENDS = "\n\v"
+"""Characters that end a line comment. Vertical tabs are in no lexeme but a blank, so that one ends every lexeme."""
+
 NAMED_BY = "0-9A-Za-z_"
 """Characters of the words of here-documents, as they stand in a class."""
 
@@ -180,11 +183,11 @@ def rest_of_line(excluded: Collection[str], without_first: str = "") -> str:
 
 
 def _rest(excluded: Collection[str], without_first: str = "") -> str:
-    rest = f"{none_of(LINE_BREAK)}*"
+    rest = f"{none_of(LINE_ENDS)}*"
     if not excluded and not without_first:
         return rest
     firsts = sorted({word[0] for word in excluded})
-    ways = [f"{none_of([*firsts, *without_first, LINE_BREAK])}{rest}"]
+    ways = [f"{none_of([*firsts, *without_first, *LINE_ENDS])}{rest}"]
     for first in firsts:
         behind = {word[1:] for word in excluded if word[0] == first}
         if "" not in behind:
@@ -194,7 +197,7 @@ def _rest(excluded: Collection[str], without_first: str = "") -> str:
 
 def here_head(opening: str, word: str) -> str:
     """Return the pattern of the first line of a here-document."""
-    return f"{literal(opening)}[\"']?{literal(word)}[\"']?([^{NAMED_BY}\\n]{none_of(LINE_BREAK)}*)?"
+    return f"{literal(opening)}[\"']?{literal(word)}[\"']?([^{NAMED_BY}\\n\\v]{none_of(LINE_ENDS)}*)?"
 
 
 def here_document(opening: str, word: str, indented: bool) -> str:
@@ -208,6 +211,6 @@ def here_document(opening: str, word: str, indented: bool) -> str:
         indented: Blanks may stand before the last word.
     """
     blanks, behind = (" \t", r"[ \t]*") if indented else ("", "")
-    line = f"{none_of(LINE_BREAK)}*"
+    line = f"{none_of(LINE_ENDS)}*"
     inner = f"{behind}({rest_of_line([word], blanks)}|{literal(word)}[{NAMED_BY}]{line})"
     return f"{here_head(opening, word)}\\n({inner}\\n)*{behind}{literal(word)}"
