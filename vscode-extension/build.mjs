@@ -14,10 +14,15 @@ const common = {
 const node = { ...common, format: "cjs", platform: "node", target: "node20" };
 
 rmSync(tests ? "out/test" : "out", { recursive: true, force: true });
-// The client is most of the code, and is not even parsed before a file needs a server.
-const entry = { ...node, external: ["vscode", "./client"], supported: { "dynamic-import": false } };
-await build({ ...entry, entryPoints: ["src/extension.ts"], outfile: "out/extension.js" });
-await build({ ...entry, entryPoints: ["src/client.ts"], outfile: "out/client.js" });
+// The client is most of the code, and is not even parsed before a file needs a server. Its library has a `./client` too.
+await build({
+  ...node,
+  entryPoints: ["src/extension.ts"],
+  outfile: "out/extension.js",
+  external: ["vscode", "./client"],
+  supported: { "dynamic-import": false },
+});
+await build({ ...node, entryPoints: ["src/client.ts"], outfile: "out/client.js", external: ["vscode"] });
 await build({
   ...common,
   entryPoints: ["src/webview/page.ts"],

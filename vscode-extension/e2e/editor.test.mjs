@@ -230,6 +230,26 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.equal(await editor.save("bracket.py"), text.replace("‸", "print()"), "one undo takes all of it back");
   });
 
+  scenario("a file of any language is completed on request, and a file of secrets never", async () => {
+    await editor.open("palette.foo", "begin\ncolour = mix(‸)\nend\n");
+    await editor.choose("fim-server: Complete at the Cursor"); // plain text starts no server by itself
+    await editor.waitForStatus(/ready/);
+    await editor.run("editor.action.inlineSuggest.trigger");
+    assert.equal(await editor.waitForGhostText(), "red, green");
+    await editor.press("Tab");
+    assert.equal(await editor.save("palette.foo"), "begin\ncolour = mix(red, green)\nend\n");
+    await editor.open(".env", "begin\ncolour = mix(‸)\nend\n");
+    await editor.run("editor.action.inlineSuggest.trigger");
+    await editor.expectNoGhostText(SILENCE);
+    await editor.choose("fim-server: Languages…");
+    await editor.page.locator(".quick-input-list .monaco-list-row", { hasText: "guarantee none" }).first().waitFor();
+    await editor.page
+      .locator(".quick-input-list .monaco-list-row", { hasText: "guarantee balanced" })
+      .first()
+      .waitFor();
+    await editor.press("Escape");
+  });
+
   scenario("with the setting, auto-closed quotes get suggestions on request only, and nothing is doubled", async () => {
     await editor.configure({ ...SETTINGS, "fim-server.insideStrings": false });
     await openReady("quotes.py", "def greet(name):\n    ‸\n\n\ngreet('Ada')\n");

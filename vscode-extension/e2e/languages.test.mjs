@@ -165,7 +165,7 @@ function without(some, others) {
   return [...some].filter((one) => !others.has(one)).sort();
 }
 
-/** Languages of the package, among them those that the extension's settings name. */
+/** Languages of the package that the extension's settings name: those with a grammar of their own. */
 function languages() {
   /** @type {{ contributes: { configuration: { properties: Record<string, { properties: Record<string, unknown> }> } } }} */
   const { contributes } = JSON.parse(readFileSync(MANIFEST, "utf8"));
@@ -177,7 +177,7 @@ function languages() {
     [],
     "every language of the settings is the package's",
   );
-  return defined;
+  return named.filter((language) => defined.includes(language));
 }
 
 for (const language of languages()) {

@@ -273,11 +273,14 @@ export function toggledLanguages(
 
 /**
  * Return whether an open document gets suggestions. A server and its model take memory, so none starts without need.
- * The model's languages are unknown until it is loaded.
+ * The model's languages are unknown until it is loaded. `asked`: a document for which the user requests one.
  */
-export function needsServer(open: Iterable<OpenDocument>, read: Reader): boolean {
+export function needsServer(open: Iterable<OpenDocument>, read: Reader, asked?: OpenDocument): boolean {
   if (read("enabled") === false) {
     return false;
+  }
+  if (asked !== undefined && standingOf(asked.language, read, null, asked.file).mode !== "off") {
+    return true;
   }
   const languages = read("languages");
   for (const { language, file } of open) {

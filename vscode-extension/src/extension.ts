@@ -43,7 +43,7 @@ export function activate(context: vscode.ExtensionContext): void {
   };
   const handlers: Handlers = {
     "fim-server.trigger": async () => {
-      void server.startIfNeeded();
+      void server.startIfNeeded(true);
       await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
     },
     "fim-server.explain": () => explainPanel.show(),

@@ -11,7 +11,7 @@ import { machine } from "./machine";
 import { readLanguages, SERVER_COMMANDS } from "./protocol";
 import { Snooze } from "./snooze";
 import { isOff, type State } from "./state";
-import { localFolders, openDocuments, reader, surroundings } from "./workspace";
+import { localFolders, openDocument, openDocuments, reader, surroundings } from "./workspace";
 
 /** Result of the search and the settings to start with. */
 interface Search {
@@ -70,12 +70,16 @@ export class Server implements Disposable {
     return this.selected;
   }
 
-  /** Starts the server if an open file needs it and no start was tried. */
-  startIfNeeded(): Promise<void> {
+  /**
+   * Starts the server if an open file needs it and no start was tried. `asked`: also for a text in the active editor,
+   * such as Markdown.
+   */
+  startIfNeeded(asked = false): Promise<void> {
     return this.afterwards(async () => {
       if (this.current.kind === "idle") {
         const read = reader();
-        if (needsServer(openDocuments(), read)) {
+        const document = asked ? vscode.window.activeTextEditor?.document : undefined;
+        if (needsServer(openDocuments(), read, document && openDocument(document))) {
           await this.start();
         } else {
           this.become({ kind: "idle", disabled: read("enabled") === false });

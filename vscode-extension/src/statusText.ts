@@ -61,7 +61,7 @@ function headline(state: State, language: ActiveLanguage | undefined): Headline 
     case "idle":
       return state.disabled
         ? { icon: "circle-slash", words: "off in the settings" }
-        : { icon: "circle-outline", words: "waiting for a supported file" };
+        : { icon: "circle-outline", words: "waiting for code, or a request" };
     case "starting":
       return { icon: "loading~spin", words: "starting" };
     case "restarting":

@@ -48,9 +48,11 @@ export function isOurs(document: vscode.TextDocument): boolean {
 }
 
 export function openDocuments(): OpenDocument[] {
-  return vscode.workspace.textDocuments
-    .filter(isOurs)
-    .map((document) => ({ language: document.languageId, file: fileOf(document) }));
+  return vscode.workspace.textDocuments.filter(isOurs).map(openDocument);
+}
+
+export function openDocument(document: vscode.TextDocument): OpenDocument {
+  return { language: document.languageId, file: fileOf(document) };
 }
 
 /** Path of a document below the workspace's folder, for globs. */

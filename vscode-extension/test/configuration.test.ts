@@ -227,6 +227,9 @@ test("needsServer", () => {
     true,
   );
   assert.equal(needsServer([], read), false);
+  const asked = (language: string, by = read) => needsServer([], by, { language, file: "" });
+  assert.deepEqual([asked("markdown"), asked("json")], [true, false]);
+  assert.equal(asked("markdown", reading({ enabled: false })), false);
   assert.equal(needs("json", "", reading({ languages: { json: "manual" } })), true);
   assert.equal(needs("markdown", "", reading({ languages: { markdown: "automatic" } })), true);
   assert.equal(needs("python", "", reading({ enabled: false })), false);

@@ -234,4 +234,5 @@ test("starting the editor evaluates no language client", () => {
   const code = readFileSync("out/extension.js", "utf8");
   assert.ok(!code.includes("LanguageClient"));
   assert.match(code, /require\("\.\/client"\)/);
+  assert.doesNotMatch(readFileSync("out/client.js", "utf8"), /[^_]require\("\.\.?\//, "the client is whole");
 });
