@@ -28,6 +28,7 @@ SCOPES = {
     "cpp": "source.c++",
     "csharp": "source.cs",
     "kotlin": "source.Kotlin",
+    "php": "embedding.php",
     "xml": "text.xml",
     "hcl": "source.terraform",
 }

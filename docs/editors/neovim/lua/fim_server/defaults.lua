@@ -38,6 +38,7 @@ M.OPTIONS = {
     'terraform',
     'hcl',
     'dockerfile',
+    'php',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
