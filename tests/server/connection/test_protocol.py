@@ -32,7 +32,17 @@ from support.editors.editor import (
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-COMMANDS = {"accepted", "explainAt", "statistics", "setEnabled", "reload", "getModel", "models", "removeModel"}
+COMMANDS = {
+    "accepted",
+    "explainAt",
+    "languages",
+    "statistics",
+    "setEnabled",
+    "reload",
+    "getModel",
+    "models",
+    "removeModel",
+}
 LATENCY = {"totalMs", "debounceMs", "queueMs", "openMs", "prefillMs", "decodeMs", "engineMs", "serverMs"}
 TEXT = "import os\n\n\ndef names(path, count):\n    return \n"
 HERE = TEXT.index("return ") + 7
@@ -271,12 +281,13 @@ WRONG: list[tuple[str, list[Any]]] = [
     ("explainAt", [{"uri": "file:///project/wrong.py", "position": [0, 0]}]),
     ("explainAt", [{"uri": "file:///project/wrong.py", "position": {"line": 0, "character": 0}, "text": 5}]),
     ("explainAt", [{"uri": ["file:///project/wrong.py"], "position": {"line": 0, "character": 0}}]),
-    ("explainAt", [{"uri": "file:///project/wrong.txt", "position": {"line": 0, "character": 0}}]),
+    ("explainAt", [{"uri": "file:///project/wrong.env", "position": {"line": 0, "character": 0}}]),
     ("setEnabled", []),
     ("setEnabled", ["yes"]),
     ("setEnabled", [1]),
     ("setEnabled", [None]),
     ("setEnabled", [True, False]),
+    ("languages", [1, 2]),
     ("statistics", [1, 2]),
     ("reload", [1, 2]),
     ("getModel", [1, 2]),
@@ -292,7 +303,7 @@ WRONG: list[tuple[str, list[Any]]] = [
 
 async def test_wrong_arguments_are_refused_and_the_server_lives(client: Client) -> None:
     Editor(client, "wrong.py", TEXT)
-    Editor(client, "wrong.txt", "text", "plaintext")
+    Editor(client, "wrong.env", "text", "plaintext")
     shown = len(client.messages)
     taken, codes = [], set()
     for command, arguments in WRONG:
@@ -525,7 +536,7 @@ async def test_the_suggestion_list_opens_by_itself_with_one_entry(fallbacks: dic
 
 
 async def test_the_suggestion_list_is_empty_where_there_is_nothing(fallbacks: dict[str, Client]) -> None:
-    answer = await listed(Editor(fallbacks["plain"], "a.txt", "text", "plaintext"), 2)
+    answer = await listed(Editor(fallbacks["plain"], "a.env", "text", "plaintext"), 2)
     assert (answer.items, answer.is_incomplete) == ([], True) or (list(answer.items), answer.is_incomplete) == (
         [],
         True,

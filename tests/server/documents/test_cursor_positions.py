@@ -201,7 +201,7 @@ async def test_the_language_of_a_file_without_a_known_language_is_its_suffixs(cl
     ]:
         editor = Editor(client, uri, text, language)
         await editor.ask(len(text) - 1)
-        assert ("no language" not in (client.last["reason"] or "")) == known, (uri, client.last)
+        assert (client.last["guarantee"] == "exact") == known, (uri, client.last)
         editor.close()
 
 
