@@ -176,6 +176,20 @@ pub(crate) fn slashes() -> LanguageSpec {
     spec
 }
 
+/// Opening brackets, after each of which a division and a regular expression may stand.
+pub(crate) fn openings() -> LanguageSpec {
+    let mut spec = define(
+        &["OPEN (", "DIVIDE /\\//", "REGEX /\\/[ab]+\\//", "_BLANK / +/"],
+        &["file -> | OPEN file | DIVIDE file | REGEX file"],
+    );
+    let modes = json!([
+        {"name": "division", "lexemes": ["DIVIDE"], "code": true},
+        {"name": "regex", "lexemes": ["REGEX"], "code": true},
+    ]);
+    spec.modes = serde_json::from_value(modes).expect("modes");
+    spec
+}
+
 /// Grammars over the symbols `a`, `b` and `c`, a byte each: recursive on every side, ambiguous, with empty parts.
 pub(crate) fn letters() -> Vec<LanguageSpec> {
     let grammars: [&[&str]; 9] = [

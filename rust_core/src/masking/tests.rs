@@ -11,8 +11,11 @@ use crate::masking::stack::{Forms, KnownForms};
 use crate::masking::tables::Tables;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
-use crate::test_languages::{Random, blocks, compile, opened, strings, sums, texts, words};
+use crate::matcher::Matcher;
+use crate::session::Session;
+use crate::test_languages::{Random, blocks, compile, opened, openings, slashes, strings, sums, texts, words};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Tokens of some bytes: several with the same text, some without text, and an end token.
 fn vocabulary(random: &mut Random, alphabet: &[u8], count: usize) -> (Vec<Option<Vec<u8>>>, Vocabulary) {
@@ -121,7 +124,14 @@ fn plain_masks_agree_with_single_tokens() {
 #[test]
 fn masks_of_every_kind_agree_with_single_tokens() {
     let mut random = Random::new(8);
-    let languages = [(sums(), &b"a+() "[..]), (words(), b"ab"), (blocks(), b"a:\n if#"), (strings(), b"ab<>{}")];
+    let languages = [
+        (sums(), &b"a+() "[..]),
+        (words(), b"ab"),
+        (blocks(), b"a:\n if#"),
+        (strings(), b"ab<>{}"),
+        (slashes(), b"ab/();`{}"),
+        (openings(), b"(/a "),
+    ];
     for (spec, alphabet) in languages {
         let language = compile(&spec);
         let (tokens, vocabulary) = vocabulary(&mut random, alphabet, 80);
@@ -236,5 +246,23 @@ fn tokens_of_a_shape_are_indexed_by_target_state() {
             let wanted: BTreeMap<_, _> = (0..80).filter_map(|token| Some((token, lead(token)?))).collect();
             assert_eq!(found, wanted, "{pattern}");
         }
+    }
+}
+
+/// A symbol read in either of two modes leads to the same place: a token of sixty symbols has 2^60 ways there.
+#[test]
+fn long_tokens_of_several_modes_are_walked_once() {
+    let language = compile(&openings());
+    let texts = ["(".repeat(60), "/".repeat(60), "(/".repeat(30), "/a/(".repeat(15), format!("{})", "(".repeat(60))];
+    let tokens: Vec<Option<Vec<u8>>> = texts.iter().map(|text| Some(text.clone().into_bytes())).chain([None]).collect();
+    let vocabulary = Vocabulary::new(&tokens, &[5]).expect("a vocabulary");
+    let tables = Arc::new(Tables::new(vocabulary, None));
+    let (mut by_table, mut plain) = (vec![0], vec![0]);
+    for (left, right) in [("", ""), ("(", "a/"), ("", "/")] {
+        let matcher = Matcher::new(Session::open(&language, left, right).start(), tables.clone());
+        matcher.fill_mask(&mut by_table);
+        matcher.fill_mask_plain(&mut plain);
+        assert_eq!(by_table, plain, "{left:?} {right:?}");
+        assert_eq!(plain[0] & 0b10001, 1, "brackets that open, and none that closes");
     }
 }

@@ -20,7 +20,7 @@ use crate::masking::table::file::{Ending, Spanner, TokenSet};
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Lexemes and free states allowed next, in brackets or outside of them.
 struct Allowed {
@@ -40,8 +40,12 @@ impl Allowed {
     }
 }
 
+/// Lexemes of a sequence up to which the walk does not ask whether another sequence came to the same place: asking costs
+/// more than the few that do.
+const FEW: usize = 3;
+
 /// Place of the parser at a node.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Position {
     set: SetId,
     depth: u32,
@@ -110,6 +114,9 @@ struct Walk<'a> {
     is_marked: bool,
     /// Lexemes of the sequence in progress.
     lexemes: usize,
+    /// Nodes and places that sequences of several lexemes have come to, in a language with modes. A symbol may be read
+    /// in each of several modes, so as many sequences as powers of their number lead to one place.
+    reached: FxHashSet<(SpanId, Position, bool)>,
 }
 
 /// Add the tokens that may follow a branch to a packed mask, except those that the table lacks. `wanted` holds the
@@ -153,6 +160,7 @@ pub(crate) fn add_tokens(
         at_root: true,
         is_marked: false,
         lexemes: 0,
+        reached: FxHashSet::default(),
     };
     for root in roots {
         walk.at_root = true;
@@ -282,6 +290,12 @@ impl Walk<'_> {
     fn follow(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
             self.rest.branches.push(self.before);
+            return;
+        }
+        if self.lexemes >= FEW
+            && self.engine.language.grammar.has_modes()
+            && !self.reached.insert((node, position, self.is_marked))
+        {
             return;
         }
         self.lexemes += 1;
