@@ -38,6 +38,7 @@ mod closers;
 mod columns;
 mod crossings;
 mod lattice;
+mod least;
 mod lex;
 mod links;
 mod origins;

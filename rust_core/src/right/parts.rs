@@ -22,15 +22,14 @@ use crate::language::compiled::Language;
 use crate::language::free::{Cost, INFINITE};
 use crate::language::prediction::Chain;
 use crate::limits;
+use crate::right::least::{FreeItem, Least, Pending};
 use crate::right::links::LoneDots;
 use crate::right::origins::At;
 use crate::right::places::Stands;
 use crate::right::places::{Begun, ItemFilter};
 use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-
-/// A free item: the dot, the rule's origin, and the cost of its part before the cursor.
-pub(super) type FreeItem = (DotId, SourceId, Cost);
 
 /// Incoming chunks of one set.
 type Chunks = Box<[At<ChunkId>]>;
@@ -45,8 +44,8 @@ struct Chunk {
     ended: Vec<(SymbolId, SourceId, Cost)>,
 }
 
-/// A free part, the least cost being 0.
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// A free part, the least cost being 0. Its items and completed nonterminals say all; the bitsets follow from the items.
+#[derive(Debug)]
 pub(super) struct Part {
     /// Items with something left to read, by the symbol after the dot.
     items: Box<[FreeItem]>,
@@ -58,6 +57,20 @@ pub(super) struct Part {
     waits: Box<[u64]>,
     /// Bitset of the nonterminals that items of lists wait for.
     waits_in_list: Box<[u64]>,
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items && self.completed == other.completed
+    }
+}
+
+impl Eq for Part {}
+
+impl Hash for Part {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.items, &self.completed).hash(state);
+    }
 }
 
 impl Part {
@@ -166,8 +179,8 @@ pub(super) struct Parts {
 /// Scratch space of one closure.
 #[derive(Debug, Default)]
 struct Closing {
-    pending: Vec<FreeItem>,
-    least: FxHashMap<(DotId, SourceId), Cost>,
+    pending: Pending,
+    least: Least,
     ended: FxHashMap<(SymbolId, SourceId), Cost>,
 }
 
@@ -439,7 +452,8 @@ impl Parts {
         let grammar = &language.grammar;
         let dedent = grammar.indent_dedent.map(|(_, dedent)| dedent);
         let mut closing = std::mem::take(&mut self.closing);
-        closing.least.clear();
+        closing.pending.begin();
+        closing.least.begin(grammar.dot_count(), self.free_count);
         closing.ended.clear();
         for &(chunk, offset) in chunks {
             let chunk = &self.store.chunks[chunk.index()];
@@ -450,10 +464,9 @@ impl Parts {
                 closing.complete(self, language, kind, (symbol, from, cost + offset));
             }
         }
-        // Label correcting instead of a priority queue: an item may be visited again at a lower cost, and its dearer
-        // copies in `pending` are skipped.
+        // An item may come again at a lower cost: its dearer copies in `pending` are skipped.
         while let Some((dot, from, cost)) = closing.pending.pop() {
-            if closing.least[&(dot, from)] < cost {
+            if closing.least.get(dot, from) < cost {
                 continue;
             }
             let next = grammar.next(dot);
@@ -463,8 +476,7 @@ impl Parts {
                 closing.push(self, grammar, kind, (Grammar::advance(dot), from, cost));
             }
         }
-        let all = closing.least.iter().filter(|&(&(dot, _), _)| grammar.next(dot) != END_OF_RULE);
-        let items: Vec<FreeItem> = all.map(|(&(dot, from), &cost)| (dot, from, cost)).collect();
+        let items = closing.least.items(grammar);
         let completed: Vec<_> = closing.ended.iter().map(|(&(symbol, from), &cost)| (symbol, from, cost)).collect();
         self.closing = closing;
         self.part(grammar, items, completed)
@@ -555,9 +567,7 @@ impl Closing {
         if kind.nested && !grammar.is_nested(dot) && parts.list(from).is_none() {
             return; // it contains the cursor's string, and goes on after it
         }
-        let cell = self.least.entry((dot, from)).or_insert(INFINITE);
-        if cost < *cell {
-            *cell = cost;
+        if self.least.lower(dot, from, cost) {
             self.pending.push((dot, from, cost));
         }
     }
