@@ -96,7 +96,7 @@ impl LeftChart {
                 name => found.push(name),
             }
         }
-        let predicted = predictions.dots(self.set(set).prediction, lexeme).iter();
+        let predicted = predictions.dots(grammar, self.set(set).prediction, lexeme).iter();
         begun.extend(predicted.map(|&dot| (set, grammar.lhs(dot))));
         while let Some((at, nonterminal)) = begun.pop() {
             if !seen.insert((at, nonterminal)) {

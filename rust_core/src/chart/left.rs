@@ -304,8 +304,7 @@ impl LeftChart {
         let set = &self.sets[from.index()];
         language.lexer.lexemes(accept).iter().any(|&lexeme| {
             let symbol = SymbolId::from(lexeme);
-            !waiting(&language.grammar, &set.items, symbol).is_empty()
-                || !predictions.dots(set.prediction, symbol).is_empty()
+            !waiting(&language.grammar, &set.items, symbol).is_empty() || predictions.has(set.prediction, symbol)
         })
     }
 
@@ -576,7 +575,7 @@ impl LeftChart {
         let source = &self.sets[set.index()];
         let own = waiting(grammar, &source.items, indent).iter();
         let moved = own.map(|item| Item { dot: Grammar::advance(item.dot), column, ..*item });
-        let predicted = predictions.dots(source.prediction, indent).iter();
+        let predicted = predictions.dots(grammar, source.prediction, indent).iter();
         let begun = predicted.map(|&dot| Item { dot: Grammar::advance(dot), origin: set, column, name: NOTHING });
         self.pending.extend(moved.chain(begun));
     }
@@ -592,7 +591,7 @@ fn expects(language: &Language, predictions: &Predictions, items: &[Item], predi
         expects.binds |= mark.binds;
         expects.matches |= !mark.binds;
     }
-    let predicts = |symbol: SymbolId| !predictions.dots(prediction, symbol).is_empty();
+    let predicts = |symbol: SymbolId| predictions.has(prediction, symbol);
     expects.binds |= marks.binding().any(predicts);
     expects.matches |= marks.matching().any(predicts);
     expects

@@ -118,8 +118,8 @@ impl Nexts {
         }
         let (grammar, masks) = (&language.grammar, &language.accept_masks);
         let mut readable = vec![0u64; masks.words()].into_boxed_slice();
-        for lexeme in (0..grammar.lexeme_count()).map(SymbolId::from_index) {
-            for &dot in predictions.dots(id, lexeme) {
+        for lexeme in predictions.lexemes(grammar, id) {
+            for &dot in predictions.dots(grammar, id, lexeme) {
                 masks.add(grammar, &language.follow, dot, &mut readable);
             }
         }

@@ -67,11 +67,23 @@ impl Predictions {
         id
     }
 
+    /// Return whether a predicted item has the symbol next.
+    #[inline]
+    #[must_use]
+    pub(crate) fn has(&self, id: PredictionId, symbol: SymbolId) -> bool {
+        self.table[id.index()].has(symbol)
+    }
+
     /// Predicted dots with the symbol next.
     #[inline]
     #[must_use]
-    pub(crate) fn dots(&self, id: PredictionId, symbol: SymbolId) -> &[DotId] {
-        self.table[id.index()].dots(symbol)
+    pub(crate) fn dots(&self, grammar: &Grammar, id: PredictionId, symbol: SymbolId) -> &[DotId] {
+        self.table[id.index()].dots(grammar, symbol)
+    }
+
+    /// The lexemes that predicted items have next.
+    pub(crate) fn lexemes(&self, grammar: &Grammar, id: PredictionId) -> impl Iterator<Item = SymbolId> {
+        self.table[id.index()].lexemes(grammar)
     }
 
     /// Effect of a symbol on the predicted items.

@@ -50,7 +50,7 @@ fn sets_agree_with_plain_earley() {
             assert_eq!(set.accepts, whole, "{text:?} of {spec:?}");
             let symbols = (0..grammar.symbol_count()).map(SymbolId::from_index);
             let predicted: BTreeSet<DotId> =
-                symbols.flat_map(|symbol| predictions.dots(set.prediction, symbol).to_vec()).collect();
+                symbols.flat_map(|symbol| predictions.dots(grammar, set.prediction, symbol).to_vec()).collect();
             assert_eq!(predicted, begun.into_iter().map(|item| item.0).collect(), "{text:?} of {spec:?}");
             if at > 0 {
                 let id = *known.entry((items, whole)).or_insert(path[at]);

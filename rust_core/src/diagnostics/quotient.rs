@@ -226,7 +226,7 @@ impl Extractor<'_> {
             self.tails(Tail { dot, column: item.column, follow }, from, Vec::new(), out);
         }
         let prediction = self.context.left.set(set).prediction;
-        for dot in self.context.predictions.dots(prediction, symbol).to_vec() {
+        for dot in self.context.predictions.dots(grammar, prediction, symbol).to_vec() {
             let lhs = grammar.lhs(dot);
             let requirement = self.solver.requirement(self.context, set, lhs);
             let follow = Behind::Rest(set, lhs, requirement);

@@ -33,6 +33,8 @@ pub struct Rules {
     nullable: Vec<bool>,
     /// Per symbol: the dots of predicted items that have it next (at position 0, or after nullable symbols only).
     initial: Vec<Vec<DotId>>,
+    /// Per nonterminal: the symbols that its predicted items have next.
+    first: Vec<Vec<SymbolId>>,
     /// Per symbol: every dot that has it next.
     occurrences: Vec<Vec<DotId>>,
 }
@@ -129,6 +131,7 @@ impl Rules {
         let mut next = Vec::new();
         let mut rule_of = Vec::new();
         let mut initial = vec![Vec::new(); symbols];
+        let mut first = vec![Vec::new(); symbols - lexeme_count];
         let mut occurrences = vec![Vec::new(); symbols];
         for (index, rule) in rules.iter().enumerate() {
             base.push(u32::try_from(next.len()).expect("dot count fits u32"));
@@ -137,6 +140,7 @@ impl Rules {
                 let dot = DotId::from_index(next.len());
                 if predicted {
                     initial[symbol.index()].push(dot);
+                    first[rule.lhs.index() - lexeme_count].push(symbol);
                 }
                 occurrences[symbol.index()].push(dot);
                 predicted &= nullable[symbol.index()];
@@ -145,6 +149,10 @@ impl Rules {
             }
             next.push(END_OF_RULE);
             rule_of.push(u32::try_from(index).expect("rule count fits u32"));
+        }
+        for symbols in &mut first {
+            symbols.sort_unstable();
+            symbols.dedup();
         }
         Self {
             start,
@@ -158,6 +166,7 @@ impl Rules {
             rule_of,
             nullable,
             initial,
+            first,
             occurrences,
         }
     }
@@ -241,6 +250,12 @@ impl Rules {
     #[must_use]
     pub fn initial(&self, symbol: SymbolId) -> &[DotId] {
         &self.initial[symbol.index()]
+    }
+
+    /// The symbols that the predicted items of a nonterminal have next, by its place in bitsets.
+    #[must_use]
+    pub fn first_symbols(&self, nonterminal: usize) -> &[SymbolId] {
+        &self.first[nonterminal]
     }
 
     /// Every dot that has the symbol next.

@@ -1,22 +1,26 @@
-//! Predicted items, never materialised: a bitset of predicted nonterminals has an index from each symbol to the
-//! predicted dots before it. These are the precomputed item sets of Aycock & Horspool 2002, built once for all sessions
-//! of a language.
+//! Predicted items: a bitset of predicted nonterminals, and for each symbol the predicted dots before it, found when
+//! they are first asked for. These are the precomputed item sets of Aycock & Horspool 2002, built once for all sessions
+//! of a language. Most sets are read on by few of the symbols that they predict.
 
-use crate::bits::{BitSet, numbers};
+use crate::bits::{self, BitSet, numbers, words_for};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{DotId, SymbolId};
 use crate::language::ahead::{Ahead, Aheads};
 use crate::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Index over the nonterminals that a set predicts.
 #[derive(Debug)]
 pub(crate) struct Prediction {
-    /// `dots[begin[symbol]..begin[symbol + 1]]` have the symbol next.
-    begin: Box<[u32]>,
-    dots: Box<[DotId]>,
+    nonterminals: Box<[u64]>,
+    /// Bitset of the symbols that predicted items have next.
+    symbols: Box<[u64]>,
+    /// The number of those symbols before each word of the bitset.
+    before: Box<[u32]>,
+    /// Per such symbol, in ascending order: the predicted dots that have it next.
+    dots: Box<[OnceLock<Box<[DotId]>>]>,
     /// The modes and kinds of the lexemes among the symbols, as a mask.
     modes: u64,
     chains: Mutex<FxHashMap<SymbolId, Arc<Chain>>>,
@@ -65,11 +69,32 @@ impl SharedPredictions {
 }
 
 impl Prediction {
+    /// Return whether a predicted item has the symbol next.
+    #[inline]
+    #[must_use]
+    pub(crate) fn has(&self, symbol: SymbolId) -> bool {
+        bits::contains(&self.symbols, symbol.index())
+    }
+
     /// Predicted dots with the symbol next.
     #[inline]
     #[must_use]
-    pub(crate) fn dots(&self, symbol: SymbolId) -> &[DotId] {
-        &self.dots[self.begin[symbol.index()] as usize..self.begin[symbol.index() + 1] as usize]
+    pub(crate) fn dots(&self, grammar: &Grammar, symbol: SymbolId) -> &[DotId] {
+        if !self.has(symbol) {
+            return &[];
+        }
+        let (word, bit) = (symbol.index() / 64, symbol.index() % 64);
+        let rank = self.before[word] + (self.symbols[word] & ((1 << bit) - 1)).count_ones();
+        self.dots[rank as usize].get_or_init(|| {
+            let wanted =
+                |dot: &&DotId| bits::contains(&self.nonterminals, grammar.nonterminal_index(grammar.lhs(**dot)));
+            grammar.initial(symbol).iter().filter(wanted).copied().collect()
+        })
+    }
+
+    /// The lexemes that predicted items have next.
+    pub(crate) fn lexemes(&self, grammar: &Grammar) -> impl Iterator<Item = SymbolId> {
+        numbers(&self.symbols).map(SymbolId::from_index).take_while(|&symbol| grammar.is_lexeme(symbol))
     }
 
     /// The modes and kinds of the predicted lexemes, as a mask.
@@ -90,7 +115,7 @@ impl Prediction {
         let mut dots = Vec::new();
         let mut ahead = Ahead::default();
         let mut seen: FxHashSet<DotId> = FxHashSet::default();
-        let mut pending: Vec<DotId> = self.dots(symbol).iter().map(|&dot| Grammar::advance(dot)).collect();
+        let mut pending: Vec<DotId> = self.dots(grammar, symbol).iter().map(|&dot| Grammar::advance(dot)).collect();
         while let Some(dot) = pending.pop() {
             if !seen.insert(dot) {
                 continue;
@@ -110,7 +135,7 @@ impl Prediction {
             let index = grammar.nonterminal_index(lhs);
             if !finished.contains(index) {
                 finished.insert(index);
-                pending.extend(self.dots(lhs).iter().map(|&dot| Grammar::advance(dot)));
+                pending.extend(self.dots(grammar, lhs).iter().map(|&dot| Grammar::advance(dot)));
             }
         }
         dots.sort_unstable_by_key(|&dot| (grammar.next(dot), dot));
@@ -120,22 +145,25 @@ impl Prediction {
 }
 
 fn build(grammar: &Grammar, nonterminals: &[u64]) -> Prediction {
-    let mut wanted = vec![false; grammar.symbol_count()];
-    for index in numbers(nonterminals) {
-        wanted[index + grammar.lexeme_count()] = true;
-    }
-    let mut begin = Vec::with_capacity(grammar.symbol_count() + 1);
-    let mut dots = Vec::new();
-    let mut modes = 0;
-    for symbol in 0..grammar.symbol_count() {
-        let first = dots.len();
-        begin.push(u32::try_from(first).expect("dot count fits u32"));
-        let symbol = SymbolId::from_index(symbol);
-        dots.extend(grammar.initial(symbol).iter().filter(|&&dot| wanted[grammar.lhs(dot).index()]));
-        if grammar.is_lexeme(symbol) && dots.len() > first {
-            modes |= grammar.mode_kinds(symbol);
+    let mut symbols = vec![0u64; words_for::<u64>(grammar.symbol_count())];
+    for nonterminal in numbers(nonterminals) {
+        for symbol in grammar.first_symbols(nonterminal) {
+            bits::insert(&mut symbols, symbol.index());
         }
     }
-    begin.push(u32::try_from(dots.len()).expect("dot count fits u32"));
-    Prediction { begin: begin.into(), dots: dots.into(), modes, chains: Mutex::default() }
+    let mut count = 0;
+    let mut before = Vec::with_capacity(symbols.len());
+    for word in &symbols {
+        before.push(count);
+        count += word.count_ones();
+    }
+    let lexemes = numbers(&symbols).map(SymbolId::from_index).take_while(|&symbol| grammar.is_lexeme(symbol));
+    Prediction {
+        modes: lexemes.fold(0, |modes, lexeme| modes | grammar.mode_kinds(lexeme)),
+        nonterminals: nonterminals.into(),
+        symbols: symbols.into(),
+        before: before.into(),
+        dots: std::iter::repeat_with(OnceLock::new).take(count as usize).collect(),
+        chains: Mutex::default(),
+    }
 }

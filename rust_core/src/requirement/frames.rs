@@ -72,7 +72,7 @@ impl Unsolved {
             if let Some(&(_, requirement)) = frame.demand.seeds.iter().find(|seed| seed.0 == symbol) {
                 found[own].requirement = requirement;
             }
-            for &dot in context.predictions.dots(frame.demand.prediction, symbol) {
+            for &dot in context.predictions.dots(&context.language.grammar, frame.demand.prediction, symbol) {
                 let parent = context.language.grammar.lhs(dot);
                 let at = *place.entry(parent).or_insert_with(|| {
                     found.push(Self::new(parent));

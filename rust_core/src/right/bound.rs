@@ -69,7 +69,7 @@ impl Chart<'_> {
     /// Record a part of R that binds, for the rules that began in R and wait for it at a node.
     fn bind(&mut self, id: NodeId, symbol: SymbolId, part: (u32, u32)) {
         let Charted { bound, .. } = &*self.charted;
-        let predicted = self.predictions.dots(self.charted.lattice.set(id).prediction, symbol);
+        let predicted = self.predictions.dots(&self.language.grammar, self.charted.lattice.set(id).prediction, symbol);
         let predicted = predicted.iter().map(|&dot| (dot, Origins::at_node(id)));
         let waiting = self.charted.waiting(&self.language.grammar, id, symbol).chain(predicted);
         let begun = waiting.filter_map(|(dot, origin)| match self.charted.origins.get(origin).base {
@@ -155,7 +155,7 @@ impl Chart<'_> {
             self.look(dot, origin, text, &mut begun, &mut around);
         }
         around.free |= self.begins_before(id, symbol);
-        let predicted = self.predictions.dots(charted.lattice.set(id).prediction, symbol).iter();
+        let predicted = self.predictions.dots(grammar, charted.lattice.set(id).prediction, symbol).iter();
         begun.extend(predicted.map(|&dot| (id, grammar.lhs(dot))));
         while let Some((at, nonterminal)) = begun.pop() {
             if around.bound && around.free || !seen.insert((at, nonterminal)) {

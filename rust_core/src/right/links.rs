@@ -110,7 +110,7 @@ impl Links {
         if let Some(known) = self.readings.get(&key) {
             return known.clone();
         }
-        let moved = || predictions.dots(prediction, symbol).iter().map(|&dot| Grammar::advance(dot));
+        let moved = || predictions.dots(grammar, prediction, symbol).iter().map(|&dot| Grammar::advance(dot));
         let takes = |dot: &DotId| filter.admits(grammar, *dot, Some(begun));
         let is_whole = moved().next().is_some() && moved().all(|dot| takes(&dot));
         let (dots, lone) = self.split(grammar, moved().filter(takes));

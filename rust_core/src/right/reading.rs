@@ -274,7 +274,7 @@ impl Chart<'_> {
                 begun.push((dot, Base::Free(from), cost.saturating_add(offset)));
             }
         }
-        begun.extend(self.predictions.dots(prediction, indent).iter().map(|&dot| (dot, Base::Node(id), 0)));
+        begun.extend(self.predictions.dots(grammar, prediction, indent).iter().map(|&dot| (dot, Base::Node(id), 0)));
         if begun.is_empty() {
             return;
         }
