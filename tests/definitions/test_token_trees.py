@@ -212,6 +212,14 @@ def test_a_small_language_as_a_plain_reader_reads_it(small: Language) -> None:
 
 # --- data that is wrong --------------------------------------------------------------------------------------------
 
+MANY = {
+    "open": '"',
+    "plain": [f"{letter}z" for letter in "bcdefghijk"],
+    "holes": [{"open": f"a{letter}", "close": ")"} for letter in "bcdefghijklmnop"],
+}
+"""A string with delimiters that begin each other in many ways."""
+LONG = {"open": '"', "plain": [chr(ord("a") + number) * 30 + "z" for number in range(10)]}
+
 WRONG = [
     ({"token_trees": []}, "token_trees: expected a table"),
     ({"brackets": [["("]]}, "brackets: expected pairs of texts"),
@@ -224,6 +232,11 @@ WRONG = [
     ({"token_trees": {"strings": {}}}, "token_trees.strings: expected a list"),
     ({"token_trees": {"strings": ["x"] * 65}}, "entries of token_trees.strings: 65 is over the limit of 64"),
     ({"token_trees": {"word": "a" * 2001}}, "characters of token_trees.word: 2001 is over the limit of 2000"),
+    ({"token_trees": {"opaque": {"A": "a" * 2001}}}, "of a pattern of token_trees.opaque: 2001 is over the limit"),
+    ({"token_trees": {"strings": [{"open": "a" * 41}]}}, r"strings\[0\].open: 41 is over the limit of 40"),
+    ({"token_trees": {"strings": [{"open": "a", "plain": ["b" * 41]}]}}, r"strings\[0\].plain: 41 is over the limit"),
+    ({"token_trees": {"strings": [MANY]}}, "a pattern of its delimiters is over the limit of 50000 characters"),
+    ({"token_trees": {"strings": [LONG]}}, "characters of its delimiters: 312 is over the limit of 200"),
     ({"token_trees": {"block_comments": [{"open": "/*", "close": "*/", "nested": 0}]}}, "nested: expected a number"),
     ({"token_trees": {"opaque": {"a b": "a"}}}, "'a b' is no name of a lexeme"),
     ({"token_trees": {"opaque": {"WORD": "a"}}}, "two lexemes are named WORD"),

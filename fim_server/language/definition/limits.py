@@ -46,15 +46,23 @@ SYMBOLS = 150_000
 """Symbols of all rules' alternatives, so written out. Unit: symbols. Python: 2,100, and 8,700 before 3.12; TypeScript:
 37,000."""
 
-TREE_TEXT = 2_000
-"""Length of a delimiter or pattern of a language of token trees. Unit: characters. C: 80."""
+TREE_PATTERN = 2_000
+"""Length of a pattern in the data of a language of token trees. Unit: characters. Bash: 140."""
+
+TREE_DELIMITER = 40
+"""Length of a delimiter, or a word of a here-document, of such a language. Unit: characters. SQL: 10."""
+
+TREE_STATES = 200
+"""Characters of the delimiters that a string looks for, common beginnings once. Unit: characters. SQL: 11."""
+
+TREE_WRITTEN = 50_000
+"""Length of a pattern built from delimiters, which many of them double. Unit: characters. SQL: 330."""
 
 TREE_ENTRIES = 64
 """Entries of one list of such a language: comments, strings, words of here-documents. Unit: entries. C++: 10."""
 
 TREE_NESTED = 8
-"""Comments inside each other, and further quotes at a string's end, of such a language. Unit: pieces. Kotlin: 4. Each
-level of comments doubles their pattern."""
+"""Comments inside each other, and further quotes at a string's end, of such a language. Unit: pieces. Kotlin: 4."""
 
 
 def check(language: str, what: str, given: int, limit: int) -> None:

@@ -31,14 +31,18 @@ class Fields:
         place = f"{self._place}.{key}" if key else self._place
         return LanguageError(f"language {self._language}: {place}: {what}")
 
-    def text(self, key: str, default: str | None = None) -> str:
-        """Return a text that is not empty; ``default``: without one, the key is required."""
+    def pattern(self, key: str) -> str:
+        """Return a pattern; empty without the key."""
+        return self.text(key, "", limits.TREE_PATTERN)
+
+    def text(self, key: str, default: str | None = None, most: int = limits.TREE_DELIMITER) -> str:
+        """Return a text of at least one character; ``default``: without one, the key is required."""
         if key not in self._left and default is not None:
             return default
         value = self._left.pop(key, None)
         if not isinstance(value, str) or not value:
             raise self.error("expected a text that is not empty", key)
-        limits.check(self._language, f"characters of {self._place}.{key}", len(value), limits.TREE_TEXT)
+        limits.check(self._language, f"characters of {self._place}.{key}", len(value), most)
         return value
 
     def flag(self, key: str) -> bool:
@@ -62,10 +66,12 @@ class Fields:
         limits.check(self._language, f"entries of {self._place}.{key}", len(value), limits.TREE_ENTRIES)
         return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def texts(self, key: str, most: int = limits.TREE_DELIMITER) -> tuple[str, ...]:
         value = self.items(key)
         if not all(isinstance(one, str) and one for one in value):
             raise self.error("expected a list of texts that are not empty", key)
+        longest = max(map(len, value), default=0)
+        limits.check(self._language, f"characters of a text of {self._place}.{key}", longest, most)
         return tuple(value)
 
     def rows(self, key: str, read: Callable[["Fields"], T], of_text: str = "") -> tuple[T, ...]:
@@ -84,6 +90,8 @@ class Fields:
         if not isinstance(value, dict) or not all(isinstance(one, str) and one for one in value.values()):
             raise self.error("expected a table of patterns", key)
         limits.check(self._language, f"entries of {self._place}.{key}", len(value), limits.TREE_ENTRIES)
+        longest = max(map(len, value.values()), default=0)
+        limits.check(self._language, f"characters of a pattern of {self._place}.{key}", longest, limits.TREE_PATTERN)
         wrong = next((name for name in value if not (name.isidentifier() and name.isascii() and name.isupper())), None)
         if wrong is not None:
             raise self.error(f"{wrong!r} is no name of a lexeme: capitals, digits and _", key)
@@ -111,7 +119,7 @@ class LineComment:
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        return cls(fields.text("open"), fields.flag("joined"), fields.text("pattern", ""))
+        return cls(fields.text("open"), fields.flag("joined"), fields.pattern("pattern"))
 
 
 @dataclass(frozen=True)
@@ -188,7 +196,7 @@ class StringKind:
             fields.flag("joined"),
             fields.number("more", 0, limits.TREE_NESTED),
             fields.rows("holes", Hole.read),
-            fields.text("pattern", ""),
+            fields.pattern("pattern"),
         )
         if found.pattern and (found.holes or found.escape or found.plain or found.more):
             raise fields.error("either the whole or its parts expected", "pattern")
@@ -273,15 +281,15 @@ class TokenTrees:
             fields.rows("strings", StringKind.read, "open"),
             fields.rows("here_documents", HereDocument.read),
             fields.text("letters", ""),
-            fields.text("word", ""),
-            fields.text("number", ""),
-            fields.text("operator", ""),
+            fields.pattern("word"),
+            fields.pattern("number"),
+            fields.pattern("operator"),
             fields.text("no_operators", ""),
             fields.patterns("opaque"),
             fields.patterns("lines"),
             fields.patterns("lexemes"),
-            fields.texts("trees"),
-            fields.texts("rules"),
+            fields.texts("trees", limits.TREE_PATTERN),
+            fields.texts("rules", limits.TREE_PATTERN),
         )
         fields.end()
         return found

@@ -8,6 +8,8 @@ and Pratt. Eliminating the automaton's states gives the expression.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from fim_server.language.definition.limits import TREE_STATES, TREE_WRITTEN
+
 ANY = r"[\s\S]"
 """Pattern of any character."""
 
@@ -89,6 +91,8 @@ class _Automaton:
         self._words = {*ends, *skipped, *([escape] if escape else [])}
         self._check()
         self._states = sorted({word[:size] for word in self._words for size in range(len(word) + 1)}, key=len)
+        if len(self._states) > TREE_STATES:
+            raise ValueError(f"characters of its delimiters: {len(self._states)} is over the limit of {TREE_STATES}")
         self._alphabet = sorted({*"".join(self._words), *without})
 
     def patterns(self, escaped: str) -> dict[str, str]:
@@ -158,7 +162,10 @@ def _eliminate(edges: defaultdict[tuple[str, str], list[str]], state: str) -> No
     out_of = [(target, found) for (source, target), found in edges.items() if source == state and found]
     for source, before in into:
         for target, after in out_of:
-            edges[source, target].append(either(before) + around + either(after))
+            way = either(before) + around + either(after)
+            if len(way) > TREE_WRITTEN:
+                raise ValueError(f"a pattern of its delimiters is over the limit of {TREE_WRITTEN} characters")
+            edges[source, target].append(way)
     for key in [key for key in edges if state in key]:
         del edges[key]
 
