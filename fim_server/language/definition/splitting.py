@@ -12,8 +12,6 @@ operands that begin in the midst of `&&`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import TypeAlias
 
 from fim_server.language.definition import limits
@@ -211,7 +209,13 @@ class _Splitter:
 
 
 def _union(table: Sequence[int], numbers: int) -> int:
-    return reduce(or_, (table[number] for number in _numbers(numbers)), 0)
+    # PERF: a loop without a generator takes half the time, and this is most of splitting.
+    found = 0
+    while numbers:
+        lowest = numbers & -numbers
+        found |= table[lowest.bit_length() - 1]
+        numbers ^= lowest
+    return found
 
 
 def _numbers(mask: int) -> Iterator[int]:
