@@ -159,3 +159,13 @@ def test_the_stand_in_writes_its_text() -> None:
     assert b"".join(map(model.vocabulary.token_bytes, middle)) == b"for n in ns"
     assert rest_of(written + b"x", b"sum(n ", b"for") is None
     assert find_format(model.format.tokenizer, "texts").family == model.format.family
+
+
+def test_the_stand_in_writes_every_text_of_a_long_list_in_its_order() -> None:
+    """Texts for other places take nothing from the likelihood of those that go on at the cursor."""
+    here = [(b"x = ", b"first()"), (b"x = ", b"second()")]
+    elsewhere = [(f"place_{number}(".encode(), b"nothing)") for number in range(40)]
+    model = text_model(Written([*elsewhere, *here]))
+    row = model.forward(model.format.encode("x = ", "\n", 64), model.new_cache())
+    begun = [model.vocabulary.token_bytes(int(token)) for token in (-row).argsort()[: len(here)]]
+    assert begun == [b"first", b"second"]

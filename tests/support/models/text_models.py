@@ -33,7 +33,7 @@ LOOKED_AT = 400
 HEALED = re.compile(rb"(?: ?\w+| ?[^\w\s]+|\s+)\Z")
 """The end of the text before the cursor that token healing may have the model write again."""
 LIKELY, PER_RANK = 30.0, 2.0
-"""Logits of a text's next token, and by how much less likely each text is than the one before."""
+"""Logits of a text's next token, and by how much less likely each text is than the one before it that goes on there."""
 PART, PER_BYTE = 12.0, 0.1
 """Logits of parts of that token, for where the engine refuses it, and how they grow with their length."""
 END = 4.0
@@ -130,9 +130,8 @@ class TextBackend:
         else:
             row = self._noise[zlib.crc32(written[-32:], seed) % ROWS].copy()
         row[self.end_token] = END
-        for rank, rest in reversed(list(enumerate(self.texts.rests(written)))):
-            if rest is None:
-                continue
+        going_on = [rest for rest in self.texts.rests(written) if rest is not None]
+        for rank, rest in reversed(list(enumerate(going_on))):
             level = LIKELY - PER_RANK * rank
             if not rest:
                 row[self.end_token] = level
