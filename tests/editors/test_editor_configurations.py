@@ -19,9 +19,9 @@ IDS = {next(iter(read_builtin(language).editor_ids), language) for language in L
 """The editors' names of the languages."""
 HOSTS = {host.name for host in hosts()}
 """Files with code of these languages."""
-HELIX = {"csharp": "c-sharp", "shellscript": "bash"}
-ZED = {"cpp": "c++", "shellscript": "shell script"}
-NEOVIM = {"csharp": "cs", "shellscript": "sh"}
+HELIX = {"csharp": "c-sharp"}
+ZED = {"cpp": "c++"}
+NEOVIM = {"csharp": "cs"}
 SCOPES = {
     "javascript": "source.js",
     "typescript": "source.ts",
@@ -29,7 +29,6 @@ SCOPES = {
     "csharp": "source.cs",
     "kotlin": "source.Kotlin",
     "php": "embedding.php",
-    "shellscript": "source.shell",
     "xml": "text.xml",
     "hcl": "source.terraform",
 }
@@ -40,10 +39,9 @@ MODES = {
     "r": "ess-r",
     "xml": "nxml",
     "hcl": "terraform",
-    "shellscript": "sh",
 }
 """Names that editors have for languages, of Emacs' modes the beginnings, where they are not the language's."""
-PLAIN_MODES = {"ess-r", "nxml", "scss", "sh", "sql", "terraform"}
+PLAIN_MODES = {"ess-r", "nxml", "scss", "sql", "terraform"}
 """Emacs' modes without a form for tree-sitter."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")

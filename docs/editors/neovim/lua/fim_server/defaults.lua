@@ -39,8 +39,6 @@ M.OPTIONS = {
     'hcl',
     'dockerfile',
     'php',
-    'sh',
-    'bash',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
