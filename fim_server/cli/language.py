@@ -156,20 +156,21 @@ def run_check_language(arguments: CheckLanguageArguments) -> int:
         chosen.appeal,
         arguments.variant or variant_of(arguments.language),
     )
-    return _checked(arguments, plan)
+    return _checked(arguments, plan, chosen.lacking)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Commands that judge a check, empty for none, and the version of the language that they judge."""
+    """Commands that judge a check, empty for none, the version of the language that they judge, and what they lack."""
 
     judge: tuple[str, ...]
     appeal: tuple[str, ...]
     version: str | None
+    lacking: str = ""
 
 
 def _judging(arguments: CheckLanguageArguments) -> Judging:
-    """Return the judge of a check; tell the user where there is none, or none of the newest version.
+    """Return the judge of a check, and a line for the user if there is none, or none of the newest version.
 
     Raises JudgeError if the built-in judge does not know the version that the user names.
     """
@@ -182,15 +183,14 @@ def _judging(arguments: CheckLanguageArguments) -> Judging:
     name = _judged(arguments)
     reason = programs.unavailable(name)
     if reason is not None:
-        complain(f"{reason}; only whole files and their own middles are checked")
-        return Judging((), (), wanted)
-    judged = wanted
+        return Judging((), (), wanted, f"{reason}; only whole files and their own middles are checked")
+    judged, lacking = wanted, ""
     if {name, arguments.language}.issubset(Language.names()):
         judged = programs.judged_version(name, wanted)
         newest = next(reversed(Language.versions(name)), None)
         if wanted is None and judged != newest:
-            complain(f"the judge here does not know {name} {newest}; {name} {judged} is checked")
-    return Judging(tuple(programs.command(name, judged)), tuple(programs.appeal(name, judged)), judged)
+            lacking = f"the judge here does not know {name} {newest}; {name} {judged} is checked"
+    return Judging(tuple(programs.command(name, judged)), tuple(programs.appeal(name, judged)), judged, lacking)
 
 
 def _judged(arguments: CheckLanguageArguments) -> str:
@@ -198,7 +198,7 @@ def _judged(arguments: CheckLanguageArguments) -> str:
     return arguments.variant or Path(arguments.language).name
 
 
-def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
+def _checked(arguments: CheckLanguageArguments, plan: Plan, lacking: str) -> int:
     from fim_server.datasets.judging.running import Worker, report, run
     from fim_server.datasets.judging.sizes import measured
 
@@ -208,6 +208,9 @@ def _checked(arguments: CheckLanguageArguments, plan: Plan) -> int:
             worker = Worker(plan)
         except OSError as error:
             raise DocumentError(str(error)) from error
+        # An error of the definition is one line, without this one.
+        if lacking:
+            complain(lacking)
         # Fail for a grammar without sentences before hours of cuts.
         drawn = worker.drawn() if plan.judge and arguments.sentences else None
         answer: dict[str, Any] = {

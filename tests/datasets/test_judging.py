@@ -241,6 +241,24 @@ def test_uncheckable_languages_are_one_line(
     assert said in line
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('brackets = [\n[token_trees]\nline_comments = ["#"]\n', "at line 2"),
+        ('[token_trees\nline_comments = ["#"]\n', "at line 1"),
+        ("[token_trees]\nlines = 1\n[token_trees]\n", "at line 3"),
+        ('name = "mine"\nguarantee = "balanced"\n[token_trees]\nlines = 1\n', "token_trees.lines: expected a table"),
+    ],
+)
+def test_an_error_of_a_definition_is_one_line(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    assert main(["language", "check", str(tmp_path), "--source", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+
+
 def test_a_folder_with_files_stays_untouched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.lark").write_text("mine")

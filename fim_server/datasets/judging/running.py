@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +20,7 @@ from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.examining import CHECKS, Examiner
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.sentences import Sentences
+from fim_server.errors import LanguageError
 from fim_server.language import Language
 from fim_server.language.definition.compile import (
     Definition,
@@ -74,13 +76,15 @@ def files_of(name_or_folder: str) -> Path:
     """Return the grammar file of a language of the package, or of the one in a folder; one of token trees has none.
 
     Raises:
-        LanguageError: There is no such language, or a TOML file cannot be read.
+        LanguageError: There is no such language, or a TOML file cannot be read, or is no TOML.
         OSError: The folder has not exactly one grammar.
     """
     if name_or_folder in Language.names():
         return builtin_files(name_or_folder)[0]
     found = sorted(Path(name_or_folder).glob("*.toml"))
     named = [path for path in found if path.with_suffix(".lark").is_file() or _is_token_trees(path)]
+    if not named:
+        _raise_if_no_toml(found)
     if len(named) != 1:
         raise FileNotFoundError(f"{name_or_folder}: no language, and no folder with one NAME.lark and its NAME.toml")
     return named[0].with_suffix(".lark")
@@ -88,6 +92,16 @@ def files_of(name_or_folder: str) -> Path:
 
 def _is_token_trees(path: Path) -> bool:
     return has_token_trees(read_source(path))
+
+
+def _raise_if_no_toml(paths: Sequence[Path]) -> None:
+    """Raise LanguageError for the first file that is no TOML: its error may hide that it is a definition."""
+    for path in paths:
+        text = read_source(path)
+        try:
+            tomllib.loads(text)
+        except (RecursionError, ValueError) as error:
+            raise LanguageError(f"language definition: {path}: {error}") from error
 
 
 def variant_of(name_or_folder: str) -> str | None:
