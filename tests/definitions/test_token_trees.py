@@ -218,6 +218,12 @@ MANY = {
 """A string with delimiters that begin each other in many ways."""
 LONG = {"open": '"', "plain": [chr(ord("a") + number) * 30 + "z" for number in range(10)]}
 
+
+def hole(opening: str, closing: str, count: int = 1) -> dict[str, Any]:
+    """A string between two kinds of quotes, with code in it."""
+    return {"open": "`", "close": "'", "holes": [{"open": opening, "close": closing}] * count}
+
+
 WRONG = [
     ({"token_trees": []}, "token_trees: expected a table"),
     ({"brackets": [["("]]}, "brackets: expected pairs of texts"),
@@ -239,6 +245,16 @@ WRONG = [
     ({"token_trees": {"opaque": {"a b": "a"}}}, "'a b' is no name of a lexeme"),
     ({"token_trees": {"opaque": {"WORD": "a"}}}, "two lexemes are named WORD"),
     ({"token_trees": {"lines": {"WORD": "a"}}}, "two lexemes are named WORD"),
+    ({"token_trees": {"lexemes": {"BLANK": "a"}}}, "two lexemes are named BLANK"),
+    ({"token_trees": {"opaque": {"A": "a"}, "lexemes": {"A": "b"}}}, "two lexemes are named A"),
+    ({"token_trees": {"opaque": {"FIRST_A": "a"}, "lines": {"A": "b"}}}, "two lexemes are named FIRST_A"),
+    ({"brackets": [["(", "("]]}, "brackets: '\\(' opens and closes one"),
+    ({"brackets": [["(", ")"], [")", "]"]]}, "brackets: '\\)' opens and closes one"),
+    ({"token_trees": {"strings": [hole("${", "}")]}}, r"strings\[0\].holes: '}' is no closing bracket of brackets"),
+    ({"token_trees": {"strings": [hole("`", ")")]}}, r"strings\[0\].holes: '`' begins or ends the string"),
+    ({"token_trees": {"strings": [hole("'", ")")]}}, r"strings\[0\].holes: \"'\" begins or ends the string"),
+    ({"token_trees": {"strings": [hole("$(", ")", 2)]}}, r"strings\[0\].holes: '\$\(' begins or ends the string, or"),
+    ({"token_trees": {"here_documents": [{"open": "<<"}]}}, r"here_documents\[0\].words: expected at least one word"),
     ({"token_trees": {"trees": [""]}}, "token_trees.trees: expected a list of texts"),
     ({"token_trees": {"strings": [{"open": '"', "escape": '"'}]}}, "token_trees: '\"' is an escape and a delimiter"),
     ({"token_trees": {"strings": [{"open": '"', "pattern": "a", "more": 1}]}}, "either the whole or its parts"),

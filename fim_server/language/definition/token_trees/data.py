@@ -200,6 +200,11 @@ class StringKind:
         )
         if found.pattern and (found.holes or found.escape or found.plain or found.more):
             raise fields.error("either the whole or its parts expected", "pattern")
+        taken = {found.open, found.close}
+        for hole in found.holes:
+            if hole.open in taken:
+                raise fields.error(f"{hole.open!r} begins or ends the string, or another hole", "holes")
+            taken.add(hole.open)
         return found
 
 
@@ -219,7 +224,10 @@ class HereDocument:
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        return cls(fields.text("open"), fields.texts("words"), fields.flag("indented"))
+        found = cls(fields.text("open"), fields.texts("words"), fields.flag("indented"))
+        if not found.words:
+            raise fields.error("expected at least one word", "words")
+        return found
 
 
 @dataclass(frozen=True)
@@ -273,6 +281,9 @@ class TokenTrees:
         pairs = spec.get("brackets", [])
         if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
             raise LanguageError(f"language {language}: brackets: expected pairs of texts")
+        openings, closings = ({pair[end] for pair in pairs} for end in (0, 1))
+        for both in sorted(openings & closings):
+            raise LanguageError(f"language {language}: brackets: {both!r} opens and closes one")
         found = cls(
             language,
             tuple((opening, closing) for opening, closing in pairs),
@@ -292,6 +303,10 @@ class TokenTrees:
             fields.texts("rules", limits.TREE_PATTERN),
         )
         fields.end()
+        for number, kind in enumerate(found.strings):
+            for hole in kind.holes:
+                if hole.close not in closings:
+                    raise fields.error(f"{hole.close!r} is no closing bracket of brackets", f"strings[{number}].holes")
         return found
 
 

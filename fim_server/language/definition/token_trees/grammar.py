@@ -107,7 +107,8 @@ class _Grammar:
             self._tree(name, f"{_BLANK}*{literal(LINE_BREAK)}{_INDENT}{pattern}", _words(name))
             self.first.append(self._tree(f"FIRST_{name}", f"{_INDENT}{pattern}", _words(name)))
         self._tree("SIGN", self.data.operator or self._sign(), "operator")
-        self.lexemes.update(self.data.lexemes)
+        for name, pattern in self.data.lexemes.items():
+            self._lexeme(name, pattern)
         for opening, closing in self.data.brackets:
             self.trees.append(f"{_quoted(opening)} {TREES} {_quoted(closing)}")
 
