@@ -214,7 +214,7 @@ class _Grammar:
             self._lexeme(name, found[hole.open])
             begun.append(name)
             self.rules.append(f"hole_{number}_{at}: {name} {TREES} {_quoted(hole.close)}")
-            self.constructs[f"hole_{number}_{at}"] = "placeholder"
+            self.constructs[f"hole_{number}_{at}"] = "code in a string"
         holes = " | ".join(f"holes_{number} hole_{number}_{at}" for at in range(len(kind.holes)))
         self.rules.append(f"{rule}: {_quoted(kind.open)} holes_{number} {end}")
         self.rules.append(f"holes_{number}: | {holes}")
