@@ -145,17 +145,17 @@ def run_complete(arguments: CompleteArguments) -> int:
     elif completion.text is not None and arguments.show:
         colour = wants_colour(arguments.color)
         name = name_of(arguments.model)
-        for line in excerpt_lines(arguments.file, split, completion, language.title, name, colour):
+        for line in excerpt_lines(arguments.file, split, completion, language, name, colour):
             print(line)
     elif completion.text is not None and arguments.diff:
         colour = wants_colour(arguments.color)
-        for line in diff_lines(arguments.file, split, completion, language.title, colour):
+        for line in diff_lines(arguments.file, split, completion, language, colour):
             print(line)
     elif completion.text is not None:
         # Programs get the text unchanged; on a terminal, no character of it moves the cursor.
         print(escaped(completion.text) if is_terminal(sys.stdout) else split.restore(completion.text))
     if not arguments.json:
-        report(completion, language.title)
+        report(completion, language)
     return DONE if completion.text is not None else NEGATIVE
 
 
@@ -261,7 +261,7 @@ def completion_as_json(
     }
 
 
-def report(completion: Completion, language: str) -> None:
+def report(completion: Completion, language: Language) -> None:
     """Report on standard error that there is no completion, or that it is not exact."""
     if completion.text is None:
         complain(f"no completion: {completion.reason}")

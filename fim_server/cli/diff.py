@@ -11,25 +11,29 @@ from fim_server.text.terminal import paint
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
+    from fim_server.language import Language
 
 DIFF_CONTEXT = 3
 """Unchanged lines shown around a change, as diff(1) does."""
 
 
-def promise(completion: Completion, language: str) -> str:
+def promise(completion: Completion, language: Language) -> str:
     """Return the guarantee in words."""
+    title = language.title
     match completion.guarantee:
         case "exact":
-            return f"guarantee exact: with this text the whole file parses as {language}"
+            return f"guarantee exact: with this text the whole file parses as {title}"
         case "balanced":
-            return f"guarantee balanced: brackets, strings and comments of the whole file close as in {language}"
+            return f"guarantee balanced: brackets, strings and comments of the whole file close as in {title}"
         case "partial":
-            return f"guarantee partial: with this text, and without the lines left out, the file parses as {language}"
+            is_balanced = language.guarantee == "balanced"
+            holds = "brackets, strings and comments close as in" if is_balanced else "the file parses as"
+            return f"guarantee partial: with this text, and without the lines left out, {holds} {title}"
         case _:
-            return f"guarantee none: the file may not parse as {language} with this text"
+            return f"guarantee none: the file may not parse as {title} with this text"
 
 
-def diff_lines(path: str, split: Split, completion: Completion, language: str, colour: bool) -> Iterator[str]:
+def diff_lines(path: str, split: Split, completion: Completion, language: Language, colour: bool) -> Iterator[str]:
     """Yield a unified diff of the file without and with the completion, below the guarantee.
 
     In colour, the inserted characters stand out from their lines.

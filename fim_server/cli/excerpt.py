@@ -11,6 +11,7 @@ from fim_server.text.terminal import paint
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion
+    from fim_server.language import Language
     from fim_server.text.document import Split
 
 LINES_AROUND = 8
@@ -20,7 +21,7 @@ INSERTED = "bold black on bright_green"
 
 
 def excerpt_lines(
-    path: str, split: Split, completion: Completion, language: str, model: str, colour: bool
+    path: str, split: Split, completion: Completion, language: Language, model: str, colour: bool
 ) -> Iterator[str]:
     """Yield the numbered lines around a completion, below its guarantee and costs.
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from fim_server.cli.diff import diff_lines, keep_line_ends
+from fim_server.cli.diff import diff_lines, keep_line_ends, promise
 from fim_server.cli.excerpt import excerpt_lines
 from fim_server.decoding.results import Completion, StopReason
+from fim_server.language import Language
 from fim_server.text.document import Split
+
+PYTHON = Language.load("python")
 
 
 def plain(text: str) -> str:
@@ -33,6 +36,22 @@ def test_a_diff_applies(left: str, text: str, right: str) -> None:
     lines = list(diff_of(left, text, right, colour=False))
     assert patched(left + right, lines) == left + text + right
     assert [plain(line) for line in diff_of(left, text, right, colour=True)] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "guarantee", "holds"),
+    [
+        ("json", "exact", "the whole file parses as json"),
+        ("json", "partial", "the file parses as json"),
+        ("toml", "balanced", "brackets, strings and comments of the whole file close as in toml"),
+        ("toml", "partial", "brackets, strings and comments close as in toml"),
+    ],
+)
+def test_the_guarantee_is_in_words(name: str, guarantee: str, holds: str) -> None:
+    said = promise(Completion("x", guarantee, StopReason.END_TOKEN, None), Language.load(name))
+    assert said.startswith(f"guarantee {guarantee}: ")
+    assert said.endswith(holds)
+    assert ("parses" in said) == (name == "json")
 
 
 def test_the_inserted_characters_stand_out() -> None:
@@ -76,13 +95,13 @@ def test_an_excerpt_points_at_what_was_inserted(left: str, text: str, right: str
 
 def excerpt_of(left: str, text: str, right: str, colour: bool) -> tuple[list[str], list[str]]:
     completion = Completion(text, "exact", StopReason.END_TOKEN, None)
-    lines = list(excerpt_lines("f.py", Split(left, right), completion, "python", "tiny", colour))
+    lines = list(excerpt_lines("f.py", Split(left, right), completion, PYTHON, "tiny", colour))
     return [plain(line) for line in lines[:4]], lines[4:]
 
 
 def diff_of(left: str, text: str, right: str, colour: bool) -> Any:
     completion = Completion(text, "exact", StopReason.END_TOKEN, None)
-    return diff_lines("f.py", Split(left, right), completion, "python", colour)
+    return diff_lines("f.py", Split(left, right), completion, PYTHON, colour)
 
 
 def patched(text: str, diff: list[str]) -> str:

@@ -6,7 +6,8 @@ export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   exact: "the whole file parses with the text",
   balanced: "brackets, strings and comments of the whole file close with the text",
   partial:
-    "the rest of the file parses with the text; broken or distant lines or markup are left out, or text has to follow",
+    "the rest of the file parses (if balanced: closes) with the text; broken or distant lines or markup are left out, " +
+    "or text has to follow",
   none: "the file is broken elsewhere or its language has no grammar, so the text was not checked",
 };
 

@@ -246,7 +246,7 @@ test("the page shows place, expected lexemes and guarantee", () => {
   for (const words of [
     "<h1>area.py:7:24</h1>",
     "Python",
-    'class="guarantee partial">partial</strong>: the rest of the file parses with the text; broken or distant lines',
+    'class="guarantee partial">partial</strong>: the rest of the file parses (if balanced: closes) with the text; broken',
     "lines 12 to 13",
     "line 21",
     "line 12: no",
