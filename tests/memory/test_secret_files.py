@@ -85,6 +85,19 @@ def test_below_rules_that_cannot_be_read_every_file_counts(tmp_path: Path) -> No
     assert not is_secret(tmp_path / "a.py", [tmp_path])
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_rules_are_read_in_encodings_of_windows(encoding: str, tmp_path: Path) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / ".aiignore").write_bytes(f"{mark}plain.py\r\n".encode(encoding))
+    assert is_secret(tmp_path / "plain.py", [tmp_path])
+    assert not is_secret(tmp_path / "a.py", [tmp_path])
+
+
+def test_rules_that_are_no_text_hide_every_file(tmp_path: Path) -> None:
+    (tmp_path / ".aiignore").write_bytes(b"plain.py\0\n")
+    assert is_secret(tmp_path / "a.py", [tmp_path])
+
+
 def test_links_count_by_both_names(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.py").touch()

@@ -178,7 +178,14 @@ fn rules_of(
     };
     let mut left_out = usize::from(read.cut);
     let mut globs = Vec::new();
-    let bytes = read.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&read.bytes);
+    // Git reads no UTF-16, so it is read in the files for assistants alone.
+    let wide = if any_case { from_utf_16(&read.bytes) } else { None };
+    if any_case && wide.is_none() && read.bytes.contains(&0) {
+        reader.note_refusal(path, Refusal::Unreadable);
+        return Rules::default();
+    }
+    let bytes = wide.as_ref().map_or(&*read.bytes, |text| text.as_bytes());
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for line in bytes.split(|&byte| byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.first().is_none_or(|&byte| byte == b'#') || line.trim_ascii().is_empty() {
@@ -199,6 +206,20 @@ fn rules_of(
         reader.note(path, "has more or longer rules than are read: the others are left out");
     }
     Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group, any_case)).collect())
+}
+
+/// Return the text of bytes in UTF-16, which PowerShell writes; `None` if they have no byte order mark of it, or are wrong.
+fn from_utf_16(bytes: &[u8]) -> Option<String> {
+    let (order, units) = (bytes.get(..2)?, &bytes[2..]);
+    let unit: fn([u8; 2]) -> u16 = match order {
+        b"\xff\xfe" => u16::from_le_bytes,
+        b"\xfe\xff" => u16::from_be_bytes,
+        _ => return None,
+    };
+    if units.len() % 2 != 0 {
+        return None;
+    }
+    String::from_utf16(&units.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect::<Vec<u16>>()).ok()
 }
 
 /// Build the matchers of some globs, and leave out the globs without one.
