@@ -78,7 +78,7 @@ def add_complete(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "complete",
         help="complete a file at a cursor",
-        description="Print a completion for a cursor, with which the whole file parses.",
+        description="Print a completion for a cursor, with which the whole file parses if its language has a grammar.",
         epilog="Exit status: 0 completed, 1 no completion, 2 bad input.",
     )
     add_file(parser)
