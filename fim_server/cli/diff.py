@@ -29,6 +29,8 @@ def promise(completion: Completion, language: Language) -> str:
             is_balanced = language.guarantee == "balanced"
             holds = "brackets, strings and comments close as in" if is_balanced else "the file parses as"
             return f"guarantee partial: with this text, and without the lines left out, {holds} {title}"
+        case _ if not language.has_grammar:
+            return f"guarantee none: no grammar of {title} judges the text"
         case _:
             return f"guarantee none: the file may not parse as {title} with this text"
 
