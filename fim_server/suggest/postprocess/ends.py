@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from fim_server.language.spelling import Spelling
     from fim_server.suggest.postprocess.identifiers import OwnNames
     from fim_server.text.document import Split
+
+WANTS_OPERAND = re.compile(r"(?:[=$@<&^~\\]|(?<!\+)\+|(?<!-)-|(?<=\s)[|*/%])\Z")
+"""A sign that wants an operand, at the end of a text. `++`, `50%` and the end of `do |x|` want none."""
+
+WANTS_MEMBER = re.compile(r"(?<=[\w)\]])\.\Z")
+"""A point behind a value, at the end of a text."""
 
 NEAR = 1000
 """Characters on each side of the cursor that cuts are compared with."""
@@ -72,6 +79,24 @@ def without_lines_below(ends: Ends, text: str, split: Split) -> Ends:
         return end < len(text) and without_line_below(text[:end], near, bool) != text[:end]
 
     return Ends(tuple(end for end in ends.cuts if not repeats(end)), ends.lexemes)
+
+
+def finished_cuts(ends: Ends, text: str, takes_points: bool) -> Ends:
+    """Return the ends of a text without the cuts right after a sign that wants an operand, unless all are.
+
+    An exact grammar allows no end there; definitions that know less do.
+
+    Args:
+        ends: The ends.
+        text: The text.
+        takes_points: A point may end a text, as it ends sentences.
+    """
+    finished = tuple(
+        end
+        for end in ends.cuts
+        if not WANTS_OPERAND.search(text, 0, end) and (takes_points or not WANTS_MEMBER.search(text, 0, end))
+    )
+    return replace(ends, cuts=finished or ends.cuts)
 
 
 def boundaries(text: str) -> Iterator[int]:

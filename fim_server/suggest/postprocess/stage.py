@@ -19,7 +19,7 @@ from fim_server.suggest.postprocess.blocks import (
     without_unsure_block,
 )
 from fim_server.suggest.postprocess.endings import with_shortest_ending
-from fim_server.suggest.postprocess.ends import continued_cuts, ends_of, without_lines_below
+from fim_server.suggest.postprocess.ends import continued_cuts, ends_of, finished_cuts, without_lines_below
 from fim_server.suggest.postprocess.identifiers import NameCounts, own_names
 from fim_server.suggest.postprocess.plain import closed_cuts, plain_line
 from fim_server.suggest.postprocess.trailing_comma import with_last_comma
@@ -93,6 +93,8 @@ class Postprocess:
         ends = without_lines_below(ends, text, request.split)
         if not request.has_grammar:
             ends = closed_cuts(ends, text, opened.session.spelling)
+        if language.guarantee != "exact":
+            ends = finished_cuts(ends, text, takes_points=not language.has_grammar)
         undefined = undefined_names_of(request, opened, language)
         if undefined is not None:
             bound = tuple(end for end in ends.cuts if not undefined.unbound(text[:end]))
