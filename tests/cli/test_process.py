@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.language.limited_files import MOST_FILE_BYTES, MOST_LINE_BYTES
+from support.interrupts import heed_interrupts
 
 COMMAND = [sys.executable, "-m", "fim_server"]
 SECONDS = 60
@@ -175,11 +176,6 @@ def test_a_pipe_that_never_ends_is_refused(tmp_path: Path) -> None:
 
 
 # --- interrupts ----------------------------------------------------------------------------------------------------
-
-
-def heed_interrupts() -> None:
-    """A job in the background of a script, as CI may be, has them ignored, and its children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupted(arguments: list[str], is_at_work: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str, float]:

@@ -17,6 +17,7 @@ import pytest
 from fim_server.errors import EXHAUSTED, ModelError, is_exhaustion
 from fim_server.server.models.exhaustion import MESSAGE
 from support.editors.editor import PATIENCE, SERVE, STATUS, Ending, Server, Wire, patiently
+from support.interrupts import heed_interrupts
 
 LACKING = [sys.executable, str(Path(__file__).parents[2] / "support" / "servers" / "lacking_server.py")]
 
@@ -107,7 +108,7 @@ async def test_a_full_disk_costs_the_cache_alone(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
 async def test_signals_end_a_server_that_loads(number: signal.Signals, status: int) -> None:
-    async with started(*LACKING, "end") as (server, wire):
+    async with started(*LACKING, "end", preexec_fn=heed_interrupts) as (server, wire):
         await wire.note_of(STATUS, lambda told: told.get("message") == "loading the model")
         server.process.send_signal(number)
         assert await server.ended(PATIENCE) == status
