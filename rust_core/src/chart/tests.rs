@@ -49,6 +49,10 @@ fn sets_agree_with_plain_earley() {
             });
             assert_eq!(set.accepts, whole, "{text:?} of {spec:?}");
             let symbols = (0..grammar.symbol_count()).map(SymbolId::from_index);
+            let before = |symbol: &SymbolId| !predictions.dots(grammar, set.prediction, *symbol).is_empty();
+            assert!(symbols.clone().all(|symbol| predictions.has(set.prediction, symbol) == before(&symbol)));
+            let lexemes = symbols.clone().filter(|&symbol| grammar.is_lexeme(symbol)).filter(before);
+            assert!(predictions.lexemes(grammar, set.prediction).eq(lexemes));
             let predicted: BTreeSet<DotId> =
                 symbols.flat_map(|symbol| predictions.dots(grammar, set.prediction, symbol).to_vec()).collect();
             assert_eq!(predicted, begun.into_iter().map(|item| item.0).collect(), "{text:?} of {spec:?}");

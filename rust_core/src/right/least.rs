@@ -81,18 +81,19 @@ impl Least {
 
     /// Lower the cost of an item, and return whether it was higher.
     pub(super) fn lower(&mut self, dot: DotId, from: SourceId, cost: Cost) -> bool {
-        let cell = if from.index() < self.rows {
-            let cell = &mut self.free[from.index() * self.dots + dot.index()];
-            if *cell == INFINITE && cost < INFINITE {
-                self.found.push((dot, from));
-            }
-            cell
-        } else {
-            self.others.entry((dot, from)).or_insert(INFINITE)
-        };
-        let is_lower = cost < *cell;
-        *cell = cost.min(*cell);
-        is_lower
+        let known = self.get(dot, from);
+        if cost >= known {
+            return false;
+        }
+        if from.index() >= self.rows {
+            self.others.insert((dot, from), cost);
+            return true;
+        }
+        self.free[from.index() * self.dots + dot.index()] = cost;
+        if known == INFINITE {
+            self.found.push((dot, from));
+        }
+        true
     }
 
     /// The items that some rule goes on with, at their least costs.

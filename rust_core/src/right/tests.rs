@@ -2,11 +2,12 @@
 
 use crate::chart::predict::Predictions;
 use crate::grammar::rules::Rules;
-use crate::ids::{NodeId, SymbolId};
+use crate::ids::{DotId, NodeId, SourceId, SymbolId};
 use crate::language::compiled::Language;
-use crate::language::free::Cost;
+use crate::language::free::{Cost, INFINITE};
 use crate::lexing::layout::Column;
 use crate::right::columns::{Classes, Measure};
+use crate::right::least::{FreeItem, Least, Pending};
 use crate::right::queries::Right;
 use crate::test_languages::{blocks, compile, define, derives, earley, letters, lists, slashes, spelled, sums, texts};
 use std::cmp::Ordering;
@@ -363,4 +364,43 @@ fn closers_are_those_of_the_parse_where_modes_are_united() {
     }
     let right = Right::open(&language, &mut Predictions::default(), b"a)/(b));");
     assert_eq!([0, 1, 2, 3, 4].map(|at| right.unopened(at)), [2, 2, 1, 1, 2].map(Some));
+}
+
+/// Costs lowered and pending items beside a map and a sorted list, in several closures one after another.
+#[test]
+fn least_costs_and_their_order_equal_those_of_a_map() {
+    let mut number = numbers(5);
+    for free_states in [1, 3, 9] {
+        let (mut least, mut pending) = (Least::default(), Pending::default());
+        for _ in 0..30 {
+            least.begin(40, free_states);
+            pending.begin();
+            let mut map: BTreeMap<(DotId, SourceId), Cost> = BTreeMap::new();
+            let mut waiting: Vec<FreeItem> = Vec::new();
+            let mut popped = 0;
+            for _ in 0..200 {
+                if number(3) > 0 {
+                    let (dot, from) = (DotId::from_index(number(40)), SourceId::from_index(number(12)));
+                    let cost = popped + [0, 1, 5, 700][number(4)] * number(3) as Cost;
+                    let known = map.get(&(dot, from)).copied().unwrap_or(INFINITE);
+                    assert_eq!((least.get(dot, from), least.lower(dot, from, cost)), (known, cost < known));
+                    if cost < known {
+                        map.insert((dot, from), cost);
+                        pending.push((dot, from, cost));
+                        waiting.push((dot, from, cost));
+                    }
+                } else if let Some(item) = pending.pop() {
+                    let cheapest = waiting.iter().map(|other| other.2).min();
+                    assert!(item.2 >= 256 && cheapest >= Some(256) || cheapest == Some(item.2), "{item:?}");
+                    waiting.remove(waiting.iter().position(|other| *other == item).expect("a pushed item"));
+                    popped = item.2;
+                }
+            }
+            while let Some(item) = pending.pop() {
+                waiting.remove(waiting.iter().position(|other| *other == item).expect("a pushed item"));
+            }
+            assert!(waiting.is_empty());
+            assert!(map.iter().all(|(&(dot, from), &cost)| least.get(dot, from) == cost));
+        }
+    }
 }
