@@ -31,7 +31,7 @@ def is_made_for_secrets(name: str) -> bool:
     return _core.is_made_for_secrets(encodable(name))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)
 def secret_files(globs: tuple[str, ...]) -> _core.SecretFiles:
     """Return the files of secrets with the user's globs. Raises ValueError, in one line, for a text that is none."""
     return _core.SecretFiles([encodable(glob) for glob in globs])
@@ -63,6 +63,8 @@ def is_named_by(path: str, glob: str) -> bool:
         path: The file's path below the workspace's folder.
         glob: The glob. Raises ValueError for a text that is none.
     """
+    if glob.startswith("!"):
+        raise ValueError(f"a glob expected, not {glob!r}")
     # Only the glob itself takes a file out of the files of secrets.
     return secret_files((f"!{glob}",)).decide(Path(encodable(path))) is False
 

@@ -24,6 +24,9 @@ TRIGGERS = ("automatic", "manual", "off")
 NAMES = ("prefer", "off", "require")
 PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
+MOST_GLOBS = 64
+"""Most globs of files in the setting ``languages``. Each is matched at each request."""
+
 NAME = re.compile(r"[\w +#-]*")
 """Name of a language in the setting ``languages``; other keys are globs of files."""
 
@@ -256,12 +259,12 @@ def triggers(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(f"an object expected, not {value!r}")
     read = one_of(*TRIGGERS)
-    named = {}
-    for key, trigger in value.items():
-        name = Language.name_for_editor(str(key))
-        if is_glob(name):
-            is_named_by("", name)  # raises ValueError
-        named[name] = read(trigger)
+    named = {Language.name_for_editor(str(key)): read(trigger) for key, trigger in value.items()}
+    globs = [name for name in named if is_glob(name)]
+    if len(globs) > MOST_GLOBS:
+        raise ValueError(f"{len(globs)} globs, at most {MOST_GLOBS} are read")
+    for glob in globs:
+        is_named_by("", glob)  # raises ValueError
     return {**DEFAULTS["languages"], **named}
 
 

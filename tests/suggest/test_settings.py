@@ -201,3 +201,16 @@ def test_globs_of_files_override_languages_and_the_last_one_counts() -> None:
     assert settings.trigger_of("go", None, "lib/x.md") == "automatic"
     assert settings.trigger_of("markdown", (), "") == "off"
     assert settings.having("enabled", False).trigger_of("markdown", (), "x.md") == "off"
+
+
+@pytest.mark.parametrize(
+    ("languages", "problem"),
+    [
+        ({"!*.md": "off"}, "a glob expected, not '!*.md'"),
+        ({f"{number}.md": "off" for number in range(65)}, "65 globs, at most 64 are read"),
+    ],
+)
+def test_other_keys_than_languages_and_globs_are_refused(languages: dict[str, str], problem: str) -> None:
+    settings, problems = ServerSettings().with_client({"languages": languages})
+    assert settings == ServerSettings()
+    assert problem in problems[0]
