@@ -20,6 +20,7 @@ from fim_server.datasets.build import OUTCOMES, Counts, Request, build
 from fim_server.datasets.cutters import PYTHON
 from fim_server.datasets.drawing import draw
 from fim_server.datasets.holes import PER_FILE
+from fim_server.datasets.judging.programs import ASK_ENGINE, ASK_NONE
 from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python.human_eval import KINDS as HUMAN_EVAL_KINDS
 from fim_server.datasets.python.human_eval import SET as HUMAN_EVAL
@@ -128,7 +129,8 @@ def _add_build(commands: Any) -> None:
     parser.add_argument(
         "--judge",
         metavar="PROGRAM",
-        help="parser for a language other than Python, as in `fim-server language check` (default: the built-in one)",
+        help="parser for a language other than Python, as in `fim-server language check` (default: the built-in one); "
+        f"{ASK_ENGINE} for the definition, {ASK_NONE} for a language without a grammar",
     )
     add_seed(parser)
     parser.add_argument(

@@ -23,8 +23,9 @@ from fim_server.cli.arguments import (
     python_version,
 )
 from fim_server.cli.output import DONE, NEGATIVE
+from fim_server.datasets.judging.programs import ASK_ENGINE, ASK_NONE
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
-from fim_server.evaluation.records import ASK_ENGINE, MODES
+from fim_server.evaluation.records import MODES
 from fim_server.evaluation.reporting import commands
 from fim_server.evaluation.reporting.files import (
     COMPARE_NUMBERS,
@@ -296,7 +297,8 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         metavar="[LANGUAGE=]PROGRAM",
         help="parser of the texts. Python: an interpreter (3.9 or newer) with ast.parse (default: this one); LANGUAGE: "
         "a judge of `fim-server language check` (default: the built-in one, if the language's tools are installed), or "
-        f"{ASK_ENGINE} for the engine itself, which the report notes; may be repeated",
+        f"{ASK_ENGINE} for the engine itself, which the report notes, or {ASK_NONE} for a LANGUAGE without a grammar; "
+        "may be repeated",
     )
     parser.add_argument(
         "--python-version",
@@ -386,7 +388,7 @@ def temperature(text: str) -> float:
 def judge(text: str) -> tuple[str, str]:
     """Parse a language and its judge; without a language it is Python."""
     language, equals, program = text.partition("=")
-    return (language, program) if equals and language in Language.names() else (PYTHON, text)
+    return (language, program) if equals and (language in Language.names() or program == ASK_NONE) else (PYTHON, text)
 
 
 def language_version(text: str) -> tuple[str, str]:

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from fim_server.datasets.defined import constructions as defined
-from fim_server.datasets.defined.text import DefinedText, Lexemes, ToldSymbols
-from fim_server.datasets.holes import Cut, Refused
+from fim_server.datasets.defined.text import DefinedText, Lexemes, ToldSymbols, Words
+from fim_server.datasets.holes import SHARED, Cut, Refused
 from fim_server.datasets.judging import programs
+from fim_server.datasets.judging.programs import ASK_ENGINE, ASK_NONE, ENGINE, NOTHING
 from fim_server.datasets.python import constructions as python
 from fim_server.datasets.python import text as python_text
 from fim_server.errors import DatasetError, LanguageError
@@ -59,7 +60,8 @@ def cutter(language: str, construction: str, version: str | None = None, judge: 
         construction: The name of the set.
         version: Version of the language; None is the newest with a judge here. Python has that of this interpreter
             only.
-        judge: Command of another judge than the package's.
+        judge: Command of another judge than the package's; `ASK_ENGINE` for the definition itself; `ASK_NONE` for a
+            language without a grammar.
 
     Raises:
         LanguageError: There is no such language or version.
@@ -70,12 +72,16 @@ def cutter(language: str, construction: str, version: str | None = None, judge: 
         if version is not None or judge is not None:
             raise DatasetError(f"{PYTHON} is cut by the interpreter that runs this, and in its version")
         return PythonCutter(construction)
+    if judge == ASK_NONE:
+        return PlainCutter(language, construction)
     return DefinedCutter(language, construction, version, judge)
 
 
 def suffixes(language: str) -> tuple[str, ...]:
-    """Return the suffixes of the files that are cut: programs of Python, without stubs."""
-    return (".py",) if language == PYTHON else Language.suffixes_of(language)
+    """Return the suffixes of the files that are cut: programs of Python, without stubs; none without a grammar."""
+    if language == PYTHON:
+        return (".py",)
+    return Language.suffixes_of(language) if language in Language.names() else ()
 
 
 class PythonCutter(Cutter):
@@ -109,15 +115,20 @@ class DefinedCutter(Cutter):
         versions.narrowed(version)  # refuses what is none
         if version == NEWEST:
             version = next(reversed(versions.choices), None)
-        started = programs.start(language, version, judge)
-        self._judged_by, self._judge = started.title, started.judge
-        self._lexemes: Lexemes | ToldSymbols = Lexemes(language, started.version)
-        command = programs.symbols(language, started.version)
+        self._engine = self._judge = None
+        if judge == ASK_ENGINE:
+            self._engine, self._judged_by = Language.load(language, version), ENGINE
+        else:
+            started = programs.start(language, version, judge)
+            version, self._judged_by, self._judge = started.version, started.title, started.judge
+        self._lexemes: Lexemes | ToldSymbols = Lexemes(language, version)
+        command = programs.symbols(language, version)
         if command:
             self._lexemes = ToldSymbols(command, self._lexemes.brackets)
 
     def close(self) -> None:
-        self._judge.close()
+        if self._judge is not None:
+            self._judge.close()
         if isinstance(self._lexemes, ToldSymbols):
             self._lexemes.close()
 
@@ -126,17 +137,52 @@ class DefinedCutter(Cutter):
         return self._judged_by
 
     def decode(self, content: bytes | str | None) -> str | None:
-        """Return a file's text; the encoding is UTF-8."""
-        try:
-            text = content.decode() if isinstance(content, bytes) else content
-            if text is not None:
-                text.encode()  # lone surrogates
-        except UnicodeError:
-            return None
-        return None if text is None else text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        return decode_text(content)
 
     def cuts(self, text: str, seed: int, sha256: str, count: int) -> Iterator[Cut]:
         file = DefinedText(text, self._lexemes)
-        if self._judge.decided(text, False)[0] is not True:
+        if not self._takes(text):
             raise Refused("refused by the judge")
         return defined.cuts(self._construction, file, seed, sha256, count)
+
+    def _takes(self, text: str) -> bool:
+        """Return whether the judge takes a file."""
+        if self._engine is not None:
+            return self._engine.open("", "").check(text).complete
+        return self._judge is not None and self._judge.decided(text, False)[0] is True
+
+
+class PlainCutter(Cutter):
+    """Cutter of files of a language without a grammar. Words and other characters are its symbols."""
+
+    def __init__(self, language: str, construction: str) -> None:
+        """Raises DatasetError for a language with a grammar, and for a construction that needs brackets."""
+        if language in Language.names():
+            raise DatasetError(f"{language} has a grammar: --judge {ASK_NONE} is for languages without one")
+        if construction not in SHARED:
+            raise DatasetError(f"{construction} is not for {language}, which has {', '.join(SHARED)}")
+        self._construction = construction
+
+    def close(self) -> None:
+        """Do nothing: there is no process."""
+
+    @property
+    def judged_by(self) -> str:
+        return NOTHING
+
+    def decode(self, content: bytes | str | None) -> str | None:
+        return decode_text(content)
+
+    def cuts(self, text: str, seed: int, sha256: str, count: int) -> Iterator[Cut]:
+        return defined.cuts(self._construction, DefinedText(text, Words()), seed, sha256, count)
+
+
+def decode_text(content: bytes | str | None) -> str | None:
+    """Return a file's text, whose encoding is UTF-8; None where it is no text."""
+    try:
+        text = content.decode() if isinstance(content, bytes) else content
+        if text is not None:
+            text.encode()  # lone surrogates
+    except UnicodeError:
+        return None
+    return None if text is None else text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

@@ -22,11 +22,6 @@ MODES = ("unconstrained", "checked", "constrained")
 WON = ("end_token", "point", "landed", "prefix", "budget")
 """Values of :attr:`Record.won`."""
 
-ASK_ENGINE = "engine"
-"""Name of the engine in the place of a judge."""
-ENGINE = "the engine"
-"""The judge of a language whose own parser was not asked."""
-
 RUN_FILE = "run.json"
 LINES = "samples*.jsonl"
 

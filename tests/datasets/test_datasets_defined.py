@@ -223,6 +223,8 @@ def test_the_language_is_that_of_the_file(tmp_path: Path, capsys: pytest.Capture
     [
         (("expression", "--source", ".", "--language", "json"), "expression is not for json, which has stack-boundary"),
         (("line", "--source", ".", "--language", "latin"), "unknown language 'latin'"),
+        (("line", "--source", ".", "--language", "json", "--judge", "none"), "json has a grammar: --judge none is for"),
+        (("block", "--source", ".", "--language", "latin", "--judge", "none"), "block is not for latin, which has"),
         (("line", "--source", "stdlib", "--language", "json"), "stdlib is a source of python, not of json"),
         (("line", "--source", "go:example.com/m@v1.0.0", "--language", "python"), "is a source of go, not of python"),
         (("human-eval-infilling", "--source", ".", "--language", "json"), "human-eval-infilling is of python"),
@@ -242,6 +244,32 @@ def test_another_judge_may_be_named(tmp_path: Path) -> None:
     own = f"{sys.executable} {programs.FOLDER / 'json' / 'judge.py'}"
     manifest, samples = built(Request("line", str(folder), language="json", judge=own), tmp_path / "out.jsonl")
     assert (manifest["judge"], manifest["counts"]["left_out"], len(samples)) == (own, {"refused by the judge": 1}, 1)
+
+
+def test_the_definition_may_judge_files(tmp_path: Path) -> None:
+    folder = write_tree(tmp_path / "source", {"a.c": "int f(int a) {\n  return a;\n}\n", "b.c": "int f(\n"})
+    request = Request("block", str(folder), language="c", judge=programs.ASK_ENGINE)
+    manifest, samples = built(request, tmp_path / "out.jsonl")
+    assert (manifest["judge"], manifest["counts"]["left_out"]) == (programs.ENGINE, {"refused by the judge": 1})
+    assert [(sample.language, sample.middle) for sample in samples] == [("c", "return a;")]
+
+
+def test_files_without_a_grammar_are_cut_by_words(tmp_path: Path) -> None:
+    texts = {"a.yaml": 'on:\n  - push: "x\n\n  # why\n', "b": "a (\n"}
+    folder = write_tree(tmp_path / "source", texts)
+    (folder / "latin").write_bytes(b"\xff")
+    request = Request("line", str(folder), language="yaml", judge=programs.ASK_NONE)
+    manifest, samples = built(request, tmp_path / "out.jsonl")
+    assert (manifest["judge"], manifest["counts"]["left_out"]) == (programs.NOTHING, {"not decodable": 1})
+    assert {(sample.origin.path, sample.middle) for sample in samples} == {
+        ("a.yaml", "on:"),
+        ("a.yaml", '- push: "x'),
+        ("a.yaml", "# why"),
+        ("b", "a ("),
+    }
+    corpus = write_tree(tmp_path, {"corpus.jsonl": json.dumps({"content": texts["b"], "path": "b"}) + "\n"})
+    request = Request("line", str(corpus / "corpus.jsonl"), language="yaml", judge=programs.ASK_NONE)
+    assert [sample.middle for sample in built(request, tmp_path / "rows.jsonl")[1]] == ["a ("]
 
 
 TOLD_SYMBOLS = r"""

@@ -13,7 +13,8 @@ import pytest
 from fim_server import Language
 from fim_server.datasets import Sample, read_samples, write_samples
 from fim_server.datasets.judging import programs
-from fim_server.evaluation.records import ENGINE, MODES, Record, RunInfo, read_run
+from fim_server.datasets.judging.programs import ENGINE, NOTHING
+from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
 from fim_server.evaluation.reporting.measured import measured
 from fim_server.evaluation.reporting.models import group_of
 from fim_server.evaluation.reporting.report import report_on
@@ -147,6 +148,28 @@ def test_the_engine_judges_only_where_that_is_said_and_the_report_says_so(
     status, _, errors = evaluate(tmp_path / "run")
     assert (status, errors.count("\n")) == (2, 1)
     assert "--judge" in errors
+
+
+def test_languages_without_a_parser_of_their_own_are_run(evaluate: Eval, tmp_path: Path) -> None:
+    contexts = {"left": "f(a", "middle": ", b", "right": ")\n"}
+    samples = [sample_of(0, language="c", **contexts), sample_of(1, language="yaml", **contexts)]
+    write_samples(tmp_path / "both.jsonl", samples)
+    asked = ("--judge", "c=engine", "--judge", "yaml=none")
+    assert evaluate(tmp_path / "run", *asked, data=tmp_path / "both.jsonl")[0] == 0
+    assert RunInfo.read(tmp_path / "run").judges == {"c": ENGINE, "yaml": NOTHING}
+    found = results(tmp_path / "run")
+    assert len(found) == 2 * len(MODES)
+    for record in found.values():
+        assert record.guarantee == {"c": "balanced", "yaml": "none"}[record.language]
+        assert record.language == "c" or record.text is None or record.parses
+        if (record.language, record.mode) == ("c", "constrained"):
+            assert record.parses
+    status, _, errors = evaluate(tmp_path / "none", data=tmp_path / "both.jsonl")
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "--judge c=engine" in errors
+    status, _, errors = evaluate(tmp_path / "none", "--judge", "c=none", data=tmp_path / "both.jsonl")
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "c has a grammar" in errors
 
 
 def test_another_judge_may_be_named(evaluate: Eval, tmp_path: Path) -> None:

@@ -107,3 +107,26 @@ def test_tables_go_into_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_run_without_results_has_no_table(tmp_path: Path) -> None:
     assert tables(read_rows([str(write_run(tmp_path / "run", []))])) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "reference", "text", "is_right"),
+    [
+        ("x = ", "foo(1)", "foo(2)", True),
+        ("x = ", "foo(1)", "food(1)", False),
+        ("x = fo", "o(1)", "o)", True),
+        ("x = fo", "o(1)", " o(1)", False),
+        ("return", " x", " x + 1", True),
+        ("return", " x", "x", False),
+        ("f(", "a, b)", " a)", True),
+        ("f(", "a, b)", None, False),
+        ("f(", "a, b)", "", False),
+        ("f", "(a)", "(b)", True),
+    ],
+)
+def test_first_lexemes_are_words_or_single_characters(
+    tmp_path: Path, left: str, reference: str, text: str | None, is_right: bool
+) -> None:
+    one = record("a", "constrained", text=text, reference=reference, left_tail=left)
+    [row] = rows_of(tables(read_rows([str(write_run(tmp_path / "run", [one]))]))[0])
+    assert row["first lexeme, constrained"] == ("100.0 %" if is_right else "0.0 %")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -16,6 +17,10 @@ from fim_server.language.definition.compile import lower, read_builtin
 
 WINDOW = 256
 """Bytes of a text in which a lexeme is looked for first; longer ones get more."""
+
+
+WORD = re.compile(r"\w+|[^\w\s]")
+"""Symbol of a language without a grammar."""
 
 
 class Symbol(NamedTuple):
@@ -124,6 +129,17 @@ class Lexemes:
             return found
         length = next((n for n in range(1, 4) if at + n >= len(text) or text[at + n] & 0xC0 != 0x80), 4)
         return length, []
+
+
+class Words:
+    """Symbols of a language without a grammar: words, and every other character that is no blank."""
+
+    def __init__(self) -> None:
+        self.brackets: Mapping[str, str] = {}
+
+    def of(self, text: str) -> Iterator[tuple[int, int, bool]]:
+        """Yield the offsets of each symbol; none is a comment."""
+        return ((found.start(), found.end(), True) for found in WORD.finditer(text))
 
 
 class DefinedText(LinedText):

@@ -25,6 +25,14 @@ from fim_server.language.cache import cache_folder
 FOLDER = Path(__file__).parent / "programs"
 BUILD_S = 600.0
 """Seconds that building a judge may take."""
+ASK_ENGINE = "engine"
+"""Name of the engine in the place of a judge."""
+ASK_NONE = "none"
+"""Name in the place of a judge for a language without a grammar: every text is a file."""
+ENGINE = "the engine"
+"""Title of the engine as the judge of a language whose own parser was not asked."""
+NOTHING = "nothing"
+"""Title of the judge of a language without a grammar."""
 PACKAGES = "node_modules"
 """Folder of packages that may lie in a judge's own, and are none of its sources."""
 

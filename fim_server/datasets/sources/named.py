@@ -91,10 +91,11 @@ def open_source(named: str, pinned: Mapping[str, Any] | None = None, language: s
         source.name = path.stem
         return source
     name = Path(os.path.abspath(path)).name or "/"  # noqa: PTH100  # as named: links are not followed
-    own_file = path.is_file() and path.name.endswith(suffixes(language))
-    if not own_file and (is_records(path) or holds_records(path, suffixes(language))):
+    own = suffixes(language)
+    own_file = path.is_file() and path.name.endswith(own)
+    if not own_file and (is_records(path) or (own and holds_records(path, own))):
         return Records([path], name)
-    return Tree(path, name, suffixes=suffixes(language))
+    return Tree(path, name, suffixes=own or ("",))
 
 
 def language_of(named: str) -> str | None:

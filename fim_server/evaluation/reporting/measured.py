@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,10 +24,14 @@ from numpy.typing import NDArray
 from fim_server.datasets import read_samples
 from fim_server.errors import DatasetError, RecordError
 from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
+from fim_server.language.texts import is_word
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
+
+FIRST_LEXEME = re.compile(r"(\s*)(\w+|[^\w\s])")
+"""Blanks, and a word or another character."""
 
 HOLE_EDGES = (1, 11, 21, 41, 81, 161, 321)
 """Lengths at which buckets of hole lengths begin, in characters; one more lies before the first."""
@@ -275,6 +280,23 @@ def is_success(record: Record) -> bool:
 def is_exact(record: Record) -> bool:
     """Tell whether the text is the true middle, in a program that parses."""
     return bool(record.exact_match) and is_success(record)
+
+
+def is_first_right(record: Record) -> bool:
+    """Tell whether the text begins with the first lexeme of the true middle.
+
+    A lexeme is the rest of the word at the hole's begin, a word, or another character that is no blank.
+    """
+    in_word = is_word(record.left_tail[-1:])
+    return record.text is not None and first_lexeme(record.text, in_word) == first_lexeme(record.reference, in_word)
+
+
+def first_lexeme(text: str, in_word: bool) -> tuple[bool, str]:
+    """Return a text's first lexeme, and whether it goes on with a word that stands before the text."""
+    found = FIRST_LEXEME.match(text)
+    if found is None:
+        return False, ""
+    return in_word and not found[1] and is_word(found[2][:1]), found[2]
 
 
 def _clusters(keys: Sequence[Key], files: Mapping[Key, str] | str) -> tuple[Integers | None, str]:

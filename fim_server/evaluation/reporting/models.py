@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fim_server.errors import RecordError
 from fim_server.evaluation.records import MODES, Record, RunInfo, read_run
-from fim_server.evaluation.reporting.measured import PYTHON, is_exact, is_success
+from fim_server.evaluation.reporting.measured import PYTHON, is_exact, is_first_right, is_success
 from fim_server.evaluation.reporting.statistics import CONFIDENCE, proportion
 from fim_server.evaluation.reporting.tables.table import Table, markdown
 from fim_server.evaluation.reporting.tables.text import number, percent, rate
@@ -23,7 +23,8 @@ BY_KIND = frozenset({"human-eval-infilling", "safim"})
 
 NOTE = (
     f"In brackets Wilson's {100 * CONFIDENCE:.0f} % intervals, which take samples as independent. *Exact*: the text is "
-    "the one that stood there but for blanks at its ends, in a program that parses. *Similarity*: "
+    "the one that stood there but for blanks at its ends, in a program that parses. *First lexeme*: its first word or "
+    "other character is right. *Similarity*: "
     "`1 - levenshtein(a, b) / max(len(a), len(b))` of the stripped texts, the mean; no text is 0."
 )
 BITS_NOTE = (
@@ -97,6 +98,7 @@ def _table(group: str, rows: Sequence[Row], common: bool) -> Table:
     if any(record.passed is not None for record in everything):
         columns.append(("pass@1", lambda some: rate(proportion([bool(record.passed) for record in some]))))
     columns.append(("exact", lambda some: rate(proportion(list(map(is_exact, some))))))
+    columns.append(("first lexeme", lambda some: percent(_mean([is_first_right(record) for record in some]))))
     columns.append(("parses", lambda some: percent(_mean([is_success(record) for record in some]))))
     columns.append(("similarity", lambda some: percent(_mean([record.edit_similarity or 0.0 for record in some]))))
     scored = any(record.reference_bits is not None for record in everything)

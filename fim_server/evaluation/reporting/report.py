@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from fim_server.evaluation.records import ENGINE, RunInfo
+from fim_server.datasets.judging.programs import ENGINE
+from fim_server.evaluation.records import RunInfo
 from fim_server.evaluation.reporting import page
 from fim_server.evaluation.reporting.content import Card, Report
 from fim_server.evaluation.reporting.figures import plots

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from fim_server.datasets.judging import programs
+from fim_server.datasets.judging.programs import ASK_ENGINE, ASK_NONE, ENGINE, NOTHING
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.errors import JudgeError
-from fim_server.evaluation.records import ASK_ENGINE, ENGINE
 from fim_server.evaluation.running.judge import Judge
 from fim_server.language import Language
+from fim_server.language.plain import plain_text
 
 
 class Judging(Protocol):
@@ -71,10 +72,29 @@ class EngineJudge:
         """Nothing was started."""
 
 
-def languages_of(found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the languages of the samples that can be judged: the exact ones of the package."""
-    known = Language.exact_names()
-    return tuple(name for name in found if name in known)
+class AnyText:
+    """Judge of a language without a grammar: every text is a file."""
+
+    def __init__(self, language: str) -> None:
+        """Raises JudgeError for a language with a grammar."""
+        if language in Language.names():
+            raise JudgeError(f"{language} has a grammar: {ASK_NONE} is for languages without one")
+
+    def parses(self, text: str, claimed: bool) -> bool:
+        """See `Judging.parses`."""
+        return True
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def languages_of(found: tuple[str, ...], named: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the languages of the samples that can be judged: those with a grammar, and those that need no judge.
+
+    ``named``: as of :class:`Judges`.
+    """
+    known = Language.names()
+    return tuple(name for name in found if name in known or named.get(name) == ASK_NONE)
 
 
 class Judges:
@@ -100,7 +120,7 @@ class Judges:
         Args:
             languages: Of which there are samples, each one of the package's.
             python: The Python that judges Python, or `ASK_ENGINE`; None is the one that runs this.
-            named: By language the command of another judge, or `ASK_ENGINE`.
+            named: By language the command of another judge, `ASK_ENGINE`, or `ASK_NONE` without a grammar.
             version: Of Python's grammar; None is the judge's.
             versions: Of other languages, by language; without one the newest that the judge knows.
 
@@ -120,6 +140,11 @@ class Judges:
                     self._judging[name] = own
                     self.python = own.version
                     self.languages[name] = Language.load(name, version or version_of(own))
+                    continue
+                if named.get(name) == ASK_NONE:
+                    self.languages[name] = plain_text(name)
+                    self._judging[name] = AnyText(name)
+                    self.titles[name] = NOTHING
                     continue
                 asked = version if name == PYTHON else versions.get(name)
                 known = Language.versions(name)

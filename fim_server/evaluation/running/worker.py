@@ -30,6 +30,7 @@ from fim_server.recovery.recovery import Recovery
 if TYPE_CHECKING:
     from fim_server.decoding.protocols import Session
     from fim_server.evaluation.running.modes import Decoder, Offer, Offers, Prepared
+    from fim_server.language import Language
     from fim_server.models.model import FimModel
 
 
@@ -62,19 +63,23 @@ class Worker:
 
         self._settings = settings
         self._judges = Judges(
-            languages_of(settings.languages),
+            languages_of(settings.languages, settings.judges),
             settings.judge,
             settings.judges,
             settings.language_version,
             settings.versions,
         )
         self._languages = self._judges.languages
-        self._recoveries = {name: Recovery(language.open) for name, language in self._languages.items()}
+        self._openers: dict[str, Language | Recovery] = {
+            name: Recovery(language.open) if language.has_grammar else language
+            for name, language in self._languages.items()
+        }
         self._loaded = model is None
         self.model = model or load_model(settings.model, settings.device, settings.runtime, settings.load)
         if self._loaded:
             for language in self._languages.values():
-                prepare(language, self.model.vocabulary)
+                if language.has_grammar:
+                    prepare(language, self.model.vocabulary)
         decoding = Decoding(
             settings.modes,
             settings.budget,
@@ -98,7 +103,7 @@ class Worker:
         self._judges.close()
 
     def _open(self, language: str, left: str, right: str) -> Session:
-        return self._recoveries[language].open(left, right)
+        return self._openers[language].open(left, right)
 
     def about(self) -> Mapping[str, Any]:
         """See :meth:`Measuring.about`."""
