@@ -50,10 +50,12 @@ def run_check(arguments: CheckArguments) -> int:
     document = read_document(arguments)
     host = host_of_file(arguments)
     with progress(arguments.json) as shown:
-        if host is None:
-            verdicts = [checked(arguments, document, choose_language(arguments, shown), 0, len(document.text), shown)]
-        else:
-            verdicts = [
+        whole: list[Verdict] = []
+        if host is None or host.name in Language.names():
+            whole = [checked(arguments, document, choose_language(arguments, shown), 0, len(document.text), shown)]
+        code = []
+        if host is not None:
+            code = [
                 checked(
                     arguments,
                     document,
@@ -65,11 +67,11 @@ def run_check(arguments: CheckArguments) -> int:
                 for region in host.regions(document.text)
                 if region.language is not None
             ]
-    valid = all(verdict.expected is None for verdict in verdicts)
+    valid = all(verdict.expected is None for verdict in (*whole, *code))
     if arguments.json:
-        print_json({"file": arguments.file, **as_json(host, document, verdicts)})
+        print_json({"file": arguments.file, **as_json(host, document, whole, code)})
     else:
-        for verdict in verdicts:
+        for verdict in (*whole, *code):
             if verdict.expected is not None:
                 print(escaped(f"{arguments.file}:{error_line(document, verdict)}"))
     return DONE if valid else NEGATIVE
@@ -114,16 +116,28 @@ def checked(
     return Verdict(language, start, offset, at_end, likely, tuple(explanation.expected))
 
 
-def as_json(host: Host | None, document: Document, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return the fields of ``check --json``; ``host``: the file's language, if it holds code of others."""
+def as_json(
+    host: Host | None, document: Document, whole: Sequence[Verdict], verdicts: Sequence[Verdict]
+) -> dict[str, Any]:
+    """Return the fields of ``check --json``.
+
+    Args:
+        host: The file's language, if it holds code of others.
+        document: The file.
+        whole: The verdict on the whole file; none if its language has no grammar.
+        verdicts: The verdicts on its code.
+    """
+    answer: dict[str, Any] = {"valid": True}
+    for verdict in whole:
+        answer = verdict_as_json(document, verdict)
     if host is None:
-        (verdict,) = verdicts
-        return verdict_as_json(document, verdict)
+        return answer
     code = [
         {"line": document.line_column_at(verdict.start)[0], **verdict_as_json(document, verdict)}
         for verdict in verdicts
     ]
-    return {"language": host.name, "valid": all(one["valid"] for one in code), "code": code}
+    valid = answer["valid"] and all(one["valid"] for one in code)
+    return {**answer, "language": host.name, "valid": valid, "code": code}
 
 
 def verdict_as_json(document: Document, verdict: Verdict) -> dict[str, Any]:

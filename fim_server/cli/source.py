@@ -120,9 +120,11 @@ def choose_part(
         language = choose_language(arguments, shown)
         return Part(language, document.split(offset, Language.keeps_returns(language.name)))
     region = host.at(document.text, offset)
-    if region is None:
+    if region is None and host.name not in Language.names():
         raise LanguageError(f"{NO_CODE} ({host.name})")
-    language = choose_language(arguments, shown, region.language)
+    language = choose_language(arguments, shown, None if region is None else region.language)
+    if region is None:
+        return Part(language, document.split(offset, Language.keeps_returns(language.name)))
     split = document.split(offset, Language.keeps_returns(language.name))
     return Part(language, split, region.contexts(arguments.file, split))
 

@@ -176,6 +176,7 @@ class Element:
     without: str
     language: str
     bare: str
+    escapes: bool
 
     def language_of(self, attributes: Mapping[str, str], names: Mapping[str, str]) -> str | None:
         """Return the language of an element with some attributes."""
@@ -217,11 +218,16 @@ class Host:
         self._closes_itself: bool = spec.get("closes_itself", False)
         self._elements = {
             one["tag"]: Element(
-                one["tag"], tuple(one["attributes"]), one["without"], one["language"], one.get("bare", one["language"])
+                one["tag"],
+                tuple(one["attributes"]),
+                one.get("without", ""),
+                one["language"],
+                one.get("bare", one["language"]),
+                one.get("escapes", False),
             )
             for one in spec.get("elements", ())
         }
-        self._enders = {tag: Ender(end_tag(tag), spec.get("escapes", False)) for tag in self._elements}
+        self._enders = {tag: Ender(end_tag(tag), one.escapes) for tag, one in self._elements.items()}
         self._enders |= {tag: Ender(end_tag(tag)) for tag in spec.get("texts", ())}
         self._fences = [
             Fence(

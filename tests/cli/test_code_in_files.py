@@ -20,7 +20,7 @@ print(total);
 </script>
 <script type="application/json">{"a": 1}</script>
 """
-NO_CODE = "fim-server: no code of a known language at the cursor (html)\n"
+NO_CODE = "fim-server: no code of a known language at the cursor (vue)\n"
 
 
 @pytest.fixture
@@ -40,6 +40,9 @@ def test_check_reports_each_piece_of_code(capsys: pytest.CaptureFixture[str], pa
     assert (status, output.startswith(f"{page}:6:41: '}}' cannot come here")) == (1, True)
     page.write_text(PAGE.replace("(1,", "(1);"), encoding="utf-8")
     assert run_command(capsys, "check", str(page)) == (0, "", "")
+    page.write_text(PAGE.replace("(1,", "(1);") + "<b></i>", encoding="utf-8")
+    status, output, _ = run_command(capsys, "check", str(page))
+    assert (status, output.startswith(f"{page}:7:7: '>' cannot come here"), output.count("\n")) == (1, True, 1)
 
 
 def test_check_of_code_as_json(capsys: pytest.CaptureFixture[str], page: Path) -> None:
@@ -47,6 +50,7 @@ def test_check_of_code_as_json(capsys: pytest.CaptureFixture[str], page: Path) -
     answer = json.loads(output)
     assert (status, answer["language"], answer["valid"]) == (1, "html", False)
     first, second = answer["code"]
+    assert "position" not in answer
     assert second == {"line": 6, "language": "json", "valid": True}
     assert (first["line"], first["language"], first["at_end"]) == (2, "javascript", False)
     assert first["position"] == {"line": 4, "column": 13, "offset": PAGE.index(";\n</script>")}
@@ -78,8 +82,12 @@ def test_explain_reads_the_code_alone(capsys: pytest.CaptureFixture[str], page: 
         "  lines 2 to 5 are read alone, as javascript",
         "  '2);' is complete",
     ]
-    assert run_command(capsys, "explain", str(page), "1:2") == (2, "", NO_CODE)
-    assert run_command(capsys, "complete", str(page), "1:2") == (2, "", NO_CODE)
+    status, output, _ = run_command(capsys, "explain", str(page), "1:4")
+    assert (status, output.splitlines()[0]) == (0, f"{page}:1:4: html, guarantee balanced")
+    other = page.with_suffix(".vue")
+    other.write_text(PAGE, encoding="utf-8")
+    assert run_command(capsys, "explain", str(other), "1:2") == (2, "", NO_CODE)
+    assert run_command(capsys, "complete", str(other), "1:2") == (2, "", NO_CODE)
 
 
 def test_a_named_language_reads_the_whole_file(capsys: pytest.CaptureFixture[str], page: Path) -> None:

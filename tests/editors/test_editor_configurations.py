@@ -29,6 +29,7 @@ SCOPES = {
     "csharp": "source.cs",
     "kotlin": "source.Kotlin",
     "php": "embedding.php",
+    "html": "text.html.basic",
     "xml": "text.xml",
     "hcl": "source.terraform",
 }
@@ -41,7 +42,7 @@ MODES = {
     "hcl": "terraform",
 }
 """Names that editors have for languages, of Emacs' modes the beginnings, where they are not the language's."""
-PLAIN_MODES = {"ess-r", "nxml", "scss", "sql", "terraform"}
+PLAIN_MODES = {"ess-r", "html", "nxml", "scss", "sql", "terraform"}
 """Emacs' modes without a form for tree-sitter."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ def test_scripts_are_those_of_pythons_parser() -> None:
             self.inside = False
 
         def handle_starttag(self, tag: str, attrs: object) -> None:
-            self.inside = tag == "script"
+            self.inside = tag in ("script", "style")
             if self.inside:
                 self.texts.append("")
 
@@ -120,6 +120,9 @@ def test_scripts_are_those_of_pythons_parser() -> None:
         ("html", "<script src=a></script>", [(None, "")]),
         ("html", "<script><!--<script></script>--></script>a", [("javascript", "<!--<script></script>-->")]),
         ("html", "<script><!--<script>--></script>a", [("javascript", "<!--<script>-->")]),
+        ("html", "<style>a<!--</style>", [("css", "a<!--")]),
+        ("html", "<style type=text/less>a</style><style type='TEXT/css'>b</style>", [(None, "a"), ("css", "b")]),
+        ("vue", "<style lang=scss scoped>a</style><style src=b />", [("scss", "a")]),
         ("html", "<p a='>\n<script>b", []),
         ("vue", "<script><!--<script></script>--></script>", [("javascript", "<!--<script>")]),
         ("vue", "<script lang='tsx' type=module>a</script>", [("tsx", "a")]),

@@ -91,17 +91,19 @@ class LanguageAt:
 def language_at(document: OpenDocument, text: Document, offset: int) -> LanguageAt:
     """Return the language at an offset of a document's text.
 
-    Raises LanguageError outside of the code in a file of another language.
+    Raises LanguageError outside of the code in a file of another language that has no grammar.
     """
     editor_id, path = document.language_id or "", document.path or ""
-    if editor_id in LANGUAGES:
-        return LanguageAt(editor_id, editor_id)
     host = host_of(editor_id, path)
+    if editor_id in LANGUAGES and (host is None or editor_id not in host.editor_ids):
+        return LanguageAt(editor_id, editor_id)
     if host is None:
         plain = plain_name(path, editor_id)
         return LanguageAt(editor_id, Language.name_for_path(path)) if plain is None else plain_at(plain)
     region = host.at(text.text, offset)
     if region is None or region.language not in LANGUAGES:
+        if host.name in LANGUAGES:
+            return LanguageAt(host.name, host.name)
         raise LanguageError(f"{NO_CODE} ({host.name})")
     return LanguageAt(region.language, region.language, host.name, region)
 

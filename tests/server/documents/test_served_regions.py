@@ -69,6 +69,8 @@ async def test_a_script_is_completed_alone(wire: Wire, newline: str) -> None:
         ("a.svelte", '<script lang="ts">let a = b as ‸;</script>{#if a < b}<p/>{/if}', "Item"),
         ("a.astro", "---\nconst a: ‸ = 1;\n---\n<p>{a}</p>", "string"),
         ("a.astro", "<p>it's</p><script>const a: ‸ = 1;</script>", "string"),
+        ("a.html", "<p style='a'><style>a { ‸ }</style>", "b: c;"),
+        ("a.vue", "<style scoped lang=scss>a { ‸ }</style>", "&:hover { b: c; }"),
     ],
 )
 async def test_the_language_is_the_regions(wire: Wire, name: str, marked: str, text: str) -> None:
@@ -80,19 +82,19 @@ async def test_the_language_is_the_regions(wire: Wire, name: str, marked: str, t
 @pytest.mark.parametrize(
     ("name", "marked"),
     [
-        ("a.html", "<p>‸</p><script>f()</script>"),
-        ("a.html", "<script>f()</scr‸ipt>"),
-        ("a.html", "<scr‸ipt>f()</script>"),
-        ("a.html", "<!-- <script>f(‸)</script> -->"),
-        ("a.html", '<script src="a.js">‸</script>'),
-        ("a.html", '<script type="text/template"><p>‸</p></script>'),
-        ("a.html", "<style>a { ‸ }</style>"),
-        ("a.html", "<textarea><script>f(‸)</script></textarea>"),
+        ("a.vue", "<p>‸</p><script>f()</script>"),
+        ("a.vue", "<script>f()</scr‸ipt>"),
+        ("a.vue", "<scr‸ipt>f()</script>"),
+        ("a.vue", "<!-- <script>f(‸)</script> -->"),
+        ("a.vue", '<script src="a.js">‸</script>'),
+        ("a.vue", '<script type="text/template"><p>‸</p></script>'),
+        ("a.vue", '<style lang="stylus">a { ‸ }</style>'),
+        ("a.vue", "<textarea><script>f(‸)</script></textarea>"),
         ("a.vue", '<script lang="coffee">f ‸</script>'),
         ("a.vue", "<script src=a />‸"),
         ("a.astro", "---\na\n---\n{‸}"),
         ("a.astro", "<p/>\n---\nf(‸)\n---\n"),
-        ("a.html", "‸"),
+        ("a.vue", "‸"),
     ],
 )
 async def test_nothing_is_offered_elsewhere(wire: Wire, name: str, marked: str) -> None:
@@ -100,6 +102,23 @@ async def test_nothing_is_offered_elsewhere(wire: Wire, name: str, marked: str) 
     assert items == []
     host = name.rpartition(".")[2]
     assert file.last["reason"] == f"no code of a known language at the cursor ({host})"
+
+
+@pytest.mark.parametrize(
+    ("marked", "text"),
+    [
+        ("<div><p>‸</div><script>f()</script>", "<b>a</b>"),
+        ("<div cl‸<p>b</p></div>", "ass=a>"),
+        ('<script src="a.js">‸</script>', "a"),
+        ("<!doctype html>\n‸", "<p>"),
+        ("<ul><li>‸</ul><style>a { }</style>", "b<li>"),
+    ],
+)
+async def test_html_is_completed_outside_of_code(wire: Wire, marked: str, text: str) -> None:
+    file, items = await items_in(wire, "a.html", marked, text)
+    assert text in [item["insertText"] for item in items]
+    assert {guarantee(item) for item in items} == {"balanced"}
+    assert all(parses("html", file.document.applied(item)) for item in items)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +158,7 @@ async def test_an_explanation_names_the_language_and_the_files_lines(wire: Wire)
     assert found["diagnostics"] == ["lines 3 to 6 are read alone, as javascript"]
     assert found["coveredLines"] == [{"line": 2, "count": 4}]
     assert found["verdict"] == {"viable": True, "complete": True, "rejectedAt": None}
-    outside = HostFile(wire, "b.html", "<p>‸</p>", "html")
+    outside = HostFile(wire, "b.vue", "<p>‸</p>", "vue")
     await outside.ask("1")
     assert "no code of a known language" in (await outside.explain())["message"]
     await outside.close()
@@ -198,9 +217,12 @@ async def test_items_in_random_files_parse_in_their_region(wire: Wire) -> None:
         )
         region = host.at(text, offset)
         for item in items:
-            assert region is not None, text
-            assert region.language is not None
             changed = file.document.applied(item)
+            if region is None:
+                assert host.name == "html", text
+                assert guarantee(item) != "balanced" or parses("html", changed), changed
+                continue
+            assert region.language is not None
             after = host.at(changed, offset)
             assert after is not None
             assert len(changed) - after.end == len(text) - region.end, changed

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 BLANKS = " \t\n\f"
+CODE = ("script", "style")
 RAW = {"html": ("iframe", "noembed", "noframes", "style", "textarea", "title", "xmp"), "vue": ("style", "textarea")}
 RAW |= {"svelte": RAW["vue"], "astro": ("style", "textarea", "title")}
 ESCAPES, CLOSES_ITSELF = ("html", "astro"), ("vue", "svelte", "astro")
@@ -18,7 +19,7 @@ class Reader:
     """A tokenizer at a place of a text.
 
     Attributes:
-        found: Attributes, first character and last one of each script.
+        found: Attributes, first character and last one of each script and style.
     """
 
     host: str
@@ -139,7 +140,7 @@ class Reader:
         else:
             while self.at < len(self.text) and not self.names(f"</{name}", self.at):
                 self.at += 1
-        if name == "script":
+        if name in CODE:
             self.found.append((attributes, start, self.at))
         if self.at < len(self.text):
             self.at += 2
@@ -172,7 +173,7 @@ def is_letter(character: str) -> bool:
 
 
 def scripts(host: str, text: str) -> list[tuple[dict[str, str], int, int]]:
-    """Return attributes, first character and end of the scripts of a host's file."""
+    """Return attributes, first character and end of the scripts and styles of a host's file."""
     reader = Reader(host, text)
     reader.read()
     return reader.found
