@@ -36,13 +36,14 @@ SCOPES = {
 MODES = {
     "javascript": "js",
     "jsx": "js",
+    "less": "less-css",
     "cpp": "c++",
     "r": "ess-r",
     "xml": "nxml",
     "hcl": "terraform",
 }
 """Names that editors have for languages, of Emacs' modes the beginnings, where they are not the language's."""
-PLAIN_MODES = {"ess-r", "html", "nxml", "scss", "sql", "terraform"}
+PLAIN_MODES = {"ess-r", "html", "less-css", "nxml", "scss", "sql", "terraform"}
 """Emacs' modes without a form for tree-sitter."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")

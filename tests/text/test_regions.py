@@ -121,7 +121,7 @@ def test_scripts_are_those_of_pythons_parser() -> None:
         ("html", "<script><!--<script></script>--></script>a", [("javascript", "<!--<script></script>-->")]),
         ("html", "<script><!--<script>--></script>a", [("javascript", "<!--<script>-->")]),
         ("html", "<style>a<!--</style>", [("css", "a<!--")]),
-        ("html", "<style type=text/less>a</style><style type='TEXT/css'>b</style>", [(None, "a"), ("css", "b")]),
+        ("html", "<style type=text/plain>a</style><style type='TEXT/css'>b</style>", [(None, "a"), ("css", "b")]),
         ("vue", "<style lang=scss scoped>a</style><style src=b />", [("scss", "a")]),
         ("html", "<p a='>\n<script>b", []),
         ("vue", "<script><!--<script></script>--></script>", [("javascript", "<!--<script>")]),

@@ -35,6 +35,7 @@ const LANGUAGE_NAMES: Readonly<Record<string, string>> = {
   dockerfile: "Dockerfile",
   hcl: "HCL",
   kotlin: "Kotlin",
+  less: "Less",
   lua: "Lua",
   markdown: "Markdown",
   php: "PHP",

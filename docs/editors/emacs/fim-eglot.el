@@ -30,7 +30,8 @@
                 (ess-r-mode :language-id "r") css-mode css-ts-mode scss-mode toml-mode toml-ts-mode sql-mode
                 (nxml-mode :language-id "xml") terraform-mode dockerfile-mode dockerfile-ts-mode
                 php-mode php-ts-mode
-                html-mode)
+                html-mode
+                (less-css-mode :language-id "less"))
                . ,(lambda (&rest _) `(,@fim-server-command :initializationOptions ,fim-server-settings))))
 
 ;; To keep gopls, jdtls, rust-analyzer or typescript-language-server, remove their modes here and above.
@@ -42,7 +43,7 @@
                 scala-ts-mode-hook zig-mode-hook zig-ts-mode-hook lua-mode-hook lua-ts-mode-hook
                 ess-r-mode-hook css-mode-hook css-ts-mode-hook scss-mode-hook toml-mode-hook toml-ts-mode-hook
                 sql-mode-hook nxml-mode-hook terraform-mode-hook dockerfile-mode-hook dockerfile-ts-mode-hook
-                php-mode-hook php-ts-mode-hook html-mode-hook))
+                php-mode-hook php-ts-mode-hook html-mode-hook less-css-mode-hook))
   (add-hook hook #'eglot-ensure))
 
 (defun fim-server-explain ()

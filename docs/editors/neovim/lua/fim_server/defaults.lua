@@ -39,6 +39,7 @@ M.OPTIONS = {
     'hcl',
     'dockerfile',
     'php',
+    'less',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
