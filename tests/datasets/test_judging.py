@@ -13,8 +13,9 @@ import pytest
 
 from fim_server.cli.program import main
 from fim_server.datasets.judging import judge as judging
-from fim_server.datasets.judging.cutting import KINDS, Files, Looks, cases, cut, window
+from fim_server.datasets.judging.cutting import KINDS, Case, Files, Looks, cases, cut, window
 from fim_server.datasets.judging.differences import Differences
+from fim_server.datasets.judging.examining import Examiner
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.programs import FOLDER
 from fim_server.datasets.judging.running import Plan, Worker
@@ -353,4 +354,24 @@ def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
         plan = Plan(folder / "words.lark", tuple(odd_judge), (files,), None, 1, appeal=last)
         worker = Worker(plan)
         assert worker.whole(files / "a.words") == (True, verdict, 5, "" if verdict else "since it is wrong")
+        worker.close()
+
+
+def test_a_true_middle_of_a_documented_difference_is_counted_apart(tmp_path: Path, odd_judge: list[str]) -> None:
+    folder = tmp_path / "words"
+    folder.mkdir()
+    (folder / "words.lark").write_text('start: "fine"\nBLANK: / +/\n%ignore BLANK\n')
+    (folder / "words.toml").write_text(
+        'name = "words"\nsuffixes = [".words"]\nstart = "start"\n[layout]\nrule = "none"\n'
+    )
+    plan = Plan(folder / "words.lark", tuple(odd_judge), (), None, 1)
+    case = Case(0, "span", "a.words", "good", 1, 3, ((0, 4),))
+    for differences, failures in (("", 1), ('[[difference]]\nname = "good"\ntext = "‸good"\n', 0)):
+        (folder / "differences.toml").write_text(differences)
+        worker = Worker(plan)
+        assert worker.judge is not None
+        examiner = Examiner(worker.language, worker.looks, worker.judge, worker.differences)
+        result = examiner.examine(case, random.Random(1))
+        assert len(result.failures) == failures
+        assert result.counts["documented: good"] == 1 - failures
         worker.close()
