@@ -26,6 +26,9 @@ FILE = "differences.toml"
 _NEAR = 60
 """Characters before and behind a place that are near it."""
 
+_BEFORE_REFUSAL = 400
+"""Characters before a place of a refusal: comments may stand between it and its cause."""
+
 _PLACE = re.compile(r" \((\d+):(\d+)\)\Z")
 """A message's place: the line from 1 on, and the column from 0 on."""
 
@@ -81,7 +84,7 @@ class Differences:
             refused_at: Offset at which the engine refuses it; None if unknown.
         """
         if not engine:
-            near = _near(text, refused_at)
+            near = _near(text, refused_at, _BEFORE_REFUSAL)
             return next((name for name, pattern in self.text if pattern.search(near)), None)
         near = _near(text, place_of(said, text))
         return next(
@@ -110,5 +113,5 @@ def refused_at(language: Language, text: str) -> int:
     return len(text) if at is None else at
 
 
-def _near(text: str, place: int | None) -> str:
-    return text if place is None else f"{text[max(0, place - _NEAR) : place]}‸{text[place : place + _NEAR]}"
+def _near(text: str, place: int | None, before: int = _NEAR) -> str:
+    return text if place is None else f"{text[max(0, place - before) : place]}‸{text[place : place + _NEAR]}"
