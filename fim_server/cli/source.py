@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from fim_server.errors import DocumentError, LanguageError
 from fim_server.language import Language
-from fim_server.language.plain import plain_name, plain_text
+from fim_server.language.plain import PlainText, plain_name
 from fim_server.language.session import WHOLE
 from fim_server.memory.ignoring import is_secret
 from fim_server.text.document import Document, Split
@@ -115,7 +115,7 @@ def choose_part(
     host = host_of_file(arguments)
     plain = None if arguments.language is not None or not takes_any else plain_name(arguments.file)
     if host is None and plain is not None:
-        return Part(plain_text(plain), document.split(offset))
+        return Part(PlainText(plain), document.split(offset))
     if host is None:
         language = choose_language(arguments, shown)
         return Part(language, document.split(offset, Language.keeps_returns(language.name)))

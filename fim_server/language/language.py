@@ -24,7 +24,8 @@ class Language:
 
     Attributes:
         version: Version to which it is narrowed; None for the newest, or for a language without versions.
-        guarantee: `exact`; `balanced` if the definition knows only comments, strings and brackets.
+        guarantee: `exact`; `balanced` if the definition knows only comments, strings and brackets; `none` without a
+            grammar.
         spelling: Texts of the language that code outside the engine needs.
     """
 
@@ -168,8 +169,8 @@ class Language:
 
     @property
     def has_grammar(self) -> bool:
-        """Return whether the language has a grammar of its own; only :class:`.plain.PlainText` has none."""
-        return True
+        """Return whether a definition judges texts; none judges those of :class:`.plain.PlainText`."""
+        return self.guarantee != "none"
 
     def shaped(self, shape: Shape) -> _core.Language:
         """Return the engine's form of the language for middles of a shape.

@@ -22,14 +22,9 @@ class PlainText(Language):
     """Language without a grammar, named as the editor or the file's suffix names it."""
 
     def __init__(self, name: str) -> None:
-        shared = shared_plain()
-        self.core, self._shaped = shared.core, {}
-        self.name, self.version, self.suffixes, self.spelling = name, None, (), shared.spelling
-        self.guarantee = "none"
-
-    @property
-    def has_grammar(self) -> bool:
-        return False
+        # Names are the editors' own, without a bound: all share one compiled form, with its shapes.
+        vars(self).update(vars(_shared()))
+        self.name, self.guarantee = name, "none"
 
     def open(self, left: str, right: str) -> Session:
         """Return a session with the guarantee `none`. Nothing reads the contexts."""
@@ -74,12 +69,6 @@ def no_grammar_for(name: str) -> str:
     return f"there is no grammar for {name}: any text may come here"
 
 
-@cache
-def plain_text(name: str) -> PlainText:
-    """Return the language without a grammar of a name."""
-    return PlainText(name)
-
-
 def plain_name(path: str, editor_id: str = "") -> str | None:
     """Return the name of a file's language if no language of the package is meant; None if one is.
 
@@ -92,7 +81,7 @@ def plain_name(path: str, editor_id: str = "") -> str | None:
 
 
 @cache
-def shared_plain() -> Language:
-    """Return the language whose compiled form all of these share."""
+def _shared() -> Language:
+    """Return the language whose compiled form and spelling all languages without a grammar share."""
     here = Path(__file__)
     return Language(grammar.read(here.with_suffix(".lark"), here.with_suffix(".toml")))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fim_server.language import Language
-from fim_server.language.plain import plain_name, plain_text
+from fim_server.language.plain import PlainText, plain_name
 from fim_server.suggest.answer_cache import Answer
 from fim_server.text.document import Split
 from fim_server.text.notebook import CellContexts, healable
@@ -88,7 +88,7 @@ class Request:
         """Return the document's language. Raises LanguageError for an unknown version of it."""
         plain = plain_name(self.path, self.language_id)
         if plain is not None:
-            return plain_text(plain)
+            return PlainText(plain)
         name = self.language_id if self.language_id in LANGUAGES else None
         if name is not None and self.cell is not None and self.cell.region is not None:
             return Language.load(name, self.settings.versions.get(name))  # a project's files tell of other files

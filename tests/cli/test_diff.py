@@ -11,7 +11,7 @@ from fim_server.cli.diff import diff_lines, keep_line_ends, promise
 from fim_server.cli.excerpt import excerpt_lines
 from fim_server.decoding.results import Completion, StopReason
 from fim_server.language import Language
-from fim_server.language.plain import plain_text
+from fim_server.language.plain import PlainText
 from fim_server.text.document import Split
 
 PYTHON = Language.load("python")
@@ -127,5 +127,5 @@ def patched(text: str, diff: list[str]) -> str:
 
 
 def test_without_a_grammar_none_judges() -> None:
-    said = promise(Completion("x", "none", StopReason.END_TOKEN, None), plain_text("foo"))
+    said = promise(Completion("x", "none", StopReason.END_TOKEN, None), PlainText("foo"))
     assert said == "guarantee none: no grammar of foo judges the text"

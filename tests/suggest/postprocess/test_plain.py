@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fim_server.language.plain import OTHER, plain_name, plain_text
+from fim_server.language.plain import OTHER, PlainText, plain_name
+from fim_server.language.shapes import Shape
 from fim_server.suggest.postprocess.plain import CUTS_WORD, STANDS_THERE, closed_cuts, plain_line
 from fim_server.suggest.ranking.reasons import Suppression
 from fim_server.suggest.suggestion import Ends
 from fim_server.text.document import Split
 
-LANGUAGE = plain_text("foo")
+LANGUAGE = PlainText("foo")
 SESSION = LANGUAGE.open("", "")
 
 
@@ -98,3 +99,10 @@ def test_nothing_is_promised_of_a_plain_text(left: str, right: str) -> None:
     assert session.inside is None
     assert session.open_constructs() == []
     assert not session.start("[a-z]+").is_complete()
+
+
+def test_languages_without_a_grammar_share_their_compiled_form() -> None:
+    other, shape = PlainText("bar"), Shape.regex("[a-z]+")
+    assert (other.name, LANGUAGE.name) == ("bar", "foo")
+    assert other.core is LANGUAGE.core
+    assert other.shaped(shape) is LANGUAGE.shaped(shape)
