@@ -1,7 +1,7 @@
 // Actions of the menu and of messages.
 import * as vscode from "vscode";
-import { keyOf, SECTION, toggledLanguages } from "./configuration";
-import { levelOf } from "./languagePicker";
+import { keyOf, SECTION, toggledMode } from "./configuration";
+import { setLanguage } from "./languagePicker";
 import { type MenuAction, menuGroups } from "./menu";
 import type { Server } from "./server";
 import { readMinutes } from "./snooze";
@@ -87,12 +87,10 @@ export async function toggleLanguage(server: Server): Promise<void> {
   if (document === undefined) {
     return;
   }
-  const configuration = vscode.workspace.getConfiguration(SECTION, document.uri);
-  const [read, file] = [reader(document.uri), fileOf(document)];
-  const { target, value } = levelOf(configuration, keyOf(document.languageId, file, read("languages")));
-  const learnt = learntIn(server.state);
-  const toggled = toggledLanguages(document.languageId, value, read, learnt, file, server.known);
-  await configuration.update("languages", toggled, target);
+  const { languageId: language, uri } = document;
+  const [read, file] = [reader(uri), fileOf(document)];
+  const mode = toggledMode(language, read, learntIn(server.state), file, server.known);
+  await setLanguage(keyOf(language, file, read("languages")), mode, uri);
 }
 
 /** Turns everything off in the workspace's settings, or on again there. */

@@ -256,19 +256,16 @@ function triggerOf(read: Reader): "automatic" | "manual" {
   return read("trigger") === "manual" ? "manual" : "automatic";
 }
 
-/** Returns `languages` at one level of the settings after toggling a language, or the glob that decides for a file. */
-export function toggledLanguages(
-  language: string,
-  atLevel: unknown,
-  read: Reader,
-  learnt: Learnt,
-  file = "",
-  known: Known = null,
-): Record<string, unknown> {
+/** Returns the mode of a document after toggling its language, or the glob that decides for its file. */
+export function toggledMode(language: string, read: Reader, learnt: Learnt, file = "", known: Known = null): Mode {
   const { mode, isHeldBack } = standingOf(language, read, learnt, file, known);
   // Name the language when turning it on: without a name, JSON and languages without training would stay off.
-  const toggled = mode === "off" || isHeldBack ? triggerOf(read) : "off";
-  return { ...(isRecord(atLevel) ? atLevel : {}), [keyOf(language, file, read("languages"))]: toggled };
+  return mode === "off" || isHeldBack ? triggerOf(read) : "off";
+}
+
+/** Returns `languages` at one level of the settings with the mode of a language or a glob. */
+export function withMode(atLevel: unknown, key: string, mode: Mode): Record<string, unknown> {
+  return { ...(isRecord(atLevel) ? atLevel : {}), [key]: mode };
 }
 
 /**

@@ -1,6 +1,6 @@
 // Choice of a language, and of when it gets suggestions.
 import * as vscode from "vscode";
-import { type Mode, SECTION } from "./configuration";
+import { type Mode, SECTION, withMode } from "./configuration";
 import { languageRows, MODE_WORDS } from "./languageList";
 import type { Server } from "./server";
 import { learntIn } from "./state";
@@ -28,19 +28,13 @@ export async function chooseLanguage(server: Server): Promise<void> {
 }
 
 /** Sets the mode of a language, or of the files of a glob, at the level of the settings that names it. */
-export async function setLanguage(key: string, mode: unknown, resource: vscode.Uri | undefined): Promise<void> {
+export async function setLanguage(key: string, mode: Mode, resource: vscode.Uri | undefined): Promise<void> {
   const configuration = vscode.workspace.getConfiguration(SECTION, resource);
-  const { target, value } = levelOf(configuration, key);
-  await configuration.update("languages", { ...value, [key]: mode }, target);
-}
-
-/** Workspace settings override the user's, so the level that names the key is the one to change. */
-export function levelOf(
-  configuration: vscode.WorkspaceConfiguration,
-  key: string,
-): { target: vscode.ConfigurationTarget; value: Record<string, unknown> | undefined } {
   const levels = configuration.inspect<Record<string, unknown>>("languages");
-  return levels?.workspaceValue?.[key] !== undefined
-    ? { target: vscode.ConfigurationTarget.Workspace, value: levels.workspaceValue }
-    : { target: vscode.ConfigurationTarget.Global, value: levels?.globalValue };
+  // Workspace settings override the user's, so change the level that names the key.
+  const [atLevel, target] =
+    levels?.workspaceValue?.[key] !== undefined
+      ? [levels.workspaceValue, vscode.ConfigurationTarget.Workspace]
+      : [levels?.globalValue, vscode.ConfigurationTarget.Global];
+  await configuration.update("languages", withMode(atLevel, key, mode), target);
 }

@@ -4,6 +4,7 @@ import {
   expand,
   guaranteeOf,
   isCompleted,
+  keyOf,
   needsServer,
   type Reader,
   type Surroundings,
@@ -11,7 +12,8 @@ import {
   serverSettings,
   standingOf,
   startSettings,
-  toggledLanguages,
+  toggledMode,
+  withMode,
 } from "../src/configuration";
 
 const surroundings: Surroundings = {
@@ -148,7 +150,18 @@ test("standingOf: a language is held back only for lack of training", () => {
   assert.deepEqual(held({ languages: { rust: "automatic" } }, ["python"]), [false, false]);
 });
 
-test("toggledLanguages changes one language at one level", () => {
+/** Returns `languages` at one level of the settings after toggling a document. */
+function toggledLanguages(
+  language: string,
+  atLevel: unknown,
+  read: Reader,
+  learnt: readonly string[] | null,
+  file = "",
+): Record<string, unknown> {
+  return withMode(atLevel, keyOf(language, file, read("languages")), toggledMode(language, read, learnt, file));
+}
+
+test("toggling changes one language at one level", () => {
   const json = reading({ languages: { json: "off" } });
   assert.deepEqual(toggledLanguages("json", undefined, json, null), { json: "automatic" });
   assert.deepEqual(toggledLanguages("json", { python: "manual" }, json, null), { python: "manual", json: "automatic" });
@@ -157,7 +170,7 @@ test("toggledLanguages changes one language at one level", () => {
   assert.deepEqual(toggledLanguages("python", { python: "off" }, manual, null), { python: "manual" });
 });
 
-test("toggledLanguages turns a language without training on, then off, then on", () => {
+test("toggling turns a language without training on, then off, then on", () => {
   const toggled = (languages: Record<string, unknown>, learnt: readonly string[]) =>
     toggledLanguages("java", languages, reading({ languages }), learnt);
   assert.deepEqual(toggled({ json: "off" }, ["python"]), { json: "off", java: "automatic" });
