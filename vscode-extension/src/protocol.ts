@@ -33,10 +33,6 @@ export interface KnownLanguage {
   readonly ids: readonly string[];
   /** The server's own word. */
   readonly guarantee: string;
-  /** By the settings and the model. */
-  readonly trigger: string;
-  /** True if the model was trained on it; null: the code in the file decides. */
-  readonly learnt: boolean | null;
 }
 
 /** Milliseconds by stage. */
@@ -341,8 +337,6 @@ export function readLanguages(value: unknown): KnownLanguage[] {
     name: text(item["name"]),
     ids: texts(item["ids"]),
     guarantee: text(item["guarantee"]),
-    trigger: text(item["trigger"]),
-    learnt: typeof item["learnt"] === "boolean" ? item["learnt"] : null,
   })).filter(({ name }) => name !== "");
 }
 

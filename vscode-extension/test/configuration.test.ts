@@ -200,7 +200,7 @@ test("standingOf: the last glob that names the file decides", () => {
 });
 
 test("standingOf: a language without a grammar is held back for every model", () => {
-  const known = [{ name: "c", ids: ["c"], guarantee: "balanced", trigger: "automatic", learnt: true }];
+  const known = [{ name: "c", ids: ["c"], guarantee: "balanced" }];
   const held = (language: string, learnt: readonly string[] | null, of: typeof known | null) =>
     standingOf(language, reading({}), learnt, "", of).isHeldBack;
   assert.deepEqual([held("c", null, known), held("makefile", null, known)], [false, true]);
