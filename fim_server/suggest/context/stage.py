@@ -10,7 +10,7 @@ from fim_server.language_support.registry import support_of
 from fim_server.suggest.context.cross_file import CrossFile
 from fim_server.suggest.context.other_cells import OtherCells
 from fim_server.suggest.context.prompts import Prompts
-from fim_server.suggest.context.sessions import PATIENCE, Opened
+from fim_server.suggest.context.sessions import PATIENCE, opened
 from fim_server.suggest.postprocess.identifiers import own_names
 from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.text.regions import read_alone
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fim_server.language import Language
     from fim_server.models.project_context import ProjectContext
     from fim_server.models.reading import Lent
-    from fim_server.suggest.context.sessions import DocumentSessions
+    from fim_server.suggest.context.sessions import DocumentSessions, Opened
     from fim_server.suggest.job import Loaded
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
@@ -83,11 +83,11 @@ class ContextStage:
             return without_grammar(request, language)
         stands_in = request.single_line or not request.invoked
         patience, floor = PATIENCE if request.invoked else 1.0, request.settings.floor
-        opened = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)
+        found = self.contexts.open(request.uri, language, request.contexts, floor, stands_in, patience)
         if request.cell is None:
-            return opened
-        opened = self._cells.judged(opened, request.cell, language)
-        return opened if request.cell.region is None else alone(opened, request.cell, language.name)
+            return found
+        found = self._cells.judged(found, request.cell, language)
+        return found if request.cell.region is None else alone(found, request.cell, language.name)
 
     def prompts(self, loaded: Loaded) -> Prompts:
         """Return this thread's share of the prompts that the model has read."""
@@ -139,9 +139,9 @@ class ContextStage:
 
 
 def without_grammar(request: Request, language: Language) -> Opened:
-    """Return a session that nothing is known of."""
-    session = language.open(request.split.left, request.split.right)
-    return Opened(session, session.guarantee, request.split.left, request.split.right, tuple(session.diagnostics))
+    """Return the session at a cursor in a language without a grammar, which refuses nothing."""
+    left, right = request.split.left, request.split.right
+    return opened(language.open(left, right), left, right)
 
 
 def alone(opened: Opened, cell: CellContexts, language: str) -> Opened:

@@ -1,4 +1,4 @@
-"""Lines of languages without a grammar: rules that stand in for one.
+"""Rules for the lines of languages without a grammar, in place of one.
 
 A text is the rest of the cursor's line. It repeats nothing right of the cursor and not the next line, closes only
 brackets that the line left open, and leaves words whole.
@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fim_server.decoding.ending.trimming.trimmed import roughly_trimmed
+from fim_server.decoding.ending.trimming.trimmed import THERE_ALREADY, roughly_trimmed
 from fim_server.language.texts import is_word
 from fim_server.suggest.context.brackets import before_unopened, unmatched
 from fim_server.suggest.context.cursor import Place
@@ -29,7 +29,7 @@ APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 LOOKED_AT = 2_000
 """Characters around the cursor that the rules look at."""
 
-STANDS_THERE = Suppression(Reason.REPEATED_BELOW, "the text stands near the cursor already")
+STANDS_THERE = Suppression(Reason.REPEATED_BELOW, THERE_ALREADY)
 CUTS_WORD = Suppression(Reason.IN_WORD, "it does not go on with the word at the cursor")
 
 

@@ -91,7 +91,7 @@ class Postprocess:
             return problem
         ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside), request.split.right)
         ends = without_lines_below(ends, text, request.split)
-        if not request.has_grammar:
+        if not language.has_grammar:
             ends = closed_cuts(ends, text, opened.session.spelling)
         if language.guarantee != "exact":
             ends = finished_cuts(ends, text, takes_points=not language.has_grammar)
