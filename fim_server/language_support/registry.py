@@ -21,8 +21,11 @@ REGISTRY: Mapping[str, Callable[[], LanguageSupport]] = {"python": _python}
 """Constructors of the support of each language, by the language's name. Each imports its modules when called."""
 
 
-@cache
 def support_of(language: str) -> LanguageSupport | None:
-    """Return the support of a language; None if there is none."""
-    constructor = REGISTRY.get(language)
-    return None if constructor is None else constructor()
+    """Return the support of a language; None if there is none. Clients may name any language."""
+    return _made(language) if language in REGISTRY else None
+
+
+@cache
+def _made(language: str) -> LanguageSupport:
+    return REGISTRY[language]()

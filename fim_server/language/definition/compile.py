@@ -132,7 +132,6 @@ def editor_names() -> dict[str, str]:
     return {other: name for name in named for other in read_builtin(name).editor_ids}
 
 
-@cache
 def siblings(name: str) -> tuple[str, ...]:
     """Return the variants of a language's definition, in its order; none for a definition or name without any."""
     found = places(_LANGUAGES)

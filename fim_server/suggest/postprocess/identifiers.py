@@ -72,11 +72,13 @@ class OwnNames:
         return after.startswith(self.binding_texts) and not after.startswith(self.loading_texts)
 
 
-@cache
 def own_names(language: str) -> OwnNames | None:
-    """Return the own names of a language; None if they are unknown."""
-    if language not in Language.names():
-        return None
+    """Return the own names of a language; None if they are unknown. Clients may name any language."""
+    return _read_names(language) if language in Language.names() else None
+
+
+@cache
+def _read_names(language: str) -> OwnNames | None:
     path = builtin_files(language)[0].with_name("names.toml")
     if not path.is_file():
         return None
