@@ -1,4 +1,4 @@
-"""The answer of `fim-server.languages`: the languages that the server knows, when each is suggested, and how surely."""
+"""Answer of `fim-server.languages`: the languages that the server knows, with their guarantees and triggers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from fim_server.language.definition.compile import read_builtin
 from fim_server.text.regions import hosts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fim_server.server.language_server import FimLanguageServer
 
 OF_CODE_ALONE = "partial"
@@ -17,20 +19,19 @@ OF_CODE_ALONE = "partial"
 
 def languages_json(ls: FimLanguageServer) -> list[dict[str, Any]]:
     """Return a row for each language with a grammar, then for the files with code of such languages."""
-    names = Language.names()
-    rows = [row(ls, name, [name, *read_builtin(name).editor_ids], read_builtin(name).guarantee) for name in names]
-    others = (host for host in hosts() if host.name not in names)
-    return rows + [row(ls, host.name, [host.name, *host.editor_ids], OF_CODE_ALONE) for host in others]
+    definitions = [read_builtin(name) for name in Language.names()]
+    rows = [row(ls, one.name, one.editor_ids, one.guarantee) for one in definitions]
+    others = (host for host in hosts() if host.name not in {one.name for one in definitions})
+    return rows + [row(ls, host.name, host.editor_ids, OF_CODE_ALONE) for host in others]
 
 
-def row(ls: FimLanguageServer, name: str, ids: list[str], guarantee: str) -> dict[str, Any]:
+def row(ls: FimLanguageServer, name: str, editor_ids: Sequence[str], guarantee: str) -> dict[str, Any]:
     """Return the row of a language."""
-    is_learnt = ls.learnt is None or name in ls.learnt
-    trigger = ls.settings.trigger_of(name, ls.learnt if guarantee != OF_CODE_ALONE else None)
+    is_host = guarantee == OF_CODE_ALONE
     return {
         "name": name,
-        "ids": sorted(set(ids)),
+        "ids": sorted({name, *editor_ids}),
         "guarantee": guarantee,
-        "trigger": trigger,
-        "learnt": is_learnt if guarantee != OF_CODE_ALONE else None,
+        "trigger": ls.settings.trigger_of(name, None if is_host else ls.learnt),
+        "learnt": None if is_host else ls.learnt is None or name in ls.learnt,
     }
