@@ -90,20 +90,22 @@ fn is_written(text: &str) -> bool {
 impl Store {
     /// Read new and changed files below a folder, and forget deleted ones. One thread at a time.
     ///
-    /// `wanted`: the suffixes of files, and the files that are never read. If the text has more than `most` characters, files near open documents come first.
+    /// Files without one of the suffixes, and those of `secret`, are left out. If the text has more than `most`
+    /// characters, files near open documents come first.
     ///
     /// Return notes about the other files that were left out.
     pub(crate) fn index(
         &self,
         root: &Path,
-        wanted: (&[String], &SecretFiles),
+        suffixes: &[String],
+        secret: &SecretFiles,
         most: usize,
         decode: &Decode<'_>,
         stop: &dyn Fn() -> bool,
     ) -> (Indexed, Vec<String>) {
         let mut done = Indexed::default();
         let reader = Reader::new(root);
-        let mut found = reader.as_ref().map(|reader| walk(root, wanted, reader, stop)).unwrap_or_default();
+        let mut found = reader.as_ref().map(|reader| walk(root, suffixes, secret, reader, stop)).unwrap_or_default();
         if stop() {
             return (Indexed { stopped: true, ..done }, Vec::new());
         }

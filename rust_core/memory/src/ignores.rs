@@ -208,7 +208,7 @@ fn rules_of(
     Rules(globs.chunks(GLOBS_GROUP).flat_map(|group| built(folder, group, any_case)).collect())
 }
 
-/// Return the text of bytes in UTF-16, which PowerShell writes; `None` if they have no byte order mark of it, or are wrong.
+/// Return the text of bytes in UTF-16, which PowerShell writes; `None` without its byte order mark, or for wrong bytes.
 fn from_utf_16(bytes: &[u8]) -> Option<String> {
     let (order, units) = (bytes.get(..2)?, &bytes[2..]);
     let unit: fn([u8; 2]) -> u16 = match order {

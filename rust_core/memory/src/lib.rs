@@ -33,7 +33,7 @@ pub use ignores::is_ignored;
 pub use limits::CHARACTERS;
 pub use query::{Asker, Continuation, Place};
 pub use related::{Excerpt, Sought};
-pub use secret_files::{SecretFiles, USUAL, is_made_for_secrets};
+pub use secret_files::{SecretFiles, is_made_for_secrets};
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -103,7 +103,7 @@ impl ProjectMemory {
         stop: &dyn Fn() -> bool,
     ) -> Indexed {
         let _one = one_at_a_time(&self.reading);
-        let (done, notes) = self.store.index(root, (suffixes, secret), self.most, decode, stop);
+        let (done, notes) = self.store.index(root, suffixes, secret, self.most, decode, stop);
         let mut all = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(notes);
         all.truncate(limits::MOST_NOTES);

@@ -10,8 +10,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Usual names of files of secrets; a later one decides.
-pub const USUAL: [&str; 27] = [
+/// Usual names of files of secrets; the last that matches decides.
+const USUAL: [&str; 27] = [
     "id_*",
     "!id_*.*", // code, such as id_generator.py
     "id_dsa*",
@@ -65,7 +65,7 @@ impl SecretFiles {
     ///
     /// # Errors
     ///
-    /// A message in one line about the first glob that is none, or that is too long.
+    /// A message in one line about the first text that is no glob, or that is too long.
     pub fn new(globs: &[String]) -> Result<Self, String> {
         if globs.len() > OWN_GLOBS {
             return Err(format!("{} globs, at most {OWN_GLOBS} are read", globs.len()));

@@ -64,10 +64,12 @@ struct Walk<'a> {
     deadline: Instant,
 }
 
-/// Return the files below a folder that have one of these suffixes and are neither secret, ignored nor hidden, in order.
+/// Return the files below a folder that have one of these suffixes and are neither secret, ignored nor hidden, in
+/// order.
 pub(crate) fn walk(
     root: &Path,
-    (suffixes, secret): (&[String], &SecretFiles),
+    suffixes: &[String],
+    secret: &SecretFiles,
     reader: &Reader,
     stop: &dyn Fn() -> bool,
 ) -> Vec<Found> {

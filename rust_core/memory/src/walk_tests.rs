@@ -27,7 +27,7 @@ impl Folder {
     /// Return the names that the walk finds, and its notes.
     fn walk(&self) -> (Vec<String>, Vec<String>) {
         let reader = Reader::new(&self.0).expect("a folder");
-        let found = walk(&self.0, (&[".py".to_string()], &self.1), &reader, &|| false);
+        let found = walk(&self.0, &[".py".to_string()], &self.1, &reader, &|| false);
         (found.iter().map(|found: &Found| self.name(found.path())).collect(), reader.into_notes())
     }
 

@@ -246,7 +246,7 @@ pub(crate) struct SecretFiles {
 
 #[pymethods]
 impl SecretFiles {
-    /// Raise ValueError for a glob that is none.
+    /// Raise ValueError for a text that is no glob.
     #[new]
     #[pyo3(signature = (globs = Vec::new()))]
     fn new(globs: Vec<String>) -> PyResult<Self> {

@@ -45,8 +45,8 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The shape of all texts of at most `most` lines. Only `\n` breaks a line, and no text has another line break: `\r`,
-    /// U+2028 or U+2029.
+    /// The shape of all texts of at most `most` lines. Only `\n` breaks a line; no text has another line break (`\r`,
+    /// U+2028, U+2029).
     ///
     /// # Errors
     /// No lines, or too many.
@@ -57,7 +57,7 @@ impl Shape {
         }
         let mut automaton = Automaton::default();
         for line in 0..most {
-            // A line's own state, and those behind the first and the second byte of U+2028 and U+2029 (E2 80 A8, E2 80 A9).
+            // A line's own state, and those behind the first two bytes of U+2028 and U+2029 (E2 80 A8, E2 80 A9).
             let own = u32::try_from(3 * line + 1).expect("few lines");
             let mut row = [own; 256];
             row[b'\r' as usize] = 0;

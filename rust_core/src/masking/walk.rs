@@ -40,8 +40,8 @@ impl Allowed {
     }
 }
 
-/// Lexemes of a sequence up to which the walk does not ask whether another sequence came to the same place: asking costs
-/// more than the few that do.
+/// Lexemes of a sequence up to which the walk does not ask whether another sequence came to the same place. Asking
+/// costs more than walking the few such places twice.
 const FEW: usize = 3;
 
 /// Place of the parser at a node.
