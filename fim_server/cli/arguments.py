@@ -85,7 +85,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a source file in UTF-8, or - for standard input")
     parser.add_argument("--language", metavar="NAME", help="the file's language (default: by its suffix)")
     parser.add_argument(
-        "--any-file", action="store_true", help="read the file even if its name or an ignore file says: secrets"
+        "--any-file", action="store_true", help="read the file even if it is a file of secrets, by name or ignore file"
     )
 
 

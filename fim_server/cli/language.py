@@ -161,7 +161,7 @@ def run_check_language(arguments: CheckLanguageArguments) -> int:
 
 @dataclass(frozen=True)
 class Judging:
-    """Commands that judge a check, empty for none, the version of the language that they judge, and what they lack."""
+    """Commands that judge a check, empty for none, the version that they judge, and a line on what is lacking."""
 
     judge: tuple[str, ...]
     appeal: tuple[str, ...]

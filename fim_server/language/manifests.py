@@ -42,7 +42,7 @@ def read_manifest(path: str | PathLike[str]) -> str:
 
 
 def stamp_of(file: Path) -> tuple[int, ...] | None:
-    """Return what changes with a regular file's content: times, size and inode; None if there is no such file."""
+    """Return times, size and inode of a regular file, which change with its content; None if there is none."""
     try:
         status = file.stat()
     except (OSError, ValueError):

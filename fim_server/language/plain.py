@@ -15,7 +15,7 @@ REFUSED = "\0"
 """Left context that the grammar of plain texts refuses, as it refuses all."""
 
 OTHER = "text"
-"""Name of the language of a file without a suffix, for which the editor has no name."""
+"""Name of the language of a file without a suffix, if the editor names none."""
 
 
 class PlainText(Language):
@@ -42,7 +42,7 @@ class PlainSession(Session):
             (REFUSED, ""),
             spelling=language.spelling,
         )
-        self._diagnostics = [no_grammar_for(language.name)]
+        self._diagnostics = [f"there is no grammar for {language.name}: any text may come here"]
 
     @property
     def diagnostics(self) -> list[str]:
@@ -50,7 +50,7 @@ class PlainSession(Session):
         return self._diagnostics
 
     def check(self, middle: str) -> Verdict:
-        """Return that a middle is possible: there is no program that it could fail to be."""
+        """Return that the middle is complete: no grammar refuses it."""
         encodable(middle, "middle")
         return Verdict(True, True, None)
 
@@ -64,15 +64,10 @@ class PlainSession(Session):
         return
 
 
-def no_grammar_for(name: str) -> str:
-    """Return the line that says that a language has no grammar."""
-    return f"there is no grammar for {name}: any text may come here"
-
-
 def plain_name(path: str, editor_id: str = "") -> str | None:
-    """Return the name of a file's language if no language of the package is meant; None if one is.
+    """Return the name of a file's language without a grammar; None if it is a language of the package.
 
-    ``editor_id``: the editor's name of the language, which comes before the file's suffix.
+    ``editor_id``: the editor's name of the language, which overrides the file's suffix.
     """
     file = Path(path).name
     if editor_id in grammar.names() or paths.by_suffix(file) is not None:

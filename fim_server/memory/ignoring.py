@@ -28,13 +28,13 @@ def is_ignored(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def is_made_for_secrets(name: str) -> bool:
-    return _core.is_made_for_secrets(encodable(name))
+    return _core.is_made_for_secrets(without_surrogates(name))
 
 
 @lru_cache(maxsize=128)
 def secret_files(globs: tuple[str, ...]) -> _core.SecretFiles:
-    """Return the files of secrets with the user's globs. Raises ValueError, in one line, for a text that is none."""
-    return _core.SecretFiles([encodable(glob) for glob in globs])
+    """Return the files of secrets with the user's globs. Raises ValueError, in one line, for a text that is no glob."""
+    return _core.SecretFiles([without_surrogates(glob) for glob in globs])
 
 
 def is_secret(path: Path, folders: Sequence[Path], globs: tuple[str, ...] = ()) -> bool:
@@ -61,17 +61,17 @@ def is_named_by(path: str, glob: str) -> bool:
 
     Args:
         path: The file's path below the workspace's folder.
-        glob: The glob. Raises ValueError for a text that is none.
+        glob: The glob. Raises ValueError for a text that is no glob.
     """
     if glob.startswith("!"):
         raise ValueError(f"a glob expected, not {glob!r}")
     # Only the glob itself takes a file out of the files of secrets.
-    return secret_files((f"!{glob}",)).decide(Path(encodable(path))) is False
+    return secret_files((f"!{glob}",)).decide(Path(without_surrogates(path))) is False
 
 
 def has_secret_name(path: str, globs: tuple[str, ...] = ()) -> bool:
     """Return whether a document is never read by its name or a glob alone, without a look at the disk."""
-    return secret_files(globs).decide(Path(encodable(path))) is True
+    return secret_files(globs).decide(Path(without_surrogates(path))) is True
 
 
 def top_of(path: Path, folders: Sequence[Path]) -> Path | None:
@@ -80,8 +80,8 @@ def top_of(path: Path, folders: Sequence[Path]) -> Path | None:
     return next((folder for folder in reversed(above) if folder in folders or is_there(folder / ".git")), None)
 
 
-def encodable(name: str) -> str:
-    """Return a name without halves of surrogate pairs."""
+def without_surrogates(name: str) -> str:
+    """Return a name with `?` for each half of a surrogate pair."""
     return name.encode(errors="replace").decode()
 
 

@@ -441,7 +441,7 @@ class CompletionWorker:
         from fim_server.models.pace import measure
 
         # The first run builds the token tables, which takes 1 to 2 s for a large vocabulary: no request should wait.
-        # Those of the many languages of token trees take less each, and are built where one is opened.
+        # Languages of token trees are many, and each takes less time: their tables are built when a file is opened.
         learnt = model.format.languages
         names = [name for name in Language.exact_names() if settings.remembers(name, learnt)]
         for index, name in enumerate(names):

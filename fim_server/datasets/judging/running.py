@@ -36,10 +36,10 @@ MIDDLES = (1, 5, 20, 60, 200)
 """Characters of middles that are checked without a judge."""
 
 PER_FILE = 3
-"""Such cuts of one file."""
+"""Cuts of one file that are checked without a judge."""
 
 DRAWS = 4
-"""Draws of files for each such cut, at most: files may be refused."""
+"""Most draws of files for each of these cuts: a file may be refused."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ class Plan:
 
 
 def files_of(name_or_folder: str) -> Path:
-    """Return the grammar file of a language of the package, or of the one in a folder; one of token trees has none.
+    """Return the path of the grammar of a language of the package, or of the one in a folder.
+
+    No file is there for a language of token trees.
 
     Raises:
         LanguageError: There is no such language, or a TOML file cannot be read, or is no TOML.
@@ -82,16 +84,12 @@ def files_of(name_or_folder: str) -> Path:
     if name_or_folder in Language.names():
         return builtin_files(name_or_folder)[0]
     found = sorted(Path(name_or_folder).glob("*.toml"))
-    named = [path for path in found if path.with_suffix(".lark").is_file() or _is_token_trees(path)]
+    named = [path for path in found if path.with_suffix(".lark").is_file() or has_token_trees(read_source(path))]
     if not named:
         _raise_if_no_toml(found)
     if len(named) != 1:
         raise FileNotFoundError(f"{name_or_folder}: no language, and no folder with one NAME.lark and its NAME.toml")
     return named[0].with_suffix(".lark")
-
-
-def _is_token_trees(path: Path) -> bool:
-    return has_token_trees(read_source(path))
 
 
 def _raise_if_no_toml(paths: Sequence[Path]) -> None:
@@ -190,7 +188,7 @@ class Worker:
         return taken, truth, at, said
 
     def true_middles(self, count: int) -> tuple[int, list[dict[str, Any]]]:
-        """Cut accepted files at random; return the number of cuts, and the refused middles. There need be no judge.
+        """Cut accepted files at random, without a judge; return the number of cuts, and the refused true middles.
 
         Args:
             count: Most cuts.

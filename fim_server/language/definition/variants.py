@@ -94,7 +94,7 @@ class Variants:
         return {**{key: value for key, value in spec.items() if key != "variants"}, **own}
 
     def longer_suffixes(self, spec: Mapping[str, Any], suffixes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the suffixes of variants that end with one of some suffixes, and are none of them.
+        """Return the suffixes of variants that end with one of some given suffixes, without those themselves.
 
         ``spec``: a TOML file's fields, which :meth:`narrowed` takes. A variant's wrong suffixes are left out.
         """

@@ -36,7 +36,7 @@ IS_SILENT = "the disk does not say whether the file may be read"
 
 
 class SecretDocuments:
-    """Verdicts on documents. Used by the event loop's thread."""
+    """Verdicts on whether documents are files of secrets. Used by the event loop's thread."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[bool, float]] = {}
@@ -69,7 +69,7 @@ class SecretDocuments:
 
     async def _look(self, uri: str, folders: Sequence[str], globs: tuple[str, ...]) -> bool:
         path, key = path_of(uri), (uri, tuple(folders), globs)
-        assert path is not None, "known otherwise"
+        assert path is not None, "names decide for other URIs"
         inside = [folder for folder in map(path_of, folders) if folder is not None and path.is_relative_to(folder)]
         begun = BLOCKING_POOL.begin(key, lambda: is_secret(path, inside, globs))
         if begun is None:

@@ -1,4 +1,4 @@
-"""Requests in files of secrets, which are never read."""
+"""Verdicts on the documents of requests: files of secrets are never read."""
 
 from __future__ import annotations
 

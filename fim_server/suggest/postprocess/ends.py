@@ -26,7 +26,7 @@ WANTS_OPERAND = re.compile(r"(?:[=$@<&^~\\]|(?<!\+)\+|(?<!-)-|(?<=\s)[|*/%])\Z")
 """A sign that wants an operand, at the end of a text. `++`, `50%` and the end of `do |x|` want none."""
 
 WANTS_MEMBER = re.compile(r"(?<=[\w)\]])\.\Z")
-"""A point behind a value, at the end of a text."""
+"""A dot behind a value, at the end of a text."""
 
 NEAR = 1000
 """Characters on each side of the cursor that cuts are compared with."""
@@ -81,20 +81,20 @@ def without_lines_below(ends: Ends, text: str, split: Split) -> Ends:
     return Ends(tuple(end for end in ends.cuts if not repeats(end)), ends.lexemes)
 
 
-def finished_cuts(ends: Ends, text: str, takes_points: bool) -> Ends:
+def finished_cuts(ends: Ends, text: str, takes_dots: bool) -> Ends:
     """Return the ends of a text without the cuts right after a sign that wants an operand, unless all are.
 
-    An exact grammar allows no end there; definitions that know less do.
+    An exact grammar allows no end there; a definition of token trees does.
 
     Args:
         ends: The ends.
         text: The text.
-        takes_points: A point may end a text, as it ends sentences.
+        takes_dots: A dot may end a text, as it ends sentences.
     """
     finished = tuple(
         end
         for end in ends.cuts
-        if not WANTS_OPERAND.search(text, 0, end) and (takes_points or not WANTS_MEMBER.search(text, 0, end))
+        if not WANTS_OPERAND.search(text, 0, end) and (takes_dots or not WANTS_MEMBER.search(text, 0, end))
     )
     return replace(ends, cuts=finished or ends.cuts)
 

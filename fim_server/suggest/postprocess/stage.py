@@ -94,7 +94,7 @@ class Postprocess:
         if not language.has_grammar:
             ends = closed_cuts(ends, text, opened.session.spelling)
         if language.guarantee != "exact":
-            ends = finished_cuts(ends, text, takes_points=not language.has_grammar)
+            ends = finished_cuts(ends, text, takes_dots=not language.has_grammar)
         undefined = undefined_names_of(request, opened, language)
         if undefined is not None:
             bound = tuple(end for end in ends.cuts if not undefined.unbound(text[:end]))

@@ -26,11 +26,11 @@ from fim_server.suggest.suggestion import Ends
 )
 def test_no_text_ends_behind_a_sign_that_wants_an_operand(text: str, ends: list[str]) -> None:
     cuts = tuple(end for end in (*boundaries(text), len(text)) if text[:end] not in ("$", "i+", "b -"))
-    found = finished_cuts(Ends(cuts, ()), text, takes_points=False)
+    found = finished_cuts(Ends(cuts, ()), text, takes_dots=False)
     assert [text[:end] for end in found.cuts] == ends
 
 
-def test_a_sentence_ends_with_a_point() -> None:
+def test_a_sentence_ends_with_a_dot() -> None:
     ends = Ends((4, 5), ())
-    assert finished_cuts(ends, "Done.", takes_points=True).cuts == (4, 5)
-    assert finished_cuts(ends, "Done.", takes_points=False).cuts == (4,)
+    assert finished_cuts(ends, "Done.", takes_dots=True).cuts == (4, 5)
+    assert finished_cuts(ends, "Done.", takes_dots=False).cuts == (4,)
