@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from fim_server.memory.ignoring import has_secret_name, is_secret
+from fim_server.memory.recent_verdicts import RecentVerdicts
 from fim_server.suggest.sources.project import path_of
 from fim_server.system.blocking_pool import BLOCKING_POOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LOOK_AGAIN_SECONDS, MOST_KNOWN = 5.0, 256
-"""Time for which a verdict is kept, and the most verdicts."""
 
 ANSWER_SECONDS = 2.0
 """Longest wait for a disk."""
@@ -39,7 +36,7 @@ class SecretDocuments:
     """Verdicts on whether documents are files of secrets. Used by the event loop's thread."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[bool, float]] = {}
+        self._verdicts: RecentVerdicts[tuple[str, tuple[str, ...], tuple[str, ...]]] = RecentVerdicts()
 
     def known(self, uri: str, folders: Sequence[str], globs: tuple[str, ...]) -> bool | None:
         """Return whether a document is a file of secrets; None if the disk has to be asked.
@@ -49,9 +46,9 @@ class SecretDocuments:
             folders: The URIs of the workspace's folders.
             globs: The setting `secretFiles`.
         """
-        verdict, at = self._known.get((uri, tuple(folders), globs), (False, -LOOK_AGAIN_SECONDS))
-        if time.monotonic() - at < LOOK_AGAIN_SECONDS:
-            return verdict
+        known = self._verdicts.get((uri, tuple(folders), globs))
+        if known is not None:
+            return known
         path = path_of(uri)
         if path is None:  # no file of this machine
             return has_secret_name(name_in(uri), globs)
@@ -74,11 +71,7 @@ class SecretDocuments:
         begun = BLOCKING_POOL.begin(key, lambda: is_secret(path, inside, globs))
         if begun is None:
             raise TimeoutError("all threads wait for disks")
-        verdict = await asyncio.shield(asyncio.wrap_future(begun))
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[key] = verdict, time.monotonic()
-        return verdict
+        return self._verdicts.keep(key, await asyncio.shield(asyncio.wrap_future(begun)))
 
 
 def name_in(uri: str) -> str:

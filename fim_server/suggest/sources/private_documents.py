@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from fim_server.memory.ignoring import is_ignored, is_made_for_secrets
+from fim_server.memory.recent_verdicts import RecentVerdicts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-LOOK_AGAIN_SECONDS, MOST_KNOWN = 5.0, 256
-"""Time for which a verdict on a file is kept, and the most files to keep."""
 
 
 class PrivateDocuments:
     """Test for private documents, for use on any thread."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Path, tuple[Path, ...]], tuple[bool, float]] = {}
+        self._verdicts: RecentVerdicts[tuple[Path, tuple[Path, ...]]] = RecentVerdicts()
 
     def contains(self, path: Path | None, folders: Sequence[Path]) -> bool:
         """Return whether a document is private.
@@ -32,13 +29,8 @@ class PrivateDocuments:
             return False
         if is_made_for_secrets(path.name):
             return True
-        key, now = (path, tuple(folders)), time.monotonic()
-        known = self._known.get(key)
-        if known is None or now - known[1] > LOOK_AGAIN_SECONDS:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            known = self._known[key] = (
-                is_ignored(path, [folder for folder in folders if path.is_relative_to(folder)]),
-                now,
-            )
-        return known[0]
+        key = path, tuple(folders)
+        known = self._verdicts.get(key)
+        if known is not None:
+            return known
+        return self._verdicts.keep(key, is_ignored(path, [one for one in folders if path.is_relative_to(one)]))
