@@ -217,7 +217,6 @@ def decode(arguments: CompleteArguments, part: Part, shown: Progress) -> Complet
         floor=arguments.floor,
         names=arguments.names,
         single_line=not part.language.has_grammar,
-        line_ends=not part.language.has_grammar,
         search=arguments.search,
         samples=arguments.samples,
     )

@@ -78,9 +78,8 @@ class ConstraintOptions:
     undefined_names: UndefinedNames | None = None
     """Rules for ``names``; :func:`.complete.complete` makes them."""
     single_line: bool = False
-    """No line break in the middle. If the model would begin a new line where the middle may end, it ends."""
-    line_ends: bool = False
-    """Without a grammar, end with the token that has the middle's first line break."""
+    """No line break in the middle. If the model would begin a new line where the middle may end, it ends. Without a
+    grammar, the middle ends with the token that has its first line break."""
     says_something: bool = False
     """Require a character that is no blank."""
     no_comments: bool = False

@@ -178,15 +178,13 @@ class Run:
             return StopReason.UNLIKELY
         self.refused += choice.refused
         self._chosen = choice.probability
-        if self.options.line_ends and self._breaks_line(choice.token):
+        if self.options.single_line and not self.constrained and self._breaks_line(choice.token):
             self.append(choice.token)
             return StopReason.END_TOKEN
         return choice.token
 
     def _breaks_line(self, token: int) -> bool:
-        """Return whether a token of an unconstrained middle has a line break after the healed text."""
-        if self.constrained:
-            return False
+        """Return whether a token has a line break after the healed text."""
         return b"\n" in self.model.vocabulary.token_bytes(token)[len(self.middle.healing) :]
 
     def _is_unlikely(self, choice: Choice) -> bool:
