@@ -14,7 +14,7 @@ from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.errors import JudgeError
 from fim_server.evaluation.running.judge import Judge
 from fim_server.language import Language
-from fim_server.language.plain import plain_text
+from fim_server.language.plain import PlainText
 
 
 class Judging(Protocol):
@@ -142,7 +142,7 @@ class Judges:
                     self.languages[name] = Language.load(name, version or version_of(own))
                     continue
                 if named.get(name) == ASK_NONE:
-                    self.languages[name] = plain_text(name)
+                    self.languages[name] = PlainText(name)
                     self._judging[name] = AnyText(name)
                     self.titles[name] = NOTHING
                     continue
