@@ -102,11 +102,13 @@ def test_headers_are_of_the_language_that_takes_more() -> None:
 
 
 def test_names_of_files_and_of_editors() -> None:
-    assert [Language.name_for_path(path) for path in ("a/Dockerfile", "b.dockerfile")] == ["dockerfile"] * 2
-    for path in ("ADockerfile", "a.sh"):
-        with pytest.raises(LanguageError):
-            Language.name_for_path(path)
-    ids = {"terraform": "hcl", "cs": "csharp", "xsl": "xml", "cpp": "cpp"}
+    assert [Language.name_for_path(path) for path in ("a/Dockerfile", "b.dockerfile", ".bashrc", "a.sh")] == [
+        *["dockerfile"] * 2,
+        *["shellscript"] * 2,
+    ]
+    with pytest.raises(LanguageError):
+        Language.name_for_path("ADockerfile")
+    ids = {"terraform": "hcl", "sh": "shellscript", "cs": "csharp", "xsl": "xml", "cpp": "cpp"}
     assert {editor_id: Language.name_for_editor(editor_id) for editor_id in ids} == ids
 
 

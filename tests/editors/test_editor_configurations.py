@@ -19,9 +19,9 @@ IDS = {next(iter(read_builtin(language).editor_ids), language) for language in L
 """The editors' names of the languages."""
 HOSTS = {host.name for host in hosts()}
 """Files with code of these languages."""
-HELIX = {"csharp": "c-sharp"}
-ZED = {"cpp": "c++"}
-NEOVIM = {"csharp": "cs"}
+HELIX = {"csharp": "c-sharp", "shellscript": "bash"}
+ZED = {"cpp": "c++", "shellscript": "shell script"}
+NEOVIM = {"csharp": "cs", "shellscript": "sh"}
 SCOPES = {
     "javascript": "source.js",
     "typescript": "source.ts",
@@ -30,6 +30,7 @@ SCOPES = {
     "kotlin": "source.Kotlin",
     "php": "embedding.php",
     "html": "text.html.basic",
+    "shellscript": "source.shell",
     "xml": "text.xml",
     "hcl": "source.terraform",
 }
@@ -39,11 +40,12 @@ MODES = {
     "less": "less-css",
     "cpp": "c++",
     "r": "ess-r",
+    "shellscript": "sh",
     "xml": "nxml",
     "hcl": "terraform",
 }
 """Names that editors have for languages, of Emacs' modes the beginnings, where they are not the language's."""
-PLAIN_MODES = {"ess-r", "html", "less-css", "nxml", "scss", "sql", "terraform"}
+PLAIN_MODES = {"ess-r", "html", "less-css", "nxml", "scss", "sh", "sql", "terraform"}
 """Emacs' modes without a form for tree-sitter."""
 EDITORS = Path(__file__).parents[2] / "docs/editors"
 PAGE = EDITORS.with_suffix(".md").read_text(encoding="utf-8")

@@ -31,7 +31,9 @@
                 (nxml-mode :language-id "xml") terraform-mode dockerfile-mode dockerfile-ts-mode
                 php-mode php-ts-mode
                 html-mode
-                (less-css-mode :language-id "less"))
+                (less-css-mode :language-id "less")
+                (sh-mode :language-id "shellscript") (bash-mode :language-id "shellscript")
+                (bash-ts-mode :language-id "shellscript"))
                . ,(lambda (&rest _) `(,@fim-server-command :initializationOptions ,fim-server-settings))))
 
 ;; To keep gopls, jdtls, rust-analyzer or typescript-language-server, remove their modes here and above.
@@ -43,7 +45,8 @@
                 scala-ts-mode-hook zig-mode-hook zig-ts-mode-hook lua-mode-hook lua-ts-mode-hook
                 ess-r-mode-hook css-mode-hook css-ts-mode-hook scss-mode-hook toml-mode-hook toml-ts-mode-hook
                 sql-mode-hook nxml-mode-hook terraform-mode-hook dockerfile-mode-hook dockerfile-ts-mode-hook
-                php-mode-hook php-ts-mode-hook html-mode-hook less-css-mode-hook))
+                php-mode-hook php-ts-mode-hook html-mode-hook less-css-mode-hook sh-mode-hook bash-mode-hook
+                bash-ts-mode-hook))
   (add-hook hook #'eglot-ensure))
 
 (defun fim-server-explain ()

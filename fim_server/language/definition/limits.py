@@ -47,7 +47,7 @@ SYMBOLS = 150_000
 37,000."""
 
 TREE_PATTERN = 2_000
-"""Length of a pattern in the data of a language of token trees. Unit: characters. Dockerfile: 130."""
+"""Length of a pattern in the data of a language of token trees. Unit: characters. Bash: 180."""
 
 TREE_DELIMITER = 40
 """Length of a delimiter, or a word of a here-document, of such a language. Unit: characters. SQL: 10."""

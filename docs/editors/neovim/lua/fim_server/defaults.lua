@@ -40,6 +40,8 @@ M.OPTIONS = {
     'dockerfile',
     'php',
     'less',
+    'sh',
+    'bash',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
