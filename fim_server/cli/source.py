@@ -120,6 +120,8 @@ def choose_part(
         language = choose_language(arguments, shown)
         return Part(language, document.split(offset, Language.keeps_returns(language.name)))
     region = host.at(document.text, offset)
+    if region is None and host.text_is_plain and takes_any:
+        return Part(PlainText(host.name), document.split(offset))
     if region is None and host.name not in Language.names():
         raise LanguageError(f"{NO_CODE} ({host.name})")
     language = choose_language(arguments, shown, None if region is None else region.language)

@@ -193,12 +193,16 @@ class Fence:
     """Region between two texts; the keys of `hosts.toml`."""
 
     begins: re.Pattern[str]
-    ender: Ender
-    language: str
+    ends: str
+    language: str | None
 
     def language_of(self, opening: re.Match[str], names: Mapping[str, str]) -> str | None:
         named = opening.groupdict().get("language")
         return self.language if named is None else names.get(named.lower())
+
+    def ender_of(self, opening: re.Match[str]) -> Ender:
+        """Return the rule for the end: the pattern, with the opening's group `fence` in it."""
+        return fence_ender(self.ends.replace("{fence}", re.escape(opening.groupdict().get("fence") or "")))
 
 
 class Host:
@@ -208,13 +212,15 @@ class Host:
         name: Its name in settings.
         suffixes: Suffixes of its files.
         editor_ids: Its names in editors.
+        text_is_plain: Its other text is a file without a grammar.
     """
 
     def __init__(self, spec: Mapping[str, Any], names: Mapping[str, str]) -> None:
         self.name: str = spec["name"]
         self.suffixes: tuple[str, ...] = tuple(spec["suffixes"])
         self.editor_ids: tuple[str, ...] = (self.name, *spec.get("editor_ids", ()))
-        self._names = names
+        self._names = {**names, **spec.get("names", {})}
+        self.text_is_plain: bool = spec.get("text_is_plain", False)
         self._closes_itself: bool = spec.get("closes_itself", False)
         self._elements = {
             one["tag"]: Element(
@@ -230,9 +236,7 @@ class Host:
         self._enders = {tag: Ender(end_tag(tag), one.escapes) for tag, one in self._elements.items()}
         self._enders |= {tag: Ender(end_tag(tag)) for tag in spec.get("texts", ())}
         self._fences = [
-            Fence(
-                re.compile(one["begins"], re.MULTILINE), Ender(re.compile(one["ends"], re.MULTILINE)), one["language"]
-            )
+            Fence(re.compile(one["begins"], re.MULTILINE), one["ends"], one.get("language"))
             for one in spec.get("fences", ())
         ]
         self._found: deque[tuple[str, Region]] = deque(maxlen=MOST_FOUND)
@@ -260,15 +264,16 @@ class Host:
 
     def regions(self, text: str) -> Iterator[Region]:
         """Yield the regions of a text in their order."""
-        at, found = 0, self._next_fence(text, 0)
+        at = 0
+        ahead = [fence.begins.search(text) for fence in self._fences]
         while at < len(text):
-            if found is not None and found[1].start() < at:
-                found = self._next_fence(text, at)
+            found = self._next_fence(text, at, ahead)
             event = len(text) if self._skipped is None else end_of_match(self._skipped, text, at)
             if found is not None and found[1].start() <= event:
                 fence, opening = found
-                end, after = fence.ender.find(text, opening.end())
-                yield Region(fence.language_of(opening, self._names), opening.end(), end, fence.ender)
+                ender = fence.ender_of(opening)
+                end, after = ender.find(text, opening.end())
+                yield Region(fence.language_of(opening, self._names), opening.end(), end, ender)
                 at = max(after, at + 1)
             elif (name := NAME_OF_TAG.match(text, event)) is not None:
                 region, at = self._element(text, name)
@@ -277,10 +282,16 @@ class Host:
             else:
                 at = after_other(text, event)
 
-    def _next_fence(self, text: str, at: int) -> tuple[Fence, re.Match[str]] | None:
-        """Return the next fence that opens at or behind an offset."""
-        found = ((fence, fence.begins.search(text, at)) for fence in self._fences)
-        opened = [(fence, opening) for fence, opening in found if opening is not None]
+    def _next_fence(self, text: str, at: int, ahead: list[re.Match[str] | None]) -> tuple[Fence, re.Match[str]] | None:
+        """Return the next fence that opens at or behind an offset.
+
+        ``ahead``: the next opening of each fence, brought up to date, so that no part of the text is searched twice.
+        """
+        for number, fence in enumerate(self._fences):
+            known = ahead[number]
+            if known is not None and known.start() < at:
+                ahead[number] = fence.begins.search(text, at)
+        opened = [(fence, opening) for fence, opening in zip(self._fences, ahead, strict=True) if opening is not None]
         return min(opened, key=lambda one: one[1].start(), default=None)
 
     def _element(self, text: str, name: re.Match[str]) -> tuple[Region | None, int]:
@@ -298,6 +309,11 @@ class Host:
         if element is None:
             return None, after
         return Region(element.language_of(attributes, self._names), start, end, ender), after
+
+
+@cache
+def fence_ender(pattern: str) -> Ender:
+    return Ender(re.compile(pattern, re.MULTILINE))
 
 
 def skipped(raw: Iterable[str]) -> re.Pattern[str]:

@@ -90,6 +90,18 @@ def test_explain_reads_the_code_alone(capsys: pytest.CaptureFixture[str], page: 
     assert run_command(capsys, "complete", str(other), "1:2") == (2, "", NO_CODE)
 
 
+def test_fences_of_markdown_are_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("It's\n\n```json\n[1, 2]\n```\n(\n```toml\na = [\n```\n", encoding="utf-8")
+    status, output, _ = run_command(capsys, "check", str(path))
+    assert (status, output.startswith(f"{path}:9:1: the code ends too early"), output.count("\n")) == (1, True, 1)
+    assert run_command(capsys, "explain", str(path), "4:2")[1].startswith(f"{path}:4:2: json, guarantee partial\n")
+    no_code = "fim-server: no code of a known language at the cursor (markdown)\n"
+    assert run_command(capsys, "explain", str(path), "1:2") == (2, "", no_code)
+    arguments = ("complete", str(path), "1:5", "--json", "--model", "embedded")
+    assert json.loads(run_command(capsys, *arguments)[1])["guarantee"] == "none"
+
+
 def test_a_named_language_reads_the_whole_file(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     status, output, _ = run_command(capsys, "check", str(page), "--language", "javascript")
     assert (status, output.startswith(f"{page}:1:1: '<' cannot come here")) == (1, True)

@@ -146,4 +146,4 @@ def test_vscode() -> None:
     ids = {next(iter(read_builtin(language).editor_ids), language) for language in EXACT}
     assert manifest["activationEvents"] == ["onStartupFinished"]
     setting = manifest["contributes"]["configuration"]["properties"]["fim-server.languages"]
-    assert set(setting["properties"]) == ids | HOSTS
+    assert set(setting["properties"]) == ids | {host.name for host in hosts() if not host.text_is_plain}

@@ -134,6 +134,17 @@ def test_scripts_are_those_of_pythons_parser() -> None:
         ("astro", "<script is:inline>a</script>", [("javascript", "a")]),
         ("astro", "<script lang=ts is:inline>a</script>", [("typescript", "a")]),
         ("astro", "<p/>\n---\na\n---\n", []),
+        (
+            "markdown",
+            "a\n```python\nb\n```\n~~~ js title='c'\nd```\n~~~~\n",
+            [("python", "b\n"), ("javascript", "d```\n")],
+        ),
+        ("markdown", "````md\n```js\na\n```\n````\n```{.rs}\nb", [(None, "```js\na\n```\n"), ("rust", "b")]),
+        ("markdown", "- a\n  ```js\n  b\n  ```\n```\nc\n```\n", [(None, "  b\n"), (None, "c\n")]),
+        ("markdown", "> ```go\n> a\n> ```\n```c++\nb\n```", [(None, "> a\n"), ("cpp", "b\n")]),
+        ("markdown", "+++\na = 1\n+++\n---\nb\n---\n", [("toml", "a = 1\n")]),
+        ("markdown", "---\na: '\n---\nb ```js\n", [(None, "a: '\n")]),
+        ("markdown", "<script>a</script>", []),
     ],
 )
 def test_languages(name: str, text: str, found: list[tuple[str | None, str]]) -> None:
@@ -196,7 +207,7 @@ def test_a_suffix_names_a_host_where_the_editor_does_not() -> None:
     assert host_of("", "a.txt") is None
 
 
-@pytest.mark.parametrize("name", ["html", "astro"])
+@pytest.mark.parametrize("name", ["html", "astro", "markdown"])
 @pytest.mark.parametrize(
     "unit",
     [
@@ -217,6 +228,9 @@ def test_a_suffix_names_a_host_where_the_editor_does_not() -> None:
             "<script><!--->",
             "<!",
             "---\n",
+            "```\n",
+            "- ```a\n",
+            "> >",
             "<",
             "</a",
             "\n ",

@@ -91,7 +91,7 @@ class LanguageAt:
 def language_at(document: OpenDocument, text: Document, offset: int) -> LanguageAt:
     """Return the language at an offset of a document's text.
 
-    Raises LanguageError outside of the code in a file of another language that has no grammar.
+    Raises LanguageError outside of the code in a file of another language, if that has no grammar and is no text.
     """
     editor_id, path = document.language_id or "", document.path or ""
     host = host_of(editor_id, path)
@@ -104,6 +104,8 @@ def language_at(document: OpenDocument, text: Document, offset: int) -> Language
     if region is None or region.language not in LANGUAGES:
         if host.name in LANGUAGES:
             return LanguageAt(host.name, host.name)
+        if host.text_is_plain:
+            return plain_at(host.name)
         raise LanguageError(f"{NO_CODE} ({host.name})")
     return LanguageAt(region.language, region.language, host.name, region)
 

@@ -71,6 +71,8 @@ async def test_a_script_is_completed_alone(wire: Wire, newline: str) -> None:
         ("a.astro", "<p>it's</p><script>const a: ‸ = 1;</script>", "string"),
         ("a.html", "<p style='a'><style>a { ‸ }</style>", "b: c;"),
         ("a.vue", "<style scoped lang=scss>a { ‸ }</style>", "&:hover { b: c; }"),
+        ("a.md", "It's\n\n```js\nf(‸);\n```\n(", "1"),
+        ("a.md", "# a\n```toml\nb = ‸\n", "[1]"),
     ],
 )
 async def test_the_language_is_the_regions(wire: Wire, name: str, marked: str, text: str) -> None:
@@ -119,6 +121,19 @@ async def test_html_is_completed_outside_of_code(wire: Wire, marked: str, text: 
     assert text in [item["insertText"] for item in items]
     assert {guarantee(item) for item in items} == {"balanced"}
     assert all(parses("html", file.document.applied(item)) for item in items)
+
+
+@pytest.mark.parametrize("marked", ["# It's ‸\n\n```js\nf();\n```\n", "- a\n  ```js\n  ‸\n  ```\n", "```\n‸\n```\n"])
+async def test_texts_of_markdown_have_no_grammar(wire: Wire, marked: str) -> None:
+    _, items = await items_in(wire, "a.md", marked, "a word\nb", language="markdown")
+    assert [item["insertText"] for item in items][:1] == ["a word"]
+    assert {guarantee(item) for item in items} == {"none"}
+
+
+@pytest.mark.parametrize("text", ["1\n```\n", "`\n````\n`"])
+async def test_no_item_ends_a_fence(wire: Wire, text: str) -> None:
+    _, items = await items_in(wire, "a.md", "```js\nf(‸)\n```\n", text, language="markdown")
+    assert not any("```" in item["insertText"] for item in items)
 
 
 @pytest.mark.parametrize(

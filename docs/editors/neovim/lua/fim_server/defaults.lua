@@ -42,6 +42,7 @@ M.OPTIONS = {
     'less',
     'sh',
     'bash',
+    'markdown',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
