@@ -28,6 +28,7 @@ interface Manifest {
     readonly untrustedWorkspaces: { readonly supported: string; readonly restrictedConfigurations: readonly string[] };
   };
   readonly contributes: {
+    readonly languages: readonly { readonly id: string; readonly extensions: readonly string[] }[];
     readonly commands: readonly {
       readonly command: string;
       readonly title: string;
@@ -235,4 +236,13 @@ test("starting the editor evaluates no language client", () => {
   assert.ok(!code.includes("LanguageClient"));
   assert.match(code, /require\("\.\/client"\)/);
   assert.doesNotMatch(readFileSync("out/client.js", "utf8"), /[^_]require\("\.\.?\//, "the client is whole");
+});
+
+test("languages that VS Code does not have are the server's, with its suffixes", () => {
+  for (const { id, extensions } of manifest.contributes.languages) {
+    const name = id === "terraform" ? "hcl" : id;
+    const definition = readFileSync(`../fim_server/languages/token_trees/${name}.toml`, "utf8");
+    const suffixes: readonly string[] = JSON.parse(/^suffixes = (\[.*\])$/m.exec(definition)?.[1] ?? "[]");
+    assert.deepEqual([...extensions].sort(), [...suffixes].sort(), id);
+  }
 });
