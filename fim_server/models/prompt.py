@@ -74,7 +74,7 @@ class BoundFormat:
     repository: Repository | None = None
     """Layout of other files, for models trained on several files in one prompt."""
     languages: frozenset[str] | None = None
-    """Languages that the model was trained on; None for all or unknown ones."""
+    """Languages that the model knows; None for all or unknown ones."""
 
     @property
     def sees_suffix(self) -> bool:

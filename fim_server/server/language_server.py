@@ -94,7 +94,7 @@ class FimLanguageServer(LanguageServer):
 
     @property
     def learnt(self) -> frozenset[str] | None:
-        """Languages that the model was trained on; None for all, or before it is loaded."""
+        """Languages that the model knows; None for all, or before it is loaded."""
         return None if self.worker.model is None else self.worker.model.format.languages
 
     @property

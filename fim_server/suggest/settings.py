@@ -123,7 +123,7 @@ class ServerSettings:
 
         Args:
             language: The language.
-            learnt: The languages that the model was trained on; None for all. Others are completed on request, or as
+            learnt: The languages that the model knows; None for all. Others are completed on request, or as
                 the setting ``languages`` says.
             file: Path of the file below the workspace's folder, for globs; empty where there is none.
         """

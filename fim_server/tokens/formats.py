@@ -59,7 +59,7 @@ class Format:
     guard: str = ""
     repository: Repository | None = None
     languages: frozenset[str] | None = None
-    """Languages that the family was trained on; None: all."""
+    """Languages that the family knows; None: all."""
 
     @property
     def tokens(self) -> list[str]:
@@ -70,7 +70,7 @@ class Format:
 @cache
 def known_formats() -> tuple[Format, ...]:
     """Return the rows of ``formats.toml`` in order, each with its preferred order of contexts."""
-    text = resources.files(__package__).joinpath("formats.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text(encoding="utf-8"))
     return tuple(
         Format(
             family=row["family"],
@@ -78,10 +78,24 @@ def known_formats() -> tuple[Format, ...]:
             stop=tuple(row["stop"]),
             guard=row.get("guard", ""),
             repository=repository(row["repository"]) if "repository" in row else None,
-            languages=frozenset(row["languages"]) if "languages" in row else None,
+            languages=known_languages(row, table["least_first_lexeme"]),
         )
-        for row in tomllib.loads(text)["format"]
+        for row in table["format"]
     )
+
+
+def known_languages(row: dict[str, Any], least: float) -> frozenset[str] | None:
+    """Return the languages that a family knows, by all their names; None for all.
+
+    ``least``: the least share of first lexemes that are right in a language that counts as known, in %.
+    """
+    if "languages" not in row and "measured" not in row:
+        return None
+    known = set(row.get("languages", ()))
+    for name, figures in row.get("measured", {}).items():
+        if figures["first_lexeme"] >= least:
+            known |= {name, *figures.get("names", ())}
+    return frozenset(known)
 
 
 def repository(table: dict[str, Any]) -> Repository:

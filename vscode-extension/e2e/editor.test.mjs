@@ -595,7 +595,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     }
     const { name, typed, text } = STACKS.go;
     await editor.open(name, text);
-    await editor.waitForStatus(/ready on request: the model was not trained on Go/);
+    await editor.waitForStatus(/ready on request: the model does not know Go/);
     await editor.type(typed);
     await editor.expectNoGhostText(SILENCE);
     await editor.run("editor.action.inlineSuggest.trigger");

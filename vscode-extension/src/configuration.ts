@@ -109,7 +109,7 @@ export const RESTARTING_SETTINGS = [
 
 export type Mode = "automatic" | "manual" | "off";
 
-/** Languages the model was trained on, by id; null: all, or unknown. */
+/** Languages the model knows, by id; null: all, or unknown. */
 export type Learnt = readonly string[] | null;
 
 /** Languages that the server knows; null: not asked yet. */
@@ -121,11 +121,11 @@ export interface OpenDocument {
   readonly file: string;
 }
 
-/** Mode of a language, by the settings and the model's training. */
+/** Mode of a language, by the settings and what the model knows. */
 export interface Standing {
   readonly mode: Mode;
   readonly isLearnt: boolean;
-  /** True if the language gets suggestions on request only, for lack of training and of a setting that names it. */
+  /** True if the language gets suggestions on request only, for lack of knowledge and of a setting that names it. */
   readonly isHeldBack: boolean;
 }
 

@@ -35,7 +35,7 @@ function row(id: string, known: Known, read: Reader, learnt: Learnt): LanguageRo
   return {
     id,
     label: languageName(id),
-    description: `${MODE_WORDS[mode]}${isLearnt ? "" : ", the model was not trained on it"}`,
+    description: `${MODE_WORDS[mode]}${isLearnt ? "" : ", the model does not know it"}`,
     detail: guarantee === undefined ? "" : `guarantee ${guarantee}${words ? `: ${words}` : ""}`,
   };
 }

@@ -141,7 +141,7 @@ function toggleEntries(
 
 function languageEntry({ id, mode, isLearnt, isHeldBack }: ActiveLanguage): MenuEntry {
   const name = languageName(id);
-  const unlearnt = isLearnt ? "" : `the model was not trained on ${name}; `;
+  const unlearnt = isLearnt ? "" : `the model does not know ${name}; `;
   return {
     action: "toggleLanguage",
     label: isHeldBack

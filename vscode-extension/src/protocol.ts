@@ -114,7 +114,7 @@ export interface ModelInfo {
   readonly name: string;
   readonly device: string;
   readonly format: string;
-  /** Languages it was trained on, by id; null: all, or unknown. */
+  /** Languages it knows, by id; null: all, or unknown. */
   readonly languages: readonly string[] | null;
 }
 

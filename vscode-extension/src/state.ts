@@ -94,7 +94,7 @@ export class Once {
   }
 }
 
-/** Languages the model was trained on; null: all, or unknown. */
+/** Languages the model knows; null: all, or unknown. */
 export function learntIn(state: State): Learnt {
   return state.kind === "running" ? (state.status?.model?.languages ?? null) : null;
 }

@@ -116,7 +116,7 @@ function answeringHeadline(status: ServerStatus, language: ActiveLanguage | unde
     return { icon: "sync~spin", words: "computing a suggestion" };
   }
   return language?.isHeldBack
-    ? { icon: "circle-outline", words: `ready on request: the model was not trained on ${languageName(language.id)}` }
+    ? { icon: "circle-outline", words: `ready on request: the model does not know ${languageName(language.id)}` }
     : { icon: "symbol-array", words: "ready" };
 }
 
@@ -187,8 +187,8 @@ function languageWords({ mode, isLearnt, isHeldBack }: ActiveLanguage): string {
   }
   const turnOn = `[Turn it on anyway](command:${SECTION}.toggleLanguage)`;
   return isHeldBack
-    ? `${MODE_WORDS[mode]}, because the model was not trained on it. ${turnOn}`
-    : `${MODE_WORDS[mode]}, although the model was not trained on it`;
+    ? `${MODE_WORDS[mode]}, because the model does not know it. ${turnOn}`
+    : `${MODE_WORDS[mode]}, although the model does not know it`;
 }
 
 const ORIGIN_WORDS: Readonly<Record<string, string>> = {

@@ -54,10 +54,10 @@ test("languages are listed with their guarantee, the active one first", () => {
   assert.equal(python?.label, "Python");
   assert.equal(python?.description, "while you type");
   assert.match(python?.detail ?? "", /^guarantee exact: the whole file parses/);
-  assert.equal(c?.description, "off, the model was not trained on it");
+  assert.equal(c?.description, "off, the model does not know it");
   assert.match(c?.detail ?? "", /^guarantee balanced: brackets/);
   assert.equal(later?.detail, "guarantee a new one");
-  assert.equal(makefile?.description, "on request, the model was not trained on it");
+  assert.equal(makefile?.description, "on request, the model does not know it");
   assert.match(makefile?.detail ?? "", /^guarantee none: .*has no grammar/);
 });
 

@@ -118,20 +118,14 @@ test("the tooltip shows model, last answer, guarantee and latency", () => {
 test("a language without training is shown with a link that turns it on", () => {
   const ready = running({ state: "ready", message: "ready", model: { ...MODEL, languages: ["python"] } });
   const held = statusView(ready, GO_HELD);
-  assert.equal(held.label, "fim-server: ready on request: the model was not trained on Go (embedded)");
+  assert.equal(held.label, "fim-server: ready on request: the model does not know Go (embedded)");
   const turnOn = "[Turn it on anyway](command:fim-server.toggleLanguage)";
-  assert.ok(
-    held.tooltip.includes(`| Go | on request, because the model was not trained on it. ${turnOn} |`),
-    held.tooltip,
-  );
+  assert.ok(held.tooltip.includes(`| Go | on request, because the model does not know it. ${turnOn} |`), held.tooltip);
   assert.ok(TOOLTIP_COMMANDS.includes("fim-server.toggleLanguage"));
 
   const forced = statusView(ready, GO_FORCED);
   assert.equal(forced.label, "fim-server: ready (embedded)");
-  assert.ok(
-    forced.tooltip.includes("| Go | while you type, although the model was not trained on it |"),
-    forced.tooltip,
-  );
+  assert.ok(forced.tooltip.includes("| Go | while you type, although the model does not know it |"), forced.tooltip);
   assert.match(statusView(ready, JSON_OFF).tooltip, /\| JSON \| off \|/);
 
   const entry = (language: ActiveLanguage) =>
@@ -141,10 +135,10 @@ test("a language without training is shown with a link that turns it on", () => 
   assert.deepEqual(entry(GO_HELD), {
     action: "toggleLanguage",
     label: "$(check) Turn On in Go Anyway",
-    description: "the model was not trained on Go; in the settings",
+    description: "the model does not know Go; in the settings",
   });
   assert.equal(entry(GO_FORCED)?.label, "$(circle-slash) Turn Off in Go");
-  assert.match(entry(GO_FORCED)?.description ?? "", /was not trained on Go/);
+  assert.match(entry(GO_FORCED)?.description ?? "", /does not know Go/);
   assert.equal(entry(PYTHON)?.description, "in the settings");
   assert.ok(actions(ready, GO_HELD).includes("trigger"), "it may be asked");
 });

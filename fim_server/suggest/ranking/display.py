@@ -47,7 +47,7 @@ def silent(
         language: The language.
         invoked: Whether the request is explicit.
         settings: The settings.
-        learnt: The languages that the model was trained on; None for all.
+        learnt: The languages that the model knows; None for all.
         file: Path of the file below the workspace's folder.
     """
     match settings.trigger_of(language, learnt, file):
@@ -58,7 +58,7 @@ def silent(
         case "manual" if not invoked:
             message = "only when asked (setting trigger)"
             if settings.trigger_of(language, None, file) != "manual":
-                message = f"only when asked: the model was not trained on {language} (setting languages)"
+                message = f"only when asked: the model does not know {language} (setting languages)"
             return Suppression(Reason.ONLY_ON_REQUEST, message)
         case _:
             return None

@@ -11,6 +11,9 @@ import pytest
 import pytest_asyncio
 
 from fim_server import Language
+from fim_server.server.documents.cut import plain_at
+from fim_server.suggest.settings import ServerSettings
+from fim_server.tokens.formats import known_formats
 from support.editors.editor import STATUS, Wire
 from support.servers.served_regions import HostFile, region_server
 
@@ -86,9 +89,9 @@ async def test_text_that_stands_there_is_no_item(wire: Wire, marked: str, text: 
         (
             "a.rst",
             "restructuredtext",
-            "only when asked: the model was not trained on restructuredtext (setting languages)",
+            "only when asked: the model does not know restructuredtext (setting languages)",
         ),
-        ("a.txt", "plaintext", "only when asked: the model was not trained on plaintext (setting languages)"),
+        ("a.txt", "plaintext", "only when asked: the model does not know plaintext (setting languages)"),
         ("a.note.py", "python", None),
     ],
 )
@@ -141,6 +144,14 @@ async def test_editors_with_grammars_are_unchanged(wire: Wire) -> None:
     file, items = await asked(wire, "d.py", "x = f(‸)\n", "alpha, beta)", language="python")
     assert items[0]["insertText"] == "alpha, beta"
     assert file.last["guarantee"] == "exact"
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("ruby", True), ("rb", True), ("makefile", False)])
+async def test_languages_that_the_model_knows_are_suggested_unasked(name: str, is_known: bool) -> None:
+    (smollm2,) = [row for row in known_formats() if row.family == "SmolLM2"]
+    silent = plain_at(name).silent(False, ServerSettings(), smollm2.languages)
+    assert (silent is None) == is_known
+    assert plain_at(name).silent(True, ServerSettings(), smollm2.languages) is None
 
 
 async def test_the_languages_are_listed_with_their_guarantee(wire: Wire) -> None:

@@ -104,7 +104,7 @@ def test_unlearnt_languages_are_completed_on_explicit_requests(
     assert made.remembers(language, learnt) == remembered
     reason = silent("go", False, ServerSettings(), learnt)
     assert reason is not None
-    assert reason.message == "only when asked: the model was not trained on go (setting languages)"
+    assert reason.message == "only when asked: the model does not know go (setting languages)"
 
 
 def test_places_for_a_single_line() -> None:

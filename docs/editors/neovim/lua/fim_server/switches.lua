@@ -50,7 +50,7 @@ function M.silent(filetype)
   return not enabled or timer ~= nil or languages[filetype] == 'off'
 end
 
---- Return true if a file type gets suggestions on request only, because the status' model was not trained on it.
+--- Return true if a file type gets suggestions on request only, because the status' model does not know it.
 ---@param model? { languages?: string[] } without `languages`: trained on all, or unknown
 function M.held_back(filetype, model)
   local settings = M.settings()
