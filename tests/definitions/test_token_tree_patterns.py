@@ -150,7 +150,7 @@ def test_lines_that_begin_with_none_of_some_words(words: list[str], blanks: str)
 def is_here_document(text: str, opening: str, word: str, indented: bool) -> bool:
     """Return whether a text is one: the word follows the opening, and begins the last line, but none before."""
     head, *lines = text.split("\n")
-    quoted = re.fullmatch(re.escape(opening) + f"[\"']?{word}[\"']?(\\W.*)?", head)
+    quoted = re.fullmatch(re.escape(opening) + f"([\"']?){word}\\1([^\\w\"'].*)?", head)
     if quoted is None or not lines:
         return False
     stripped = [line.lstrip(" \t") if indented else line for line in lines]
@@ -163,9 +163,10 @@ def test_here_documents(indented: bool) -> None:
     pattern = re.compile(here_document("<<", "E", indented))
     found = 0
     for text in texts("E \na'", 6):
-        expected = is_here_document(f"<<E{text}", "<<", "E", indented)
-        found += expected
-        assert bool(pattern.fullmatch(f"<<E{text}")) == expected, text
+        for whole in (f"<<E{text}", f"<<'E{text}"):
+            expected = is_here_document(whole, "<<", "E", indented)
+            found += expected
+            assert bool(pattern.fullmatch(whole)) == expected, whole
     assert found > 20
 
 

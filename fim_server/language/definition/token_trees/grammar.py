@@ -201,6 +201,9 @@ class _Grammar:
         self._quote(kind)
         if len(kind.open) > 1 and not kind.pattern:
             self._error(literal(kind.open))
+        doubled = [text for text in kind.plain if text.startswith(kind.close)]
+        for text in doubled:  # it ends no string, even where no other end follows
+            self._error(literal(kind.open) + _inside(kind, doubled)[text])
 
     def _template(self, kind: StringKind) -> None:
         """Add a string with code in it: its opening, texts that end with a hole's opening, and one that ends it."""
