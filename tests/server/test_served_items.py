@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from dataclasses import replace
 
 import pytest
@@ -17,11 +18,11 @@ from support.models.text_models import Written, rest_of, text_model
 from support.servers.served_cells import notebook
 from support.servers.served_checks import EXACT, PARTIAL, Document, Item, Seen, applied, court, examine, list_item
 from support.servers.served_items import accepted, available, fuzz
-from support.servers.served_places import LANGUAGES, Cutter, Place
+from support.servers.served_places import BALANCED_LANGUAGES, LANGUAGES, Cutter, Place, files
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "0"))
-ITEMS = 20_000 if LONG else 150
+ITEMS = 20_000 if LONG else 300
 
 LEFT, RIGHT = "def f(ns):\n    total = sum(n ", "\n    return total\n"
 PLACE = Place("python", "boundary", LEFT, ")", "for n in ns)", RIGHT)
@@ -45,7 +46,14 @@ def test_served_items_keep_their_guarantees() -> None:
     print(found.counts)
     assert not smallest, "\n".join(map(str, smallest))
     assert found.counts["items"] >= ITEMS
-    assert found.counts["exact items"] > found.counts.get("partial items", 0)
+    whole = found.counts["exact items"] + found.counts["balanced items"]
+    assert whole > found.counts.get("partial items", 0)
+
+
+def test_every_language_of_token_trees_has_a_file() -> None:
+    draw = random.Random(0)
+    for name in BALANCED_LANGUAGES:
+        assert court(name).takes(next(files(name, draw, own=True))), name
 
 
 def test_right_items_break_nothing() -> None:

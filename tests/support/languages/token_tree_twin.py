@@ -38,7 +38,6 @@ class Reader:
 
     def __init__(self, data: TokenTrees, first: Iterable[str] = ()) -> None:
         """``first``: names of opaque lexemes that only the first character of a file begins."""
-        assert not data.trees, "trees of its own are not read here"
         self.data, self.first_names, self.text = data, frozenset(first), ""
         self.openings = sorted(self._openings(), key=lambda opening: -len(opening[0]))
         self.closings = {closing for _, closing in data.brackets}
@@ -208,7 +207,8 @@ def _compiled(pattern: str) -> regex.Pattern[str]:
 
 @cache
 def reader_of(name: str) -> Reader | None:
-    """Return the reader of a builtin language; None for one with a grammar."""
+    """Return the reader of a builtin language; None for one with a grammar, or with rules of its own."""
     text = definitions.builtin_files(name)[1].read_text(encoding="utf-8")
     spec = tomllib.loads(Variants.of(text).select(text, definitions.builtin_variant(name)))
-    return Reader(TokenTrees.from_spec(spec), spec.get("first_lexemes", [])) if "token_trees" in spec else None
+    data = TokenTrees.from_spec(spec) if "token_trees" in spec else None
+    return None if data is None or data.trees else Reader(data, spec.get("first_lexemes", []))

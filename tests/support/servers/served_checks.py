@@ -17,13 +17,15 @@ from fim_server.datasets.judging.cutting import Looks
 from fim_server.datasets.judging.differences import Differences
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.judging.programs import start
+from fim_server.decoding.ending.trimming.indentation import UNFINISHED
 from fim_server.language.definition.compile import builtin_files, read_builtin
 from fim_server.recovery.texts import insertions
 from support.editors.editor import LINE_BREAK, PYTHON, is_subsequence
 from support.editors.editor_fuzzer import F_PREFIX
+from support.languages.token_tree_twin import reader_of
 from support.servers.served_places import Place
 
-EXACT, PARTIAL = "exact", "partial"
+EXACT, BALANCED, PARTIAL = "exact", "balanced", "partial"
 LOOP = re.compile(r"(?s)(.{4,80}?)\1\1+")
 WORD = re.compile(r"\w+")
 MOST_STOOD_IN, MOST_TRIED = 2, 1000
@@ -32,6 +34,8 @@ LEAST_TELLING = 3
 """Letters and digits of a line, or of a phrase, that is not written twice by chance."""
 NEWER_IN_NAMES = re.compile("[\u200c\u200d\u30fb\uff65]")
 """Characters that names may have since Unicode 15.1, which older Pythons do not know."""
+MARK = re.compile(r"\s*@\w+\s*")
+"""A line that marks the member below it, as several may be marked."""
 SNIPPET_ESCAPE = re.compile(r"\\([\\$}])")
 PLAIN_BLANKS = frozenset("\n\t ")
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Cs", "Co")
@@ -180,16 +184,44 @@ def applied(seen: Seen, item: Item) -> str:
 # --- judges --------------------------------------------------------------------------------------------------------
 
 
+class BalanceJudge(Judge):
+    """Plain reader of a language of token trees, in the place of a judge; of one with rules of its own, the engine."""
+
+    def __init__(self, name: str) -> None:
+        reader, language = reader_of(name), Language.load(name)
+        self._takes = reader.takes if reader else lambda text: language.open("", "").check(text).complete
+
+    def decided(self, text: str, claimed: bool) -> tuple[bool | None, str]:
+        return self._told([text])[0]
+
+    def close(self) -> None:
+        """End nothing: no process runs."""
+
+    def _told(self, texts: Sequence[str]) -> list[tuple[bool | None, str]]:
+        verdicts = map(self._takes, (LINE_BREAK.sub("\n", text) for text in texts))
+        return [(verdict, "" if verdict else "it is not balanced") for verdict in verdicts]
+
+
 class Court:
-    """A language's own parser, its documented differences, and the engine."""
+    """A language's own parser, its documented differences, and the engine.
+
+    A plain reader judges a language of token trees.
+
+    Attributes:
+        label: The guarantee of items in a file that the judge takes.
+    """
 
     def __init__(self, name: str) -> None:
         """Start the judge. Raises JudgeError where the language's tools are missing."""
         self.name = name
-        started = start(name)
-        self.judge: Judge = started.judge
-        self.version = PYTHON if name == "python" else started.version
-        self.title = started.title
+        self.label = read_builtin(name).guarantee
+        self.version: str | None = None
+        if self.label == BALANCED:
+            self.judge: Judge = BalanceJudge(name)
+        else:
+            started = start(name)
+            self.judge = started.judge
+            self.version = PYTHON if name == "python" else started.version
         self.language = Language.load(name, self.version)
         self.looks = Looks.of(read_builtin(name, self.version))
         self.differences = Differences.of(Path(builtin_files(name)[0]).parent)
@@ -249,7 +281,7 @@ def examine(answers: Sequence[Seen]) -> Verdicts:
     for name in sorted({seen.place.language for seen in answers}):
         mine = [seen for seen in answers if seen.place.language == name]
         texts = [seen.place.program(seen.place.truth) for seen in mine]
-        texts += [applied(seen, item) for seen in mine for item in seen.items if item.label == EXACT]
+        texts += [applied(seen, item) for seen in mine for item in seen.items if item.label in (EXACT, BALANCED)]
         court(name).judge.verdicts(texts)
     for seen in answers:
         found.count("requests")
@@ -271,18 +303,22 @@ def broken_invariants(seen: Seen) -> Iterator[tuple[str, Item | None, str]]:
     for item in seen.items:
         for kind, said in faults(seen, item):
             yield kind, item, said
-        if can_be_exact and item.label != EXACT:
-            yield "not exact", item, "the file with the true rest of the line parses"
-        if item.label == EXACT:
+        if can_be_exact and item.label != judge.label:
+            yield f"not {judge.label}", item, "the file with the true rest of the line parses"
+        if item.label == judge.label:
             said = judge.objection(applied(seen, item)) or ""
             if said:
-                yield "exact does not parse", item, said + known_to_engine(seen, item)
+                yield f"{judge.label} does not parse", item, said + known_to_engine(seen, item)
+        elif item.label in (EXACT, BALANCED):
+            yield "wrong label", item, f"the language is {judge.label}"
         elif item.label == PARTIAL:
             fault = partial_fault(seen, item, judge)
             if fault is not None:
                 yield "partial does not parse", item, fault
     if seen.invoked and not seen.items and can_be_exact and not seen.requires_names:
         as_it_is = (place.program(place.text), place.program(place.left + place.right))
+        if judge.label == BALANCED and place.kind == "prose":
+            return  # nothing is known of the text inside a lexeme, such as the quotes in `<?xml …?>`
         if not any(judge.judge.verdict(text) for text in as_it_is):
             yield "nothing on request", None, "the text cannot stay as it is"
 
@@ -321,7 +357,7 @@ def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
         left = "\n".join([*filter(is_kept, kept[:line]), before[-1] + LINE_BREAK.sub("\n", item.text)])
         right = "\n".join([own, *filter(is_kept, kept[line:])])
         # What has to follow may stand in for itself.
-        if judge.language.open(left, right).guarantee == EXACT or (
+        if judge.language.open(left, right).guarantee == judge.label or (
             len(gaps) < MOST_STOOD_IN and judge.takes(left + right)
         ):
             return None
@@ -354,6 +390,8 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
     is_deeper = wide(below) > len(place.indentation)
     if above.rstrip().endswith(tuple(opening for opening, _ in court(place.language).looks.brackets)):
         is_deeper |= wide(above) >= len(place.indentation)  # the cursor stands where the closing bracket belongs
+    if court(place.language).label == BALANCED and UNFINISHED.search(above.rstrip()):
+        is_deeper = True  # `a *` goes on in the next line, and a line of a comment whose beginning is cut looks like it
     if place.indentation and text[:1] in (" ", "\t") and text.strip() and not is_deeper:
         yield "indentation repeated", f"after {place.indentation!r}"
     word = re.search(r"\S*\Z", place.left)
@@ -370,7 +408,8 @@ def faults(seen: Seen, item: Item) -> Iterator[tuple[str, str]]:
         yield "loop", f"{loop[1]!r} again and again"
     if below and telling(below) and not place.left[place.left.rfind("\n") + 1 :].strip():
         lines = (place.indentation + text).split("\n")
-        is_mark = court(place.language).language.spelling.defining.is_mark(below) and len(lines) > 1
+        defining = court(place.language).language.spelling.defining
+        is_mark = (defining.is_mark(below) or MARK.fullmatch(below)) and len(lines) > 1
         if below.rstrip() in [line.rstrip() for line in lines] and below.strip() not in place.rest and not is_mark:
             yield "line below repeated", f"{below!r}"
 

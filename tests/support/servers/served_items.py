@@ -30,7 +30,6 @@ from support.editors.editor import LINE_BREAK, PYTHON, SETTINGS, Wire, wired
 from support.editors.notebooks import SYNCHRONIZES, NotebookEditor
 from support.servers.served_cells import Notebook, notebook
 from support.servers.served_checks import (
-    EXACT,
     Document,
     Item,
     Seen,
@@ -42,10 +41,21 @@ from support.servers.served_checks import (
     inline_item,
     list_item,
 )
-from support.servers.served_places import KINDS, LANGUAGES, SUFFIXES, Cutter, Place, Texts, broken
+from support.servers.served_places import (
+    BALANCED_LANGUAGES,
+    KINDS,
+    LANGUAGES,
+    SUFFIXES,
+    Cutter,
+    Place,
+    Texts,
+    broken,
+)
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("served_program.py"))]
 PATIENCE = 120.0
+ON_REQUEST = ("json", *BALANCED_LANGUAGES)
+"""Languages that wait for a request by default."""
 BATCH = 25
 """Cases whose items are judged together, and that share their settings."""
 TEXTS, OWN_TEXTS = 60, 6
@@ -206,7 +216,11 @@ class Client:
         await self.wire.is_ready()
 
     def _all(self, settings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-        versions = {"pythonVersion": PYTHON, "languageVersions": self.versions, "languages": {"json": "automatic"}}
+        versions = {
+            "pythonVersion": PYTHON,
+            "languageVersions": self.versions,
+            "languages": dict.fromkeys(ON_REQUEST, "automatic"),
+        }
         return {**SETTINGS, **SHORT, **versions, "prefetch": False, **dict(settings)}
 
     async def use(self, settings: tuple[tuple[str, Any], ...]) -> None:
@@ -341,7 +355,9 @@ def accepted(seen: Seen, item: Item, piece: str) -> Place | None:
         return None
     covered = item.end - seen.cursor
     after = place.closers + place.right
-    is_program = item.label == EXACT and court(place.language).takes(LINE_BREAK.sub("\n", applied(seen, item)))
+    is_program = item.label == court(place.language).label and court(place.language).takes(
+        LINE_BREAK.sub("\n", applied(seen, item))
+    )
     return replace(
         place,
         kind=f"{place.kind}, then a {piece}",

@@ -18,10 +18,20 @@ from benchmarks.engine import json_documents
 from fim_server.datasets.judging.cutting import Looks, spans, window
 from fim_server.datasets.judging.judge import Judge
 from fim_server.datasets.sources.npm import LANGUAGES as NPM
+from fim_server.language import Language
+from fim_server.language.definition.compile import read_builtin
 
 ROOT = Path(__file__).resolve().parents[3]
-LANGUAGES = ("python", "go", "java", "rust", "javascript", "typescript", "jsx", "tsx", "json")
-SUFFIXES = dict(zip(LANGUAGES, (".py", ".go", ".java", ".rs", ".js", ".ts", ".jsx", ".tsx", ".json"), strict=True))
+EXACT_LANGUAGES = ("python", "go", "java", "rust", "javascript", "typescript", "jsx", "tsx", "json")
+REGIONS = "html"
+"""The language whose scripts and styles are in other languages; `test_served_regions` judges them."""
+BALANCED_LANGUAGES = tuple(
+    name for name in Language.names() if read_builtin(name).guarantee == "balanced" and name != REGIONS
+)
+LANGUAGES = EXACT_LANGUAGES + BALANCED_LANGUAGES
+SUFFIXES = {name: next(one for one in read_builtin(name).suffixes if one.startswith(".")) for name in LANGUAGES}
+SAMPLES = "tests/cases/files/*"
+"""Files of this repository in languages of token trees, one of each."""
 OWN = {
     "python": "fim_server/**/*.py",
     "go": "fim_server/datasets/judging/programs/go/*.go",
@@ -94,7 +104,9 @@ class Place:
 
 def files(language: str, draw: random.Random, own: bool) -> Iterator[str]:
     """Texts of real files without end; ``own``: of this repository alone, which are the same everywhere."""
-    paths = [path for path in sorted(ROOT.glob(OWN[language])) if "target" not in path.parts]
+    paths = [path for path in sorted(ROOT.glob(OWN.get(language, SAMPLES))) if "target" not in path.parts]
+    if language in BALANCED_LANGUAGES:
+        paths = [path for path in paths if path.name.endswith(SUFFIXES[language])]
     archive = None if own or language != "java" else java_sources()
     if not own:
         paths += [path for folder in folders(language) for path in sorted(folder.rglob(f"*{SUFFIXES[language]}"))]
@@ -114,9 +126,9 @@ def files(language: str, draw: random.Random, own: bool) -> Iterator[str]:
 def folders(language: str) -> list[Path]:
     """Return the folders in which a language's tools keep sources on this machine.
 
-    Those of npm's languages are packages that FIM_SERVER_PACKAGES names.
+    Those of npm's languages, and of languages of token trees, are below the folder that FIM_SERVER_PACKAGES names.
     """
-    if language in NPM and (packages := os.environ.get("FIM_SERVER_PACKAGES")):
+    if (language in NPM or language in BALANCED_LANGUAGES) and (packages := os.environ.get("FIM_SERVER_PACKAGES")):
         return [Path(packages)]
     if language == "python":
         return [Path(re.__file__).parents[1]]
