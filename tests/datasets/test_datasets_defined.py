@@ -258,7 +258,7 @@ def test_files_without_a_grammar_are_cut_by_words(tmp_path: Path) -> None:
     texts = {"a.yaml": 'on:\n  - push: "x\n\n  # why\n', "b": "a (\n"}
     folder = write_tree(tmp_path / "source", texts)
     (folder / "latin").write_bytes(b"\xff")
-    request = Request("line", str(folder), language="yaml", judge=programs.ASK_NONE)
+    request = Request("line", str(folder), language="makefile", judge=programs.ASK_NONE)
     manifest, samples = built(request, tmp_path / "out.jsonl")
     assert (manifest["judge"], manifest["counts"]["left_out"]) == (programs.NOTHING, {"not decodable": 1})
     assert {(sample.origin.path, sample.middle) for sample in samples} == {
@@ -268,7 +268,7 @@ def test_files_without_a_grammar_are_cut_by_words(tmp_path: Path) -> None:
         ("b", "a ("),
     }
     corpus = write_tree(tmp_path, {"corpus.jsonl": json.dumps({"content": texts["b"], "path": "b"}) + "\n"})
-    request = Request("line", str(corpus / "corpus.jsonl"), language="yaml", judge=programs.ASK_NONE)
+    request = Request("line", str(corpus / "corpus.jsonl"), language="makefile", judge=programs.ASK_NONE)
     assert [sample.middle for sample in built(request, tmp_path / "rows.jsonl")[1]] == ["a ("]
 
 

@@ -152,15 +152,15 @@ def test_the_engine_judges_only_where_that_is_said_and_the_report_says_so(
 
 def test_languages_without_a_parser_of_their_own_are_run(evaluate: Eval, tmp_path: Path) -> None:
     contexts = {"left": "f(a", "middle": ", b", "right": ")\n"}
-    samples = [sample_of(0, language="c", **contexts), sample_of(1, language="yaml", **contexts)]
+    samples = [sample_of(0, language="c", **contexts), sample_of(1, language="makefile", **contexts)]
     write_samples(tmp_path / "both.jsonl", samples)
-    asked = ("--judge", "c=engine", "--judge", "yaml=none")
+    asked = ("--judge", "c=engine", "--judge", "makefile=none")
     assert evaluate(tmp_path / "run", *asked, data=tmp_path / "both.jsonl")[0] == 0
-    assert RunInfo.read(tmp_path / "run").judges == {"c": ENGINE, "yaml": NOTHING}
+    assert RunInfo.read(tmp_path / "run").judges == {"c": ENGINE, "makefile": NOTHING}
     found = results(tmp_path / "run")
     assert len(found) == 2 * len(MODES)
     for record in found.values():
-        assert record.guarantee == {"c": "balanced", "yaml": "none"}[record.language]
+        assert record.guarantee == {"c": "balanced", "makefile": "none"}[record.language]
         assert record.language == "c" or record.text is None or record.parses
         if (record.language, record.mode) == ("c", "constrained"):
             assert record.parses

@@ -143,7 +143,7 @@ def test_scripts_are_those_of_pythons_parser() -> None:
         ("markdown", "- a\n  ```js\n  b\n  ```\n```\nc\n```\n", [(None, "  b\n"), (None, "c\n")]),
         ("markdown", "> ```go\n> a\n> ```\n```c++\nb\n```", [(None, "> a\n"), ("cpp", "b\n")]),
         ("markdown", "+++\na = 1\n+++\n---\nb\n---\n", [("toml", "a = 1\n")]),
-        ("markdown", "---\na: '\n---\nb ```js\n", [(None, "a: '\n")]),
+        ("markdown", "---\na: '\n---\nb ```js\n", [("yaml", "a: '\n")]),
         ("markdown", "<script>a</script>", []),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_part_of_a_text_leaves_no_bracket_and_no_quote_open(text: str, cuts: l
         ("/a/b.foo", "", "foo"),
         ("/a/b.FOO", "plaintext", "plaintext"),
         ("/a/README", "", OTHER),
-        ("", "yaml", "yaml"),
+        ("", "makefile", "makefile"),
         ("", "", OTHER),
         ("/a/b.py", "plaintext", None),
         ("/a/b.foo", "python", None),

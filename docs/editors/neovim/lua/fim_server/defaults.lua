@@ -43,6 +43,7 @@ M.OPTIONS = {
     'sh',
     'bash',
     'markdown',
+    'yaml',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
