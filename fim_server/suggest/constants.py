@@ -67,6 +67,7 @@ class RankingConstants:
     first_intercept: float
     first_per_log_odds: float
     first_per_unknown_name: float
+    first_per_new_word: float
     lines_confidence: float
     whole_confidence: float
     begun_block_confidence: float

@@ -13,7 +13,6 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.suggest import limits
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.postprocess.blocks import owes_block
-from fim_server.suggest.postprocess.identifiers import own_names
 from fim_server.suggest.ranking.display import quiet
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class ReadAhead:
                 self._read(loaded, language, request, cancelled, both=False)
             elif not cancelled.is_set():
                 self._context.open(request, language)
-            if not cancelled.is_set() and request.settings.names != "off" and own_names(language.name) is not None:
+            if not cancelled.is_set() and request.settings.names != "off" and language.has_grammar:
                 self._postprocess.read_names(request, language)
 
     def _read(self, loaded: Loaded, language: Language, request: Request, cancelled: Stop, both: bool = True) -> None:

@@ -39,6 +39,7 @@ class Likelihoods:
     Attributes:
         tokens: The tokens with their probabilities.
         unknown: Ends of loaded names that the document does not have, in characters.
+        new_words: Ends of words that the document does not have, in characters, where the language's names are unknown.
         flag: The suspicious part of the text.
         is_calibrated: Whether the probabilities are shares of right texts already.
         recalled: The tokens as the project's memory has them, if the model's text changed :attr:`tokens`.
@@ -49,6 +50,7 @@ class Likelihoods:
     flag: RedFlag = NO_FLAG
     is_calibrated: bool = False
     recalled: tuple[Written, ...] = ()
+    new_words: tuple[int, ...] = ()
 
     def after(self, typed: int) -> Likelihoods:
         """Return the likelihoods of the rest after ``typed`` characters."""
@@ -58,6 +60,7 @@ class Likelihoods:
             self.flag.after(typed),
             self.is_calibrated,
             tokens_after(self.recalled, typed),
+            shifted(self.new_words, typed),
         )
 
 

@@ -72,6 +72,10 @@ class OwnNames:
         return after.startswith(self.binding_texts) and not after.startswith(self.loading_texts)
 
 
+NO_NAMES = OwnNames(frozenset())
+"""Names of a language of which none is known."""
+
+
 def own_names(language: str) -> OwnNames | None:
     """Return the own names of a language; None if they are unknown. Clients may name any language."""
     return _read_names(language) if language in Language.names() else None
@@ -117,12 +121,11 @@ class NameCounts:
     ) -> tuple[int, ...]:
         """Return the ends of names that a ``text`` loads and the document does not have, in characters.
 
-        A name that the text defines is known after that. Words of strings and comments are no names. ``is_known``:
-        returns whether a word is known elsewhere.
+        A name that the text defines is known after that. Words of strings and comments are no names. Where the
+        language's names are unknown, every word counts as a loaded name. ``is_known``: returns whether a word is known
+        elsewhere.
         """
-        own = own_names(language)
-        if own is None:
-            return ()
+        own = own_names(language) or NO_NAMES
         start = word_start(split.left, len(split.left))
         line = split.left.rfind("\n") + 1
         stands = self._words_beside(split, start)

@@ -116,7 +116,7 @@ class Postprocess:
             closers=spelling.closers,
             origin=Origin(completion, opened.guarantee, opened.covered_lines, opened.stand_in),
             ends=replace(ends, continued=continued),
-            likelihoods=Likelihoods(tokens, unknown, flag),
+            likelihoods=likelihoods_of(tokens, unknown, flag, own is not None),
             display=Display(
                 is_fresh=is_fresh(request.split, spelling),
                 is_header=is_header(at, language.name),
@@ -125,9 +125,9 @@ class Postprocess:
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
-        """Return the ends of the names in a text that the document does not have."""
+        """Return the ends of the names in a text that the document does not have; of words if names are unknown."""
         takes_all = request.cell is not None and request.cell.takes_all
-        if request.settings.names == "off" or own_names(language.name) is None or takes_all:
+        if request.settings.names == "off" or not language.has_grammar or takes_all:
             return ()
         return self._names.unknown(language.name, request.named, text, opened.session)
 
@@ -138,6 +138,13 @@ class Postprocess:
         split = replace(request.named, right=request.split.right[opened.covered :])
         scope = None if request.settings.names == "off" else self._scopes.scope(request, language.name)
         return flag_of(language.name, opened.session.spelling, split, text, unknown, scope)
+
+
+def likelihoods_of(
+    tokens: tuple[Written, ...], unknown: tuple[int, ...], flag: RedFlag, has_names: bool
+) -> Likelihoods:
+    """Return the likelihoods of a text with its unknown names or, where the language's names are unknown, words."""
+    return Likelihoods(tokens, unknown if has_names else (), flag, new_words=() if has_names else unknown)
 
 
 def trimmed_text(

@@ -40,8 +40,10 @@ def confidence(suggestion: Suggestion, end: int) -> float:
 
 def first_confidence(suggestion: Suggestion) -> float:
     """Return the confidence of the first lexeme of a suggestion; 1 if its tokens are unknown."""
-    factors = RANKING.first_intercept, RANKING.first_per_log_odds, RANKING.first_per_unknown_name
-    return mapped(suggestion, first_lexeme(suggestion), *factors)
+    end = first_lexeme(suggestion)
+    is_new = any(word <= end for word in suggestion.likelihoods.new_words)
+    intercept = RANKING.first_intercept + RANKING.first_per_new_word * is_new
+    return mapped(suggestion, end, intercept, RANKING.first_per_log_odds, RANKING.first_per_unknown_name)
 
 
 def first_lexeme(suggestion: Suggestion) -> int:

@@ -61,6 +61,16 @@ def test_a_language_without_names_has_no_unknown_names() -> None:
     assert unknown('{"a": |}\n', "true", "json") == []
 
 
+def test_where_no_name_is_known_every_word_of_code_is_one() -> None:
+    marked = "int count;\n// total\nint f(void) {\n  return |;\n}\n"
+    assert own_names("c") is None
+    assert unknown(marked, "count + total", "c") == []
+    assert unknown(marked, "count + length(total)", "c") == ["count + length"]
+    assert unknown(marked, 'count("some words")', "c") == []
+    assert unknown(marked, "while", "c") == ["while"]
+    assert unknown("int co|\nint count;\n", "unt", "c") == []
+
+
 def test_changed_lines_are_read_again() -> None:
     names, session = NameCounts(), Language.load("python").open("", "")
     for name in ("first", "second"):

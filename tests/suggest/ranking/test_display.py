@@ -231,6 +231,15 @@ def test_a_suggestion_with_a_likely_first_lexeme_is_shown() -> None:
     assert shown(hopeless, "", 0.6) is None
 
 
+def test_a_new_word_needs_to_be_likelier() -> None:
+    unsure, sure = suggestion(("call", 0.45), ("(a)", 0.98)), suggestion(("call", 0.7), ("(a)", 0.98))
+    assert text_of(shown(unsure, "", 0.45)) == "call(a)"
+    assert shown(changed(unsure, new_words=(4,)), "", 0.45) is None
+    assert text_of(shown(changed(unsure, new_words=(6,)), "", 0.45)) == "call(a)"  # only the first lexeme counts
+    assert text_of(shown(changed(sure, new_words=(4,)), "", 0.45)) == "call(a)"
+    assert changed(sure, new_words=(4, 6)).likelihoods.after(2).new_words == (2, 4)
+
+
 def test_a_header_is_shown_with_the_first_line_of_its_block() -> None:
     tokens = ("item", 0.9), (" in items:", 0.2), ("\n    print", 0.2), ("(item)", 0.3), ("\n    x", 0.9)
     begun = suggestion(*tokens, left="for ", right="\nx = 1\n")
