@@ -204,7 +204,8 @@ def _rest(excluded: Collection[str], without_first: str = "") -> str:
 
 def here_head(opening: str, word: str) -> str:
     """Return the pattern of the first line of a here-document, whose word may stand between quotes."""
-    named = either(f"{quote}{literal(word)}{quote}" for quote in ("", '"', "'"))
+    name = literal(word)
+    named = f"({name}|\"{name}\"|'{name}')"
     return f"{literal(opening)}{named}([^{NAMED_BY}\"'\\n\\v]{none_of(LINE_ENDS)}*)?"
 
 
