@@ -57,6 +57,12 @@ SUBJECTS = {
         "Measure languages side by side, each on files of its own: opening, keys, checks, masks, plans, and files that "
         "are broken elsewhere.",
     ),
+    "broken": Subject(
+        "engine.broken",
+        "BrokenOptions",
+        "true middles in files that are broken elsewhere",
+        "Break files far from a hole, and count the true middles that are refused there.",
+    ),
     "memory": Subject(
         "index.command",
         "MemoryOptions",

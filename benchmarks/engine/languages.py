@@ -207,12 +207,7 @@ def measure(options: LanguagesOptions, progress: Progress) -> Report:
     Raises:
         BenchError: A source is no language and folder, has no files, or the vocabulary cannot be read.
     """
-    folders: dict[str, list[Path]] = {}
-    for source in options.source:
-        name, separator, folder = source.partition("=")
-        if not separator or name not in Language.names():
-            raise BenchError(f"--source {source}: one of {', '.join(Language.names())}, `=`, and a folder expected")
-        folders.setdefault(name, []).append(Path(folder))
+    folders = folders_of(options.source)
     tokens = read_tokens("given", Path(options.vocabulary or EMBEDDED_TOKENIZER))
     report = Report(
         {
@@ -226,6 +221,37 @@ def measure(options: LanguagesOptions, progress: Progress) -> Report:
     for name, paths in folders.items():
         report.languages.append(measure_language(name, paths, tokens, options, progress))
     return report
+
+
+def folders_of(sources: Sequence[str]) -> dict[str, list[Path]]:
+    """The folders of each language that options name.
+
+    Raises:
+        BenchError: A source is no language and folder.
+    """
+    folders: dict[str, list[Path]] = {}
+    for source in sources:
+        name, separator, folder = source.partition("=")
+        if not separator or name not in Language.names():
+            raise BenchError(f"--source {source}: one of {', '.join(Language.names())}, `=`, and a folder expected")
+        folders.setdefault(name, []).append(Path(folder))
+    return folders
+
+
+def texts_of(language: Language, folders: Sequence[Path], seed: int, count: int) -> list[str]:
+    """Texts that a language takes, from all projects in turn, at most so many.
+
+    Raises:
+        BenchError: A folder is not there, or has no such file.
+    """
+    try:
+        files = Files(folders, Language.suffixes_of(language.name))
+    except OSError as error:
+        raise BenchError(str(error)) from error
+    texts = list(chosen(language, files, seed, count))
+    if not texts:
+        raise BenchError(f"no {language.name} file of {SIZES.start:,} to {SIZES.stop:,} characters to measure on")
+    return texts
 
 
 def measure_language(
@@ -247,13 +273,7 @@ def measure_language(
     found.rules = language.core.sizes()[2]
     found.table = masks.prepare(language, vocabulary).bytes
     masks.clear(language, vocabulary)
-    try:
-        files = Files(folders, Language.suffixes_of(name))
-    except OSError as error:
-        raise BenchError(str(error)) from error
-    texts = list(chosen(language, files, options))
-    if not texts:
-        raise BenchError(f"no {name} file of {SIZES.start:,} to {SIZES.stop:,} characters to measure on")
+    texts = texts_of(language, folders, options.seed, -(-options.cursors // PER_FILE))
     found.files = len(texts)
     draw = random.Random(f"languages {name} {options.seed}")
     for number in progress.count(name, range(options.cursors)):
@@ -262,11 +282,10 @@ def measure_language(
     return found
 
 
-def chosen(language: Language, files: Files, options: LanguagesOptions) -> Iterator[str]:
-    """Texts that the language takes, from all projects in turn, as many as the cursors need."""
-    draw = random.Random(f"files {language.name} {options.seed}")
+def chosen(language: Language, files: Files, seed: int, wanted: int) -> Iterator[str]:
+    """Texts that the language takes, from all projects in turn."""
+    draw = random.Random(f"files {language.name} {seed}")
     shuffled = [draw.sample(paths, len(paths)) for _, paths in files.projects]
-    wanted = -(-options.cursors // PER_FILE)
     for at in range(max(map(len, shuffled))):
         for paths in shuffled:
             text = text_of(paths[at]) if at < len(paths) else None

@@ -139,7 +139,8 @@ def run_complete(arguments: CompleteArguments) -> int:
     with progress(arguments.json) as shown:
         part = choose_part(arguments, document, offset, shown, takes_any=True)
         language, split = part.language, part.split
-        completion = in_its_file(on_its_line(decode(arguments, part, shown), part), part)
+        decoded = on_its_line(decode(arguments, part, shown), part, arguments.unconstrained)
+        completion = in_its_file(decoded, part)
     if arguments.json:
         print_json(completion_as_json(arguments, language, split, completion))
     elif completion.text is not None and arguments.show:
@@ -170,11 +171,16 @@ def contradiction(arguments: CompleteArguments) -> str | None:
     return None
 
 
-def on_its_line(completion: Completion, part: Part) -> Completion:
-    """Return a completion; without a grammar, the part of its first line that repeats nothing near the cursor."""
-    if part.language.has_grammar or completion.text is None:
+def on_its_line(completion: Completion, part: Part, unconstrained: bool) -> Completion:
+    """Return a completion; where no grammar judges it, the part of its first line that repeats nothing near the cursor.
+
+    ``unconstrained``: whether the user has switched the grammar off.
+    """
+    language = part.language
+    is_judged = completion.guarantee != "none" or language.guarantee == "exact" or unconstrained
+    if completion.text is None or (language.has_grammar and is_judged):
         return completion
-    line = plain_line(completion.text, part.split, part.language.open("", ""))
+    line = plain_line(completion.text, part.split, language.open("", ""))
     if isinstance(line, Suppression):
         return replace(completion, text=None, reason=line.message)
     return replace(completion, text=line, truncated=completion.truncated or line != completion.text)

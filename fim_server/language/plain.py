@@ -1,4 +1,4 @@
-"""Texts of languages without a grammar: any text may come anywhere, and the guarantee is `none`."""
+"""Texts without a grammar that judges them: any text may come anywhere, and the guarantee is `none`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fim_server.language.definition import compile as grammar
 from fim_server.language.definition import paths
 from fim_server.language.language import Language
 from fim_server.language.session import Session, Verdict
+from fim_server.language.spelling import Spelling
 from fim_server.language.texts import encodable
 
 REFUSED = "\0"
@@ -29,24 +30,26 @@ class PlainText(Language):
     def open(self, left: str, right: str) -> Session:
         """Return a session with the guarantee `none`. Nothing reads the contexts."""
         encodable(left, "left"), encodable(right, "right")
-        return PlainSession(self)
+        return PlainSession(self.spelling, f"there is no grammar for {self.name}: any text may come here")
 
 
 class PlainSession(Session):
     """Session on contexts that nothing reads."""
 
-    def __init__(self, language: PlainText) -> None:
+    def __init__(self, spelling: Spelling, reason: str) -> None:
+        """Take the texts of the contexts' language, and the line that says why nothing reads them."""
+        language = _shared()
         super().__init__(
             language.core.open(REFUSED, ""),
             lambda shape, left, right: language.shaped(shape).open(left, right),
             (REFUSED, ""),
-            spelling=language.spelling,
+            spelling=spelling,
         )
-        self._diagnostics = [f"there is no grammar for {language.name}: any text may come here"]
+        self._diagnostics = [reason]
 
     @property
     def diagnostics(self) -> list[str]:
-        """Return a line that says that there is no grammar."""
+        """Return a line that says why nothing reads the contexts."""
         return self._diagnostics
 
     def check(self, middle: str) -> Verdict:
@@ -62,6 +65,11 @@ class PlainSession(Session):
     def moved(self, left: str) -> None:
         """Return None: opening is as fast."""
         return
+
+
+def unjudged(spelling: Spelling, reason: str) -> Session:
+    """Return a session without a guarantee on contexts whose language has a grammar that does not help."""
+    return PlainSession(spelling, reason)
 
 
 def plain_name(path: str, editor_id: str = "") -> str | None:

@@ -106,6 +106,11 @@ class Session:
         return "none" if self._core.guarantee == "none" else self._guarantee
 
     @property
+    def language_guarantee(self) -> str:
+        """Return the language's guarantee, whether or not left and right parse."""
+        return self._guarantee
+
+    @property
     def diagnostics(self) -> list[str]:
         """Return the reasons for the guarantee `none`, one line each."""
         return self._core.diagnostics

@@ -27,6 +27,8 @@ class Spelling:
         stand_ins: Lines that may stand for a left-out one.
         joints: Texts that may have to stand between two others.
         headers: The same on a line of their own.
+        surroundings: Pairs of lines that may stand above and below a part of a file so that it parses alone, each of
+            them empty if nothing has to stand there.
     """
 
     placeholder: str = ""
@@ -40,6 +42,7 @@ class Spelling:
     stand_ins: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    surroundings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
@@ -62,6 +65,7 @@ class Spelling:
             stand_ins=tuple(recovery.get("stand_ins", ())),
             joints=tuple(recovery.get("joints", ())),
             headers=tuple(recovery.get("headers", ())),
+            surroundings=surroundings_of(spec),
         )
 
 
@@ -74,3 +78,19 @@ def texts(spec: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(text, str) and text for text in found):
         raise LanguageError(f"language {spec.get('name')}: {key}: expected a list of texts")
     return tuple(found)
+
+
+def surroundings_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the key `surroundings` of a TOML file.
+
+    Raises LanguageError if the key holds something else than pairs of lines.
+    """
+    found = spec.get("surroundings", [])
+    if not isinstance(found, list) or not all(is_pair_of_lines(pair) for pair in found):
+        raise LanguageError(f"language {spec.get('name')}: surroundings: expected a list of pairs of lines")
+    return tuple((above, below) for above, below in found)
+
+
+def is_pair_of_lines(value: Any) -> bool:
+    is_pair = isinstance(value, list) and len(value) == 2
+    return is_pair and all(isinstance(line, str) and "\n" not in line for line in value)

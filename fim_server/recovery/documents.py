@@ -23,23 +23,33 @@ class IgnoredLines:
         count: Number of lines.
         stand_in: Line in their place in the reduced contexts, without its end; mostly empty.
         beyond: True if they may parse, but all of the text does not fit the budget.
+        outside: True if they may parse, but the text is broken somewhere, and only a window without them is judged.
     """
 
     line: int
     count: int
     stand_in: str = ""
     beyond: bool = False
+    outside: bool = False
 
     @property
     def diagnostic(self) -> str:
         """Return the group in one line for users, who count from 1."""
         if self.beyond and self.stand_in:
             return f"line {self.line + 1} is too long to be read in time and is left out in part"
-        if self.count == 1:
-            why = "is too far away to be read in time" if self.beyond else "does not parse"
-            return f"line {self.line + 1} {why} and is left out"
-        why = "are too far away to be read in time" if self.beyond else "do not parse"
-        return f"lines {self.line + 1} to {self.line + self.count} {why} and are left out"
+        is_one = self.count == 1
+        lines = f"line {self.line + 1}" if is_one else f"lines {self.line + 1} to {self.last}"
+        left_out = "is left out" if is_one else "are left out"
+        if self.outside:
+            return f"{lines} {left_out}: brackets or quotes somewhere do not fit the indentation"
+        if self.beyond:
+            return f"{lines} {'is too' if is_one else 'are too'} far away to be read in time and {left_out}"
+        return f"{lines} {'does not' if is_one else 'do not'} parse and {left_out}"
+
+    @property
+    def last(self) -> int:
+        """Return the last line, counted from 1."""
+        return self.line + self.count
 
 
 Around = tuple[list[str], list[str]]

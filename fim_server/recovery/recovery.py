@@ -20,15 +20,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fim_server.language import Matcher, Session, Verdict
+from fim_server.language.plain import unjudged
 from fim_server.language.shapes import Shape
 from fim_server.language.state import State
+from fim_server.recovery.agreement import agrees
 from fim_server.recovery.bridges import Bridges
 from fim_server.recovery.documents import Around, Document, IgnoredLines, Mark, changes_of, groups_of, marks_of
 from fim_server.recovery.lines import Lines
 from fim_server.recovery.opener import BUDGET, BudgetSpent, Opener, OpenSession
+from fim_server.recovery.windows import window
 from fim_server.tokens.vocabulary import Vocabulary
 
 __all__ = ["BUDGET", "IgnoredLines", "OpenSession", "Recovered", "Recovery", "recover"]
+
+NO_WINDOW = "brackets or quotes elsewhere do not fit the indentation: any text may come here"
+"""Diagnostic of a document of which no part is judged."""
 
 MOST_CHECKED = 4
 """Groups to check one by one, after an edit elsewhere, for being still broken."""
@@ -92,6 +98,19 @@ class Recovered:
         return self if session is self.session else replace(self, session=session)
 
 
+def is_taken(open_session: OpenSession, session: Session, left: str, right: str) -> bool:
+    """Return whether a session on a whole file, which can be completed, is the right one.
+
+    It is not if the file seems to be broken elsewhere; a file that wants nothing more is not. In an exact language,
+    only a string or comment at the cursor is suspected.
+    """
+    if not session.spelling.surroundings or (session.guarantee == "exact" and session.inside is None):
+        return True
+    if session.start().is_complete():
+        return True
+    return agrees(open_session, session, Document(left, right))
+
+
 def covered(ignored: Sequence[IgnoredLines], lines: int) -> tuple[range, ...]:
     """Return the ranges of a document's lines between the ignored groups, which are in order."""
     ends = [0, *(group.line + group.count for group in ignored)]
@@ -111,7 +130,7 @@ def recover(open_session: OpenSession, left: str, right: str, *, budget: int = B
         right: Text right of it.
         budget: Most sessions to open.
     """
-    return _recover(Opener(open_session, budget), left, right, None)
+    return _recover(Opener(open_session, budget), Document(left, right), None)
 
 
 class Recovery:
@@ -130,24 +149,57 @@ class Recovery:
         """Lines around the cursor where all marks were last needed."""
         self._given_up: Around | None = None
         """Lines around the cursor where no search within the budget is enough."""
+        self._without_window: Around | None = None
+        """Lines around the cursor where an exact language has no window."""
 
     def open(self, left: str, right: str) -> Session | Recovered:
-        """Return a session on the contexts if they parse, or on their rest; at worst a session without a guarantee."""
+        """Return a session on the contexts if they parse, or on their rest; at worst a session without a guarantee.
+
+        Where the brackets that they want do not fit the indentation, the rest is a window (:mod:`.windows`).
+        """
         session = self._open(left, right)
         if session.guarantee != "none":
             self._marks = []
-            return session
-        document = Document(left, right)
+            if is_taken(self._open, session, left, right):
+                return session
+        document, spelling = Document(left, right), session.spelling
+        found = self._repaired(document, session) if session.guarantee == "none" else None
+        if not spelling.surroundings:
+            return found or session
+        if found is not None and agrees(self._open, found.session, Document(found.left, found.right)):
+            return found
+        windowed = self._windowed(document, session)
+        if windowed is None and session.language_guarantee != "exact":
+            return unjudged(spelling, NO_WINDOW)
+        return windowed or found or session
+
+    def _repaired(self, document: Document, session: Session) -> Recovered | None:
+        """Return the rest of a document without the lines that break it; None if they are not found."""
         found = self._remembered(document)
         if found is None and document.around != self._given_up:
             opener = Opener(self._open, self._budget)
-            found = _recover(opener, left, right, session)
+            found = _recover(opener, document, session)
             self._given_up = document.around if found is None and opener.count >= self._budget else None
-        if found is None:
-            return session
-        self._marks = marks_of(document, found.ignored)
-        self._around = document.around
+        if found is not None:
+            self._marks = marks_of(document, found.ignored)
+            self._around = document.around
         return found
+
+    def _windowed(self, document: Document, session: Session) -> Recovered | None:
+        """Return the largest window that fits the indentation; None if there is none."""
+        is_exact = session.language_guarantee == "exact"
+        if is_exact and document.around == self._without_window:
+            return None
+        opener = Opener(self._open, self._budget)
+        try:
+            found = window(opener, document, session.spelling)
+        except BudgetSpent:
+            found = None
+        if found is None:
+            self._without_window = document.around
+            return None
+        ignored = tuple(replace(group, outside=True) for group in groups_of(found[1]))
+        return Recovered(found[0], *document.reduced(found[1]), ignored, opener.count, document.lines)
 
     def _remembered(self, document: Document) -> Recovered | None:
         """Return the result of leaving out the lines of the last time, if that is enough."""
@@ -169,9 +221,9 @@ class Recovery:
         return Recovered(session, *document.reduced(changes), groups_of(changes), opener.count, document.lines)
 
 
-def _recover(opener: Opener, left: str, right: str, known: Session | None) -> Recovered | None:
+def _recover(opener: Opener, document: Document, known: Session | None) -> Recovered | None:
     """Recover as `recover` does, where a session on the contexts as they are may be open already."""
-    document = Document(left, right)
+    right = document.head + "".join(document.below)
     above = Lines(opener, "", document.above, 0, document.tail, closed=False)
     try:
         if not above.repair():

@@ -113,6 +113,7 @@ class Decoder:
             no_comments=takes_no_comments(request, job.inside),
             line_begun=starts_line(opened.session, split),
             deadline_ms=left_ms,
+            single_line=job.options.single_line or not opened.has_grammar,
         )
 
     def _write(

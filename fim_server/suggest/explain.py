@@ -54,7 +54,7 @@ def explain(context: ContextStage, loading: Future[Loaded] | None, request: Requ
             cancelled,
             healing.text,
         )
-        if not language.has_grammar:
+        if not opened.has_grammar:
             return Explained(language, opened, [(one.text, one.probability, True, None) for one in found])
         shown = [
             (one.text, one.probability, one.allowed, None if one.allowed else refusal(opened, one.text))

@@ -36,7 +36,7 @@ _AS_WRITTEN = (
     "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
 )  # fmt: skip
 """Keys of the TOML file that go to the engine as they are."""
-_OF_SPELLING = ("definitions", "line_comments")
+_OF_SPELLING = ("definitions", "line_comments", "surroundings")
 """Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
 _OF_LOWERING = ("breaks", "flags")
 """Keys of the TOML file that are resolved here: the engine gets plain rules."""
@@ -219,6 +219,8 @@ def read(
     if not isinstance(editor_ids, list) or not all(isinstance(name, str) for name in editor_ids):
         raise LanguageError("editor_ids: a list of texts expected")
     spelling = {key: spec.pop(key) for key in _OF_SPELLING if key in spec}
+    if guarantee == BALANCED and "matched" not in spec and spec.get("brackets"):
+        spelling.setdefault("surroundings", [["", ""]])
     adopted = Adopted.from_spec(spec)
     spec.pop("adopts", None)
     _check(spec)

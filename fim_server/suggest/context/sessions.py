@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import SearchLimitError, StoppedError
 from fim_server.language import Session, Stop
+from fim_server.language.plain import PlainSession
 from fim_server.language.session import WHOLE
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.recovery.budget import Budget, Budgeted
-from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery
+from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery, is_taken
 from fim_server.suggest.context.background_open import Finisher, Unfinished
-from fim_server.suggest.context.brackets import unmatched
 from fim_server.suggest.context.cursor import Place
 from fim_server.suggest.context.placeholders import (
     StandIn,
@@ -31,6 +31,7 @@ from fim_server.suggest.context.placeholders import (
     without_rest,
 )
 from fim_server.system.one_thread import OneThread
+from fim_server.text.brackets import unmatched
 from fim_server.text.reuse import SessionMemory, Sessions
 
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ class Opened:
     stood_in: range = range(0)
     stand_in: StandIn | None = None
     unread: bool = False
+
+    @property
+    def has_grammar(self) -> bool:
+        """Return whether a grammar reads the contexts: the language has one, and its marks fit the indentation."""
+        return not isinstance(self.session, PlainSession)
 
     @property
     def is_unfinished(self) -> bool:
@@ -166,11 +172,17 @@ class DocumentSessions:
 
     def _open_covered(self, uri: str, language: Language, split: Split) -> Opened:
         found = self._open_whole(uri, language, split)
-        if isinstance(found, Opened):
+        if isinstance(found, Opened) and self._is_taken(language, found):
             return found
-        if isinstance(found, Session):
+        if not isinstance(found, Recovered):
             found = self._recovery(uri, language).open(split.left, split.right)
         return opened(found, split.left, split.right)
+
+    def _is_taken(self, language: Language, found: Opened) -> bool:
+        """Return whether an opening is the right one, as far as the file's indentation shows."""
+        if found.guarantee not in WHOLE:
+            return True
+        return is_taken(partial(self._sessions.open, language), found.session, found.left, found.right)
 
     def _open_whole(self, uri: str, language: Language, split: Split) -> Opened | Session | Recovered:
         """Return an opening without broken lines near the cursor, or the session or recovery with all closers."""

@@ -16,12 +16,12 @@ from fim_server.language import Stop
 from fim_server.language.shapes import Shape
 from fim_server.language.texts import is_word
 from fim_server.suggest.constants import POSTPROCESS
-from fim_server.suggest.context.brackets import unmatched
 from fim_server.suggest.context.cursor import PROSE
 from fim_server.suggest.postprocess.blocks import with_empty_block
 from fim_server.suggest.postprocess.ends import boundaries
 from fim_server.suggest.postprocess.shorten import tokens_within, with_text
 from fim_server.suggest.suggestion import likelihood
+from fim_server.text.brackets import unmatched
 
 if TYPE_CHECKING:
     from fim_server.decoding.results import Completion

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.ending.trimming.trimmed import THERE_ALREADY, roughly_trimmed
 from fim_server.language.texts import is_word
-from fim_server.suggest.context.brackets import before_unopened, unmatched
 from fim_server.suggest.context.cursor import Place
 from fim_server.suggest.ranking.reasons import Reason, Suppression
+from fim_server.text.brackets import before_unopened, unmatched
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -8,7 +8,6 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.ending.trimming.trimmed import THERE_ALREADY, roughly_trimmed, trimmed
-from fim_server.suggest.context.brackets import before_unopened
 from fim_server.suggest.context.cursor import is_fresh
 from fim_server.suggest.context.prompts import takes_no_comments
 from fim_server.suggest.postprocess.blocks import (
@@ -27,6 +26,7 @@ from fim_server.suggest.ranking.display import NO_NAME, missing_closer, refusal_
 from fim_server.suggest.ranking.reasons import Reason, Suppression
 from fim_server.suggest.ranking.red_flags import flag_of, flag_of_loop
 from fim_server.suggest.suggestion import Display, Ends, Likelihoods, Origin, Suggestion
+from fim_server.text.brackets import before_unopened
 
 if TYPE_CHECKING:
     from fim_server.decoding.bias.undefined_names import UndefinedNames
@@ -91,7 +91,7 @@ class Postprocess:
             return problem
         ends = ends_of(text, opened.session, takes_no_comments(request, opened.session.inside), request.split.right)
         ends = without_lines_below(ends, text, request.split)
-        if not language.has_grammar:
+        if not opened.has_grammar:
             ends = closed_cuts(ends, text, opened.session.spelling)
         if language.guarantee != "exact":
             ends = finished_cuts(ends, text, takes_dots=not language.has_grammar)
@@ -155,7 +155,7 @@ def trimmed_text(
         reason = Reason.LOW_CONFIDENCE if completion.stop_reason == "unlikely" else Reason.NO_TEXT
         return Suppression(reason, completion.reason or "there is no text")
     spelling = opened.session.spelling
-    if not request.has_grammar:
+    if not opened.has_grammar:
         plain = plain_line(completion.text, request.split, opened.session)
         return plain if isinstance(plain, Suppression) else (plain, completion.written, 0)
     if opened.guarantee == "none":

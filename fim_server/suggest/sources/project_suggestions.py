@@ -80,12 +80,13 @@ class ProjectSuggestions:
         """Return the memory's continuations, the best first, with one lookup for each request."""
         if self._project is None or not request.settings.project_memory:
             return []
-        if opened.guarantee == "none" and language.has_grammar:
+        if opened.guarantee == "none" and opened.has_grammar:
             return []
         last, texts = self._last, (opened.guarantee, opened.left, opened.right)
         if last is None or last[0] is not request or last[1] != texts:
             self._project.send(request.uri, request.remembered, language.name)
-            about = request.uri, request.split, opened.guarantee, not request.single_line
+            takes_lines = opened.has_grammar and not request.single_line
+            about = request.uri, request.split, opened.guarantee, takes_lines
             last = self._last = request, texts, self._project.recall(*about, language.name)
             self._made = {}
         return last[2]

@@ -11,7 +11,6 @@ import pytest
 
 from fim_server.language import Language
 from fim_server.models.pace import Pace
-from fim_server.suggest.context.brackets import before_unopened, unmatched
 from fim_server.suggest.context.cursor import Place, contains_in_order, wants_single_line
 from fim_server.suggest.context.prompts import options_of
 from fim_server.suggest.context.sessions import DocumentSessions
@@ -19,6 +18,7 @@ from fim_server.suggest.postprocess.blocks import is_header
 from fim_server.suggest.ranking.display import missing_closer, quiet, silent
 from fim_server.suggest.request import Request
 from fim_server.suggest.settings import ServerSettings
+from fim_server.text.brackets import before_unopened, unmatched
 from fim_server.text.document import Split
 from fim_server.tokens.vocabulary import MOST_UNSETTLED
 

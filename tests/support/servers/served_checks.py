@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -300,10 +300,13 @@ def broken_invariants(seen: Seen) -> Iterator[tuple[str, Item | None, str]]:
     # An editor shows no item that lacks what it replaces.
     is_shown = is_subsequence(place.closers, place.rest)
     can_be_exact = is_shown and not place.broken and judge.takes(place.program(place.truth))
+    # Brackets that are still wanted are in doubt where they do not fit the indentation.
+    as_it_is = (place.program(place.text), place.program(place.left + place.right))
+    is_whole = can_be_exact and (judge.label == EXACT or any(map(judge.takes, as_it_is)))
     for item in seen.items:
         for kind, said in faults(seen, item):
             yield kind, item, said
-        if can_be_exact and item.label != judge.label:
+        if is_whole and item.label != judge.label:
             yield f"not {judge.label}", item, "the file with the true rest of the line parses"
         if item.label == judge.label:
             said = judge.objection(applied(seen, item)) or ""
@@ -316,7 +319,6 @@ def broken_invariants(seen: Seen) -> Iterator[tuple[str, Item | None, str]]:
             if fault is not None:
                 yield "partial does not parse", item, fault
     if seen.invoked and not seen.items and can_be_exact and not seen.requires_names:
-        as_it_is = (place.program(place.text), place.program(place.left + place.right))
         if judge.label == BALANCED and place.kind == "prose":
             return  # nothing is known of the text inside a lexeme, such as the quotes in `<?xml …?>`
         if not any(judge.judge.verdict(text) for text in as_it_is):
@@ -350,9 +352,13 @@ def partial_fault(seen: Seen, item: Item, judge: Court) -> str | None:
     options = {
         at: (None, *(blanks + text for blanks in indentations(lines, covered, at) for text in texts)) for at in gaps
     }
-    several = product(*(options[at] for at in gaps[:MOST_STOOD_IN]))
-    for stand_ins in islice(several, MOST_TRIED):
-        known_at = dict(zip(gaps, stand_ins, strict=False))
+    several: Iterator[dict[int, str | None]] = (
+        dict(zip(gaps, one, strict=False)) for one in product(*(options[at] for at in gaps[:MOST_STOOD_IN]))
+    )
+    around: Iterator[dict[int, str | None]] = (
+        {at: above if at < line else below for at in gaps} for above, below in judge.language.spelling.surroundings
+    )
+    for known_at in islice(chain(around, several), MOST_TRIED):
         kept = [one if now else known_at.get(at) for at, (one, now) in enumerate(zip(lines, covered, strict=True))]
         left = "\n".join([*filter(is_kept, kept[:line]), before[-1] + LINE_BREAK.sub("\n", item.text)])
         right = "\n".join([own, *filter(is_kept, kept[line:])])
