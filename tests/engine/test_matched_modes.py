@@ -14,9 +14,11 @@ import regex
 
 from fim_server import Language, _core
 from fim_server.errors import LanguageError
+from fim_server.tokens.vocabulary import Vocabulary
 from support.languages.matched_modes import MatchedModed, MatchedOracle, random_matched
 from support.languages.united_checks import check_cut
 
+EMBEDDED = Path(__file__).parents[2] / "fim_server" / "models" / "embedded" / "tokenizer.json"
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
 SEED = int(os.environ.get("FIM_SERVER_SEED", "0"))
 LANGUAGES = 3_000 if LONG else 40
@@ -175,6 +177,31 @@ def written(folder: Path, lexemes: str, binds: str, matches: str, more: str = ""
     (folder / "elements.lark").write_text(GRAMMAR)
     (folder / "elements.toml").write_text(spec + (more or '[layout]\nrule = "none"\n'))
     return Language.from_files(folder / "elements.lark", folder / "elements.toml")
+
+
+TAGS = "<{0}><{0}a id='{0}'>{0}</{0}a><b:{0}>b</b:{0}></{0}>"
+
+
+@pytest.mark.parametrize("language", ["xml", "jsx"])
+@pytest.mark.parametrize("name", ["a", "aa", "div", "span"])
+def test_masks_in_tags_are_those_of_the_plain_walk(language: str, name: str) -> None:
+    text = TAGS.format(name)
+    before, after = ("let x = (", ");\n") if language == "jsx" else ("", "\n")
+    vocabulary = Vocabulary.from_file(EMBEDDED)
+    by_table, plain = (np.zeros((vocabulary.size + 31) // 32, np.uint32) for _ in range(2))
+    compared = 0
+    for at in range(len(text)):
+        # R goes on in the same name, or behind it, or lacks what closes.
+        for end in (at, min(len(text), at + 3), len(text)):
+            session = Language.load(language).open(before + text[:at], text[end:] + after)
+            if session.guarantee == "none":
+                continue
+            matcher = session.matcher(vocabulary)
+            matcher.fill_mask(by_table)
+            matcher.fill_mask_plain(plain)
+            assert (by_table == plain).all(), (text[:at], text[end:], np.flatnonzero(by_table ^ plain)[:5])
+            compared += 1
+    assert compared > 2 * len(text)
 
 
 OWN = '["NAME", "DOTTED", "RIGHT", "SLASH"]'

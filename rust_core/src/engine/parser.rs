@@ -304,6 +304,14 @@ impl Parser {
         found
     }
 
+    /// Return whether a text is the only one that may have to come next at a set, and binds nothing there.
+    pub(crate) fn wants_only(&mut self, set: SetId, text: TextId) -> bool {
+        let Self { language, left, predictions, .. } = self;
+        let mut matching = language.marks.iter().flat_map(|marks| marks.matching());
+        !left.set(set).expects.binds
+            && matching.all(|lexeme| left.bound(language, predictions, set, lexeme).iter().all(|&bound| bound == text))
+    }
+
     /// All texts that are bound in the stack of a set.
     pub(crate) fn bound_around(&self, set: SetId) -> Vec<TextId> {
         self.left.bound_around(set)

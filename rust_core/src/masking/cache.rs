@@ -10,6 +10,7 @@ use crate::engine::verdicts::Engine;
 use crate::limits;
 use crate::masking::doubtful;
 use crate::masking::key::{Doubtful, Kept, Key, Mask, own_key, write_unconstrained_key};
+use crate::masking::open::{Open, OpenTokens};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;
@@ -41,6 +42,8 @@ pub struct MaskCache {
     forms: Mutex<Forms>,
     shards: Vec<Mutex<Shard>>,
     contents: Mutex<Contents>,
+    /// Open tokens of masks by their hash.
+    open: Mutex<FxHashMap<u64, Weak<OpenTokens>>>,
     /// Number of times that the masks were cleared.
     cleared: AtomicU64,
     hits: AtomicU64,
@@ -103,6 +106,7 @@ impl MaskCache {
             forms: Mutex::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             contents: Mutex::default(),
+            open: Mutex::default(),
             cleared: AtomicU64::new(0),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -141,7 +145,8 @@ impl MaskCache {
         let mut compute = |engine: &mut Engine, branches: &[Branch], words: &mut [u32]| {
             self.compute(engine, own, vocabulary, branches, words);
         };
-        let doubtful = doubtful::compute(engine, vocabulary, branches, words, &mut compute);
+        let open = doubtful::compute(engine, vocabulary, branches, words, &mut compute);
+        let doubtful = open.map(|open| Arc::new(self.share_open(open)));
         if unconstrained && engine.right_asked() == asked {
             self.keep(own.key.as_slice().into(), words, doubtful.clone());
         } else {
@@ -211,11 +216,18 @@ impl MaskCache {
             ..Statistics::default()
         };
         let mut distinct = rustc_hash::FxHashSet::default();
+        let mut opened = rustc_hash::FxHashSet::default();
         for shard in &self.shards {
             let shard = lock(shard);
             found.masks += shard.young.len() + shard.old.len();
             for (key, kept) in shard.young.iter().chain(&shard.old) {
-                found.bytes += 4 * (key.len() + kept.doubtful.as_ref().map_or(0, |doubtful| doubtful.tokens.len()));
+                found.bytes += 4 * key.len();
+                if let Some(open) = &kept.doubtful {
+                    found.bytes += open.bytes();
+                    if opened.insert(open.tokens.ids().as_ptr()) {
+                        found.bytes += open.tokens.bytes();
+                    }
+                }
                 if distinct.insert(kept.mask.as_ptr()) {
                     found.bytes += 4 * kept.mask.len();
                 }
@@ -284,6 +296,18 @@ impl MaskCache {
         let mask: Mask = words.into();
         contents.masks.insert(hash, Arc::downgrade(&mask));
         mask
+    }
+
+    /// Let open tokens be those of a cached mask that has equal ones.
+    fn share_open(&self, mut open: Open) -> Open {
+        let hash = FxBuildHasher.hash_one(open.tokens.ids());
+        let mut known = lock(&self.open);
+        known.retain(|_, tokens| tokens.strong_count() > 0);
+        match known.get(&hash).and_then(Weak::upgrade).filter(|tokens| tokens.ids() == open.tokens.ids()) {
+            Some(tokens) => open.tokens = tokens,
+            None => drop(known.insert(hash, Arc::downgrade(&open.tokens))),
+        }
+        open
     }
 
     /// Write the key of an unconstrained state to `own.key`.

@@ -2,7 +2,8 @@
 //!
 //! The cached mask of a state is the same for all names. It is computed twice: as if no text equalled the wanted one,
 //! and as if all did. Tokens that only the second mask allows are kept beside the mask, and the names at hand settle
-//! them. Few of them hold a name, or end with the beginning of one; those are tried byte by byte.
+//! them. Few of them hold a name, or end with the beginning of one; those are tried byte by byte. Where the symbol in
+//! progress is the whole wanted name, many more may follow; they are the same for all names, and found once.
 
 use crate::bits::{insert, ones};
 use crate::chart::texts::{PLAIN, Texts, WILD};
@@ -11,13 +12,13 @@ use crate::engine::parser::Reads;
 use crate::engine::verdicts::Engine;
 use crate::ids::{TextId, TokenId};
 use crate::language::compiled::Language;
-use crate::masking::key::{Doubtful, Open};
+use crate::masking::key::Doubtful;
+use crate::masking::open::{Open, OpenTokens};
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::Recognizer;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use crate::stop::poll;
-use std::sync::Arc;
 
 /// Function that fills a mask of some branches.
 type Compute<'a> = dyn FnMut(&mut Engine, &[Branch], &mut [u32]) + 'a;
@@ -47,7 +48,7 @@ pub(super) fn compute(
     branches: &[Branch],
     words: &mut [u32],
     compute: &mut Compute<'_>,
-) -> Doubtful {
+) -> Option<Open> {
     if engine.language.marks.is_none() {
         compute(engine, branches, words);
         return None;
@@ -75,11 +76,9 @@ pub(super) fn compute(
     let open = all.iter().zip(&*words).enumerate().flat_map(|(index, (&all, &sure))| {
         ones(u64::from(all & !sure)).map(move |bit| TokenId::from_index(32 * index + bit))
     });
-    let mut tokens: Vec<TokenId> = open.collect();
-    tokens.sort_unstable_by_key(|&token| vocabulary.bytes_of(token));
-    let tokens: Box<[TokenId]> = tokens.into();
+    let tokens: Vec<TokenId> = open.collect();
     let bind = engine.parser.texts().met_wild;
-    (!tokens.is_empty()).then(|| Arc::new(Open { tokens, bind }))
+    (!tokens.is_empty()).then(|| Open::new(OpenTokens::new(tokens, vocabulary), bind))
 }
 
 /// Add to a mask those open tokens that may follow.
@@ -93,30 +92,78 @@ pub(super) fn settle(
 ) {
     let Some(open) = doubtful else { return };
     let settled = own.settled(vocabulary, branches, || {
-        let needles = Needles::of(engine, branches);
-        let language = engine.language.clone();
-        let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
-        let mut found = Vec::new();
-        // Tokens are sorted by bytes: the prefix shared with the last one is pushed already, or failed.
-        let (mut pushed, mut failed): (&[u8], &[u8]) = (&[], &[]);
-        for &token in &open.tokens {
-            let bytes = vocabulary.bytes_of(token);
-            if !failed.is_empty() && bytes.starts_with(failed) || !(open.bind || needles.may_be_in(&language, bytes)) {
-                continue;
+        let tokens = &open.tokens;
+        let needles = Needles::of(engine, branches, vocabulary.longest());
+        let mut found;
+        match if open.bind { Met::Any } else { needles.met() } {
+            Met::Any => found = following(engine, vocabulary, branches, tokens, &tokens.places()),
+            Met::Texts => {
+                let places = needles.places(&engine.language, vocabulary, tokens);
+                found = following(engine, vocabulary, branches, tokens, &places);
             }
-            poll();
-            let common = pushed.iter().zip(bytes).take_while(|(one, other)| one == other).count();
-            walk.pop_to(common);
-            let rejected = (common..bytes.len()).find(|&at| !walk.try_push(bytes[at]));
-            pushed = &bytes[..rejected.unwrap_or(bytes.len())];
-            failed = rejected.map_or(&[], |at| &bytes[..=at]);
-            if rejected.is_none() {
-                found.push(token);
+            Met::Whole => {
+                let places = needles.places(&engine.language, vocabulary, tokens);
+                found = following(engine, vocabulary, branches, tokens, &places);
+                let ended = open.ended(|| following_whole(engine, vocabulary, branches, tokens));
+                found.extend(ended.iter().filter(|place| places.binary_search(place).is_err()));
             }
         }
-        found
+        found.into_iter().map(|place| tokens.ids()[place as usize]).collect()
     });
     settled.iter().for_each(|token| insert(words, token.index()));
+}
+
+/// Those of some open tokens, by ascending place, that may follow.
+fn following(
+    engine: &mut Engine,
+    vocabulary: &Vocabulary,
+    branches: &[Branch],
+    tokens: &OpenTokens,
+    places: &[u32],
+) -> Vec<u32> {
+    let bytes_at = |place: u32| vocabulary.bytes_of(tokens.ids()[place as usize]);
+    let mut walk = TrieWalk::new(engine, branches, vocabulary.longest());
+    let mut found = Vec::new();
+    // Tokens are sorted by bytes: the prefix shared with the last one is pushed already, or failed.
+    let mut pushed: &[u8] = &[];
+    let mut at = 0;
+    while let Some(&place) = places.get(at) {
+        poll();
+        let bytes = bytes_at(place);
+        let common = pushed.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+        walk.pop_to(common);
+        let rejected = (common..bytes.len()).find(|&at| !walk.try_push(bytes[at]));
+        pushed = &bytes[..rejected.unwrap_or(bytes.len())];
+        at += 1;
+        match rejected {
+            None => found.push(place),
+            Some(last) => at += places[at..].partition_point(|&place| bytes_at(place).starts_with(&bytes[..=last])),
+        }
+    }
+    found
+}
+
+/// Open tokens that may follow where the symbol in progress is the wanted text and ends before them, if no later text
+/// is a wanted one.
+fn following_whole(engine: &mut Engine, vocabulary: &Vocabulary, branches: &[Branch], tokens: &OpenTokens) -> Vec<u32> {
+    let reading = AssumedText::always(engine, PLAIN);
+    let engine = &mut *reading.engine;
+    let mut as_whole = |branch: &Branch| {
+        let asks = Texts::is_known(branch.text) && engine.parser.asks_text(branch.set, branch.state);
+        Branch { text: if asks { WILD } else { PLAIN }, ..*branch }
+    };
+    let whole: Vec<Branch> = branches.iter().map(&mut as_whole).collect();
+    following(engine, vocabulary, &whole, tokens, &tokens.places())
+}
+
+/// Open tokens that depend on the texts at hand.
+enum Met {
+    /// Those that hold a text, or end with the beginning of one.
+    Texts,
+    /// Those as well before which the symbol in progress is the wanted text and ends. They are the same for all names.
+    Whole,
+    /// Any token.
+    Any,
 }
 
 /// Texts that a token depends on: a name decides only tokens that hold one, or end with the beginning of one.
@@ -126,40 +173,80 @@ struct Needles {
     texts: Vec<Vec<u8>>,
     /// Rests of R that complete a text which the cursor cuts.
     rests: Vec<Vec<u8>>,
+    /// True if each symbol in progress that must equal a text is that text already, whatever it is.
+    is_whole: bool,
 }
 
-/// The rests of a text after each of its beginnings with which the text read ends.
-fn goes_on<'a>(begun: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    (0..begun.len()).filter_map(move |at| text.strip_prefix(&begun[at..]))
+/// The rests of a text after each of its beginnings with which the text read ends, and the number of bytes before each.
+fn goes_on<'a>(begun: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = (usize, &'a [u8])> {
+    (0..begun.len()).filter_map(move |at| Some((at, text.strip_prefix(&begun[at..])?)))
+}
+
+/// Return whether a branch reaches no limit within some bytes.
+fn is_below_limits(engine: &Engine, branch: &Branch, bytes: usize) -> bool {
+    let (limits, more) = (engine.language.limits, u32::try_from(bytes).unwrap_or(u32::MAX));
+    let blocks = engine.parser.blocks(branch.indentation);
+    branch.depth.saturating_add(more) < limits.brackets && blocks.saturating_add(more) < limits.blocks
 }
 
 impl Needles {
-    fn of(engine: &mut Engine, branches: &[Branch]) -> Self {
+    fn of(engine: &mut Engine, branches: &[Branch], longest: usize) -> Self {
         let mut names: Vec<TextId> = Vec::new();
         let mut begun = Vec::new();
+        // At a limit, R is asked even where it puts no constraint.
+        let is_free =
+            engine.is_unconstrained() && branches.iter().all(|branch| is_below_limits(engine, branch, longest));
+        let mut is_whole = is_free;
         for branch in branches {
             names.extend(engine.parser.bound_around(branch.set));
             if Texts::is_known(branch.text) {
                 begun.push(engine.parser.texts().bytes(branch.text));
+                is_whole &= !engine.parser.asks_text(branch.set, branch.state)
+                    || engine.parser.wants_only(branch.set, branch.text);
             }
         }
         let texts = engine.parser.texts();
         let mut found: Vec<Vec<u8>> = names.into_iter().map(|name| texts.bytes(name)).collect();
-        found.extend(texts.slots.texts().map(<[u8]>::to_vec));
+        let mut rests = Vec::new();
+        if !is_free {
+            // Slots distinguish texts for R alone.
+            found.extend(texts.slots.texts().map(<[u8]>::to_vec));
+            rests.extend(texts.slots.rests().map(<[u8]>::to_vec));
+        }
         found.sort_unstable();
         found.dedup();
-        let rests = texts.slots.rests().map(<[u8]>::to_vec).collect();
-        Self { begun, texts: found, rests }
+        Self { begun, texts: found, rests, is_whole }
     }
 
-    fn may_be_in(&self, language: &Language, token: &[u8]) -> bool {
-        let agree = |one: &[u8], other: &[u8]| one.iter().zip(other).all(|(one, other)| one == other);
-        let Some(marks) = &language.marks else { return false };
-        let begins = |at: usize, byte: u8| at == 0 || marks.begins_after(&language.lexer, byte, token[at - 1]);
-        self.rests.iter().any(|rest| token.windows(rest.len()).any(|part| part == &**rest))
-            || self.texts.iter().any(|text| {
-                (0..token.len()).any(|at| token[at] == text[0] && agree(&token[at..], text) && begins(at, text[0]))
-                    || self.begun.iter().any(|begun| goes_on(begun, text).any(|rest| agree(token, rest)))
-            })
+    /// The rests of the texts after what has been read of them, and the number of other bytes read before.
+    fn rests_of_texts(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.texts.iter().flat_map(|text| self.begun.iter().flat_map(|begun| goes_on(begun, text)))
+    }
+
+    fn met(&self) -> Met {
+        let whole = || self.rests_of_texts().filter(|(_, rest)| rest.is_empty());
+        match whole().next() {
+            None => Met::Texts,
+            Some(_) if self.is_whole && whole().all(|(before, _)| before == 0) => Met::Whole,
+            Some(_) => Met::Any,
+        }
+    }
+
+    /// Places of the open tokens that hold a text or end with the beginning of one, ascending.
+    fn places(&self, language: &Language, vocabulary: &Vocabulary, tokens: &OpenTokens) -> Vec<u32> {
+        let mut places = Vec::new();
+        for text in &self.texts {
+            tokens.add_beginning(vocabulary, text, &mut places);
+            tokens.add_inner(language, vocabulary, text, &mut places);
+        }
+        for (_, rest) in self.rests_of_texts().filter(|(_, rest)| !rest.is_empty()) {
+            tokens.add_beginning(vocabulary, rest, &mut places);
+        }
+        for rest in &self.rests {
+            tokens.add_holding(vocabulary, rest, &mut places);
+        }
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 }

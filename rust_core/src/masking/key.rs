@@ -3,7 +3,7 @@
 use crate::chart::texts::Texts;
 use crate::engine::branch::{Branch, InLine};
 use crate::engine::verdicts::Engine;
-use crate::ids::TokenId;
+use crate::masking::open::Open;
 use crate::masking::stack::KnownForms;
 use crate::masking::vocabulary::Vocabulary;
 use std::sync::Arc;
@@ -13,14 +13,6 @@ pub(crate) type Mask = Arc<[u32]>;
 
 /// Tokens that a mask leaves open, if there are any.
 pub(crate) type Doubtful = Option<Arc<Open>>;
-
-/// Tokens that a mask leaves open.
-#[derive(Debug)]
-pub(crate) struct Open {
-    pub(crate) tokens: Box<[TokenId]>,
-    /// True if a token may bind the very text that comes again in it: then no name at hand decides it.
-    pub(crate) bind: bool,
-}
 
 /// A mask, without the tokens that it leaves open.
 #[derive(Debug, Clone)]

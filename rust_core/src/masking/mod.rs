@@ -4,6 +4,7 @@ pub(crate) mod cache;
 mod doubtful;
 pub(crate) mod healing;
 pub(crate) mod key;
+pub(crate) mod open;
 pub(crate) mod own;
 pub(crate) mod plain;
 pub(crate) mod shape_index;

@@ -1,5 +1,6 @@
 //! Engine as a [`Recognizer`], for walks over the vocabulary's trie.
 
+use crate::chart::texts::WILD;
 use crate::engine::branch::Branch;
 use crate::engine::verdicts::Engine;
 use crate::masking::plain::Recognizer;
@@ -37,6 +38,7 @@ impl Recognizer for TrieWalk<'_> {
         let begin = *self.begins.last().expect("never empty");
         let end = self.branches.len();
         if let [only] = self.branches[begin..]
+            && only.text != WILD
             && let Some(continued) = self.engine.continued(&only, byte)
         {
             if !self.engine.viable(&continued) {
