@@ -3,6 +3,7 @@
 use crate::bits::{self, BitRows};
 use crate::error::Error;
 use crate::grammar::adjacency::Adjacency;
+use crate::grammar::followers;
 use crate::grammar::modes::{Modes, after_dots};
 use crate::grammar::rules::Rules;
 use crate::ids::{DotId, ModeId, SymbolId};
@@ -20,6 +21,8 @@ pub struct Grammar {
     lone: Box<[bool]>,
     adjacency: Adjacency,
     modes: Modes,
+    /// Per symbol, on demand: bitset of the lexemes that can come after it.
+    followers: OnceLock<BitRows>,
     /// Per 64 lexemes, on demand: the mask of those that can come next after each dot.
     coming: Box<[OnceLock<Vec<u64>>]>,
 }
@@ -48,6 +51,7 @@ impl Grammar {
             adjacency: Adjacency::derive(&rules),
             lone: lone(&rules, &closure, spec),
             closure,
+            followers: OnceLock::new(),
             coming: vec![OnceLock::new(); rules.lexeme_count().div_ceil(64)].into(),
             rules,
         })
@@ -91,6 +95,12 @@ impl Grammar {
     #[must_use]
     pub fn is_adjacent(&self, one: SymbolId, other: SymbolId) -> bool {
         self.adjacency.is_adjacent(one, other)
+    }
+
+    /// Bitset of the lexemes, layout lexemes among them, that can come right after a symbol.
+    #[must_use]
+    pub(crate) fn followers(&self, symbol: SymbolId) -> &[u64] {
+        self.followers.get_or_init(|| followers::derive(self)).row(symbol.index())
     }
 
     /// The mode of a lexeme.

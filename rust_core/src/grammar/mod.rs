@@ -3,6 +3,7 @@
 mod adjacency;
 pub(crate) mod compiled;
 mod file_start;
+mod followers;
 mod modes;
 pub(crate) mod rule;
 pub(crate) mod rules;

@@ -113,6 +113,36 @@ fn adjacency_agrees_with_derived_texts() {
     }
 }
 
+/// The followers are the least sets that hold what each place of a symbol in a rule brings.
+#[test]
+fn followers_agree_with_derived_texts() {
+    for spec in letters().into_iter().chain([sums()]) {
+        let grammar = grammar(&spec);
+        let found = derivations(&grammar, 6);
+        let mut wanted: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); grammar.symbol_count()];
+        loop {
+            let before = wanted.clone();
+            for rule in grammar.rules() {
+                for (place, symbol) in rule.rhs.iter().enumerate() {
+                    let rests = sequences(&found, &rule.rhs[place + 1..], 5);
+                    wanted[symbol.index()].extend(rests.iter().filter_map(|rest| Some(rest.first()?.index())));
+                    if rests.iter().any(Vec::is_empty) {
+                        let after = wanted[rule.lhs.index()].clone();
+                        wanted[symbol.index()].extend(after);
+                    }
+                }
+            }
+            if wanted == before {
+                break;
+            }
+        }
+        for symbol in (0..grammar.symbol_count()).map(SymbolId::from_index) {
+            let followers: BTreeSet<usize> = bits::numbers(grammar.followers(symbol)).collect();
+            assert_eq!(followers, wanted[symbol.index()], "{} of {spec:?}", grammar.name(symbol));
+        }
+    }
+}
+
 #[test]
 fn layout_is_passed_over_between_neighbours() {
     let grammar = grammar(&blocks());

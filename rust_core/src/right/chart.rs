@@ -11,14 +11,15 @@
 //!   ([`crate::right::begun`]).
 //! - Where completing a nonterminal only completes another, the last of the chain is completed at once (Leo 1991). The
 //!   end of `a ** b ** …` ends a power at each of its operands.
+//! - Where many nonterminals end, those are left out that R's next symbol cannot follow.
 //! - Completions are kept only where a rule that began before R can ask for them: free items stand wherever such a rule
 //!   does.
 
-use crate::bits;
+use crate::bits::{self, BitSet};
 use crate::chart::predict::Predictions;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
-use crate::ids::{ChunkId, DotId, LoneId, NodeId, OriginId, PartId, RightSetId, SymbolId};
+use crate::ids::{AcceptId, ChunkId, DotId, LoneId, ModeId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::compiled::Language;
 use crate::right::columns::Classes;
 use crate::right::lattice::{Incoming, Lattice, Pending};
@@ -31,6 +32,9 @@ use crate::right::set_memo::{LeoItems, Record, SetMemo};
 use crate::right::sets::{Content, slice_by};
 use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Completions in one set from which on the next symbol of R is looked at.
+const MANY_COMPLETIONS: usize = 16;
 
 /// Complete the sets of a lattice, and make the nodes read from them. Stop where a line has a column that the classes
 /// do not foresee. `known` is empty.
@@ -219,7 +223,7 @@ impl Chart<'_> {
 
     /// Complete a node's set.
     fn make(&mut self, worker: &mut Worker, id: NodeId, kind: Kind, pending: &Pending) {
-        worker.begin();
+        worker.begin(id);
         self.charted.parts.begin_set();
         worker.chunks.extend(&pending.chunks);
         for &(dot, origin) in &pending.items {
@@ -310,7 +314,7 @@ impl Chart<'_> {
             worker.record.complete(&self.charted.lattice, completed, last);
             completed = last;
             // Chains need not be recorded: completing them again follows the Leo item.
-            if worker.ended.contains(&completed) {
+            if worker.ended.contains(&completed) || self.is_futile(worker, completed.0) {
                 return;
             }
             match self.complete_one(worker, completed) {
@@ -319,6 +323,38 @@ impl Chart<'_> {
             }
         }
         worker.ended.insert(completed);
+    }
+
+    /// Return whether R's next symbol at the node can come after no text of a nonterminal. It is asked where many are
+    /// completed: in `a: b: c: …`, each label would end a statement that began at each label before. Nodes with few
+    /// share their sets, whatever comes next.
+    fn is_futile(&self, worker: &mut Worker, lhs: SymbolId) -> bool {
+        if worker.ended.len() < MANY_COMPLETIONS {
+            return false;
+        }
+        worker.record.spoil();
+        let next = worker.next.get_or_insert_with(|| self.next_lexemes(self.charted.lattice.place(worker.node)));
+        next.as_ref().is_some_and(|next| !bits::meet(next.words(), self.language.grammar.followers(lhs)))
+    }
+
+    /// The lexemes that R may have next at a place; `None` if a layout symbol or the end of the file may come, and inside
+    /// of literals.
+    fn next_lexemes(&self, place: Place) -> Option<BitSet> {
+        let language = self.language;
+        let code = language.grammar.code_modes();
+        let accepts: Vec<AcceptId> = match place {
+            Place::Code { position } => {
+                let modes = bits::ones(code).map(ModeId::from_index);
+                modes.filter_map(|mode| Some(self.lexed.symbol_in(mode, position)?.0)).collect()
+            }
+            Place::Text { position, mode } => {
+                self.lexed.symbol_in(mode, position).map(|found| found.0).into_iter().collect()
+            }
+            Place::Middle { position, .. } => vec![self.lexed.symbol(position)?.0],
+            Place::Nested { .. } | Place::Line { .. } | Place::End => return None,
+        };
+        let lexemes = accepts.into_iter().flat_map(|accept| language.lexer.lexemes(accept).iter().map(|id| id.index()));
+        Some(BitSet::of(language.grammar.lexeme_count(), lexemes))
     }
 
     /// Complete one nonterminal. If this only completes another, return that one.
@@ -444,6 +480,9 @@ impl Chart<'_> {
 #[derive(Default)]
 struct Worker {
     record: Record,
+    node: NodeId,
+    /// The lexemes that R may have next at the node, once they are asked for; `None` if any may come.
+    next: Option<Option<BitSet>>,
     /// Symbols that move every predicted dot of a node before them.
     whole: Vec<(SymbolId, NodeId)>,
     pending: Vec<(DotId, OriginId)>,
@@ -454,7 +493,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn begin(&mut self) {
+    fn begin(&mut self, node: NodeId) {
+        (self.node, self.next) = (node, None);
         self.whole.clear();
         self.pending.clear();
         self.seen.clear();

@@ -12,6 +12,7 @@ use crate::language::marks::Slots;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
+use crate::right::matches::Matches;
 use crate::right::places::{Place, Top};
 use crate::stop::poll;
 use rustc_hash::FxHashMap;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub(super) struct Lexed {
     language: Arc<Language>,
     text: Vec<u8>,
+    matches: Matches,
     /// Per position: the match there.
     accepts: Vec<AcceptId>,
     /// Per position: where it ends, 0 where nothing is matched or no call has been.
@@ -84,6 +86,7 @@ impl Lexed {
         let mut lexed = Self {
             language: language.clone(),
             text: text.to_vec(),
+            matches: Matches::default(),
             accepts: vec![AcceptId::default(); text.len() + 1],
             ends: vec![0; text.len() + 1],
             depth: vec![NO_DEPTH; text.len() + 1],
@@ -122,9 +125,13 @@ impl Lexed {
         self.passed.get(&position).copied().flatten().map(|(end, _)| end)
     }
 
+    fn longest(&self, mode: ModeId, position: usize) -> Option<(usize, AcceptId)> {
+        self.matches.longest(&self.language.lexer, mode, &self.text, position)
+    }
+
     /// The match at a position in a mode, and its end.
     pub(super) fn symbol_in(&self, mode: ModeId, position: u32) -> Option<(AcceptId, u32)> {
-        let (length, accept) = self.language.lexer.longest_match(mode, &self.text[position as usize..])?;
+        let (length, accept) = self.longest(mode, position as usize)?;
         Some((accept, position + u32::try_from(length).expect("R fits u32")))
     }
 
@@ -148,7 +155,7 @@ impl Lexed {
         let mut at = start as usize;
         while !std::mem::replace(&mut self.visited[at], true) {
             poll();
-            let Some((length, accept)) = language.lexer.longest_match(ModeId(0), &self.text[at..]) else { break };
+            let Some((length, accept)) = self.longest(ModeId(0), at) else { break };
             let end = u32::try_from(at + length).expect("R fits u32");
             self.accepts[at] = accept;
             self.ends[at] = end;
@@ -231,13 +238,11 @@ impl Lexed {
             return LiteralStep::All(Some((u32::try_from(passing.at).expect("R fits u32"), passing.most)));
         }
         let language = self.language.clone();
-        let rest = &self.text[passing.at..];
-        let Some((length, accept)) = language.lexer.longest_match(first_mode(chart.set(passing.set).modes), rest)
-        else {
+        let Some((length, accept)) = self.longest(first_mode(chart.set(passing.set).modes), passing.at) else {
             return LiteralStep::All(None);
         };
         if language.grammar.leads_away(SymbolId::from(language.lexer.lexemes(accept)[0]))
-            && language.lexer.longest_match(ModeId(0), rest) == Some((length, accept))
+            && self.longest(ModeId(0), passing.at) == Some((length, accept))
         {
             let known = self.passed.get(&u32::try_from(passing.at).expect("R fits u32")).copied();
             match known {
@@ -415,7 +420,7 @@ impl Lexed {
     pub(super) fn nested_place(&self, position: u32) -> Option<Place> {
         let mut at = position as usize;
         while at < self.text.len() {
-            match self.language.lexer.longest_match(ModeId(0), &self.text[at..]) {
+            match self.longest(ModeId(0), at) {
                 Some((length, accept))
                     if self.language.accept_role(accept).is_ignored()
                         || self.language.accept_role(accept) == Role::Newline =>

@@ -41,6 +41,7 @@ mod lattice;
 mod least;
 mod lex;
 mod links;
+mod matches;
 mod origins;
 mod parts;
 pub(crate) mod places;

@@ -1,6 +1,7 @@
 //! The right context by itself: its chart, and its columns.
 
 use crate::chart::predict::Predictions;
+use crate::engine::verdicts::Engine;
 use crate::grammar::rules::Rules;
 use crate::ids::{DotId, NodeId, SourceId, SymbolId};
 use crate::language::compiled::Language;
@@ -9,7 +10,10 @@ use crate::lexing::layout::Column;
 use crate::right::columns::{Classes, Measure};
 use crate::right::least::{FreeItem, Least, Pending};
 use crate::right::queries::Right;
-use crate::test_languages::{blocks, compile, define, derives, earley, letters, lists, slashes, spelled, sums, texts};
+use crate::spec::LanguageSpec;
+use crate::test_languages::{
+    Random, blocks, compile, define, derives, earley, letters, lists, opened, slashes, spelled, sums, symbol, texts,
+};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -403,4 +407,63 @@ fn least_costs_and_their_order_equal_those_of_a_map() {
             assert!(map.iter().all(|(&(dot, from), &cost)| least.get(dot, from) == cost));
         }
     }
+}
+
+/// Labels, and conditional expressions of the middle that may take any colon of R.
+fn labels() -> LanguageSpec {
+    define(
+        &["NAME /[ab]/", "CASE !", "ASK ?", "COLON :"],
+        &[
+            "file -> statement | CASE expression COLON statement",
+            "statement -> expression | NAME COLON statement",
+            "expression -> NAME | NAME ASK expression COLON expression",
+        ],
+    )
+}
+
+#[test]
+fn labels_end_no_statement_where_a_colon_follows() {
+    let language = compile(&labels());
+    let completions = |count: usize| {
+        let right = Right::open(&language, &mut Predictions::default(), "a:".repeat(count).as_bytes());
+        let nonterminals = language.grammar.lexeme_count()..language.grammar.symbol_count();
+        let nonterminals: Vec<SymbolId> = nonterminals.map(SymbolId::from_index).collect();
+        let nodes = (0..right.node_count()).map(NodeId::from_index);
+        nodes.map(|node| begun_at(&right, &nonterminals, node).len()).sum::<usize>()
+    };
+    let (some, more) = (completions(100), completions(300));
+    assert!(some > 100 && more < 4 * some, "{some} and {more} completions");
+}
+
+#[test]
+fn texts_with_many_completions_have_the_verdicts_of_the_grammar() {
+    let language = compile(&labels());
+    let grammar = &language.grammar;
+    let lexeme = |byte: u8| match byte {
+        b'!' => symbol(grammar, "CASE"),
+        b'?' => symbol(grammar, "ASK"),
+        b':' => symbol(grammar, "COLON"),
+        _ => symbol(grammar, "NAME"),
+    };
+    let mut random = Random::new(13);
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..600 {
+        let mut text = if random.below(2) == 0 { b"!".to_vec() } else { Vec::new() };
+        let mut asked = 0;
+        for _ in 0..30 + random.below(30) {
+            text.push(b"ab"[random.below(2)]);
+            let asks = random.below(3) == 0 && (asked > 0 || round % 2 == 0);
+            asked += usize::from(asks);
+            text.push(if asks { b'?' } else { b':' });
+        }
+        text.push(b'a');
+        let at = random.below(text.len());
+        let mut engine = Engine::open(&language, &text[at..]);
+        let branches = opened(&mut engine, &text[..at]);
+        let found = branches.iter().any(|branch| engine.complete(branch));
+        let symbols: Vec<Vec<SymbolId>> = text.iter().map(|byte| vec![lexeme(*byte)]).collect();
+        assert_eq!(found, derives(grammar, grammar.start, &symbols), "{at} of {text:?}");
+        if found { taken += 1 } else { refused += 1 }
+    }
+    assert!(taken > 50 && refused > 50, "{taken} and {refused}");
 }
