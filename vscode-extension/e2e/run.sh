@@ -5,7 +5,7 @@ cd "$(dirname "$0")"
 
 usage() {
   cat <<'HELP'
-./dev vscode [--pictures | --situations] [--model NAME] [--install-packages] [PATTERN]
+./dev vscode [--pictures | --situations | --files] [--model NAME] [--install-packages] [PATTERN]
 
 Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium with the real server:
 types, accepts, requests, explains, and checks the screen and the saved files. The model suggests the texts of
@@ -16,6 +16,8 @@ expression that selects tests.
 --pictures          take the README's pictures again with the default model: vscode-extension/images/
 --situations        instead of the tests, type 28 ordinary situations with the default model, and write
                     docs/situations.md with the suggestion and a picture of each
+--files             instead of the tests, type a place in a file of each kind with the default model, and write
+                    docs/files.md
 --model NAME        use this model of `fim-server models` instead of those texts
 --install-packages  install missing Debian packages (chromium, ripgrep, libkrb5-dev, build-essential) with apt-get;
                     otherwise only name them
@@ -37,6 +39,7 @@ while [ $# -gt 0 ]; do
       ;;
     --pictures) export FIM_SERVER_PICTURES=1 FIM_SERVER_E2E_MODEL="${FIM_SERVER_E2E_MODEL:-smollm2}" ;;
     --situations) script=situations.mjs ;;
+    --files) script=files.mjs ;;
     --install-packages) ;; # set-up.sh has seen it
     -h | --help)
       usage
@@ -57,7 +60,7 @@ rm -rf failures
   npm run --silent package -- --out "$FIM_SERVER_VSIX" >/dev/null
   node_modules/.bin/tsc --noEmit --project e2e
 )
-if [ "$script" = situations.mjs ]; then
+if [ "$script" != editor.test.mjs ]; then
   FIM_SERVER_E2E_PATTERN="$pattern" exec node "$script"
 fi
 node --test-reporter=spec --test-name-pattern="$pattern" languages.test.mjs
