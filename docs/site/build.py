@@ -33,7 +33,7 @@ GUIDES = {
         *("docs/tutorial.md", "docs/python.md", "docs/go.md", "docs/java.md", "docs/rust.md", "docs/javascript.md"),
         "docs/python-api.md",
         *("docs/remote.md", "docs/engines.md", "docs/team.md", "docs/measuring.md", "docs/training.md"),
-        *("docs/why-nothing-shown.md", "docs/situations.md"),
+        *("docs/why-nothing-shown.md", "docs/situations.md", "docs/files.md"),
     ],
     "Understand": [
         *("docs/architecture.md", "docs/where-to-change.md", "docs/design.md", "docs/security.md"),
