@@ -145,6 +145,10 @@ def test_scripts_are_those_of_pythons_parser() -> None:
         ("markdown", "+++\na = 1\n+++\n---\nb\n---\n", [("toml", "a = 1\n")]),
         ("markdown", "---\na: '\n---\nb ```js\n", [("yaml", "a: '\n")]),
         ("markdown", "<script>a</script>", []),
+        ("markdown", "```go.mod\na\n```\n```js{1,2} b\nc\n```\n", [(None, "a\n"), ("javascript", "c\n")]),
+        ("markdown", "~~~py `x`\na\n~~~\n``` py `x`\nb\n", [("python", "a\n")]),
+        ("markdown", "> ```py\n> a\n\nb\n```go\nc\n```\n", [(None, "> a\n\n"), ("go", "c\n")]),
+        ("markdown", "1. ```py\n   a\nb\n```go\nc\n```\n", [(None, "   a\n"), ("go", "c\n")]),
     ],
 )
 def test_languages(name: str, text: str, found: list[tuple[str | None, str]]) -> None:
@@ -230,6 +234,9 @@ def test_a_suffix_names_a_host_where_the_editor_does_not() -> None:
             "---\n",
             "```\n",
             "- ```a\n",
+            "~",
+            "`",
+            "> ```a\n\n",
             "> >",
             "<",
             "</a",
