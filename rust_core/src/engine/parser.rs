@@ -4,7 +4,6 @@
 //! branches that cannot be parsed, and keeps those that cannot be completed.
 
 use crate::bits::{self, BitSet, contains};
-
 use crate::chart::left::{Checkpoint, Expects, FIRST_SET, Indents, LeftChart, NO_SET, Read, Set};
 use crate::chart::next::{Next, Nexts};
 use crate::chart::predict::Predictions;

@@ -100,7 +100,7 @@ impl Grammar {
     /// Bitset of the lexemes, layout lexemes among them, that can come right after a symbol.
     #[must_use]
     pub(crate) fn followers(&self, symbol: SymbolId) -> &[u64] {
-        self.followers.get_or_init(|| followers::derive(self)).row(symbol.index())
+        self.followers.get_or_init(|| followers::derive(&self.rules, &self.adjacency)).row(symbol.index())
     }
 
     /// The mode of a lexeme.
