@@ -91,7 +91,7 @@ class LanguageAt:
 def language_at(document: OpenDocument, text: Document, offset: int) -> LanguageAt:
     """Return the language at an offset of a document's text.
 
-    Raises LanguageError outside of the code in a file of another language, if that has no grammar and is no text.
+    Raises LanguageError outside of the code in a file of another language whose other text is not completed.
     """
     editor_id, path = document.language_id or "", document.path or ""
     host = host_of(editor_id, path)
