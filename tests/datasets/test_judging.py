@@ -338,13 +338,19 @@ def test_refusing_an_early_error_is_wrong(odd_judge: list[str], tmp_path: Path) 
         assert judge.decided("wrong", False) == (False, "since it is wrong")
 
 
-def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
+def words(tmp_path: Path, alternatives: str) -> Path:
+    """A folder with a language of a few words."""
     folder = tmp_path / "words"
     folder.mkdir()
-    (folder / "words.lark").write_text('start: "fine" | "wrong"\nBLANK: / +/\n%ignore BLANK\n')
+    (folder / "words.lark").write_text(f"start: {alternatives}\nBLANK: / +/\n%ignore BLANK\n")
     (folder / "words.toml").write_text(
         'name = "words"\nsuffixes = [".words"]\nstart = "start"\n[layout]\nrule = "none"\n'
     )
+    return folder
+
+
+def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
+    folder = words(tmp_path, '"fine" | "wrong"')
     files = tmp_path / "files"
     files.mkdir()
     (files / "a.words").write_text("wrong")
@@ -358,12 +364,7 @@ def test_a_check_asks_the_appeal(tmp_path: Path, odd_judge: list[str]) -> None:
 
 
 def test_a_true_middle_of_a_documented_difference_is_counted_apart(tmp_path: Path, odd_judge: list[str]) -> None:
-    folder = tmp_path / "words"
-    folder.mkdir()
-    (folder / "words.lark").write_text('start: "fine"\nBLANK: / +/\n%ignore BLANK\n')
-    (folder / "words.toml").write_text(
-        'name = "words"\nsuffixes = [".words"]\nstart = "start"\n[layout]\nrule = "none"\n'
-    )
+    folder = words(tmp_path, '"fine"')
     plan = Plan(folder / "words.lark", tuple(odd_judge), (), None, 1)
     case = Case(0, "span", "a.words", "good", 1, 3, ((0, 4),))
     for differences, failures in (("", 1), ('[[difference]]\nname = "good"\ntext = "‸good"\n', 0)):
