@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine.languages import folders_of, texts_of
-from benchmarks.options import add_json, add_seed, positive_count
+from benchmarks.engine.languages import add_sources, add_timing, folders_of, texts_of
+from benchmarks.options import positive_count
 from benchmarks.processes import clock_of
 from benchmarks.report import DONE, machine, page, page_head, percentiles, progress_for, publish, setting_lines, shown
 from fim_server.language import Language
@@ -57,20 +57,11 @@ class BrokenOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``./dev bench broken``."""
     parser.epilog = "Exit status: 0 measured, 2 bad input."
-    parser.add_argument(
-        "--source",
-        action="append",
-        required=True,
-        metavar="LANGUAGE=FOLDER",
-        help="files of a language; may be given several times, also for one language",
-    )
+    add_sources(parser)
     parser.add_argument(
         "--holes", type=positive_count, default=150, metavar="N", help="in each language (default: 150)"
     )
-    add_seed(parser, "the choice of all")
-    parser.add_argument("--cpu-time", action="store_true", help="count the processor time of this process")
-    add_json(parser)
-    parser.add_argument("--output", metavar="FILE.md", help="write the table as Markdown")
+    add_timing(parser)
 
 
 def run(options: BrokenOptions) -> int:

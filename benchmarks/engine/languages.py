@@ -82,13 +82,7 @@ class LanguagesOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``./dev bench languages``."""
     parser.epilog = "Exit status: 0 measured, 1 a true token was refused, 2 bad input."
-    parser.add_argument(
-        "--source",
-        action="append",
-        required=True,
-        metavar="LANGUAGE=FOLDER",
-        help="files of a language; may be given several times, also for one language",
-    )
+    add_sources(parser)
     parser.add_argument(
         "--vocabulary", metavar="TOKENIZER.json", help="a model's tokenizer.json (default: the embedded model's)"
     )
@@ -98,6 +92,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=positive_count, default=24, metavar="N", help="tokens of a middle at most (default: 24)"
     )
+    add_timing(parser)
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the files to measure."""
+    parser.add_argument(
+        "--source",
+        action="append",
+        required=True,
+        metavar="LANGUAGE=FOLDER",
+        help="files of a language; may be given several times, also for one language",
+    )
+
+
+def add_timing(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the seed, the clock and the report."""
     add_seed(parser, "the choice of all")
     parser.add_argument("--cpu-time", action="store_true", help="count the processor time of this process")
     add_json(parser)
