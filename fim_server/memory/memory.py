@@ -196,6 +196,10 @@ class Memory:
         of = (list(words), list(common), list(names), list(defining))
         return [Excerpt(*one) for one in self._memory.related(key, (seen.start, seen.stop), *of, limit, language)]
 
+    def has_word(self, key: str, word: str) -> bool:
+        """Return whether a text other than the document ``key`` has a word. Texts of all languages count."""
+        return self._memory.has_word(key, word)
+
     def characters(self, language: str = "") -> int:
         """Return the remembered characters of a language, or of all languages if it is empty."""
         return self._memory.characters(language)

@@ -66,7 +66,7 @@ class Completer:
         scopes = ScopeCache()
         self._project = project
         self.context = ContextStage(contexts, project)
-        self.postprocess = Postprocess(identities, scopes)
+        self.postprocess = Postprocess(identities, scopes, project)
         self.sources = Sources(project, scopes, self.postprocess)
         self.decoder = Decoder(self.sources, self.postprocess, tokens)
         self._ahead = ReadAhead(self.context, self.postprocess, project, tokens, is_wanted)

@@ -38,7 +38,7 @@ const RECOGNIZING: [&str; 8] =
     ["ids", "bits", "error", "limits", "stop", "masking::plain", "masking::trie", "masking::vocabulary"];
 
 /// Layers of the memory of a project's text, a crate of its own beside the engine.
-const MEMORY: [&str; 21] = [
+const MEMORY: [&str; 22] = [
     "limits",
     "lexemes",
     "strings",
@@ -53,6 +53,7 @@ const MEMORY: [&str; 21] = [
     "cursor",
     "query",
     "related",
+    "words",
     "open",
     "reading",
     "ignores",

@@ -36,16 +36,18 @@ if TYPE_CHECKING:
     from fim_server.suggest.job import Job
     from fim_server.suggest.ranking.red_flags import RedFlag
     from fim_server.suggest.request import Request
+    from fim_server.suggest.sources.project import Project
     from fim_server.suggest.sources.scope_cache import ScopeCache
 
 
 class Postprocess:
     """Makes suggestions for one document. Used by its thread alone."""
 
-    def __init__(self, identities: count[int], scopes: ScopeCache) -> None:
+    def __init__(self, identities: count[int], scopes: ScopeCache, project: Project | None = None) -> None:
         """``identities``: names of suggestions, shared with other documents."""
         self._identities = identities
         self._scopes = scopes
+        self._project = project
         self._names = NameCounts()
 
     def read_names(self, request: Request, language: Language) -> None:
@@ -125,11 +127,19 @@ class Postprocess:
         )
 
     def _unknown_names(self, language: Language, request: Request, text: str, opened: Opened) -> tuple[int, ...]:
-        """Return the ends of the names in a text that the document does not have; of words if names are unknown."""
+        """Return the ends of the names in a text that the document does not have.
+
+        Where the language's names are unknown, return the ends of words that no text of the project has either.
+        """
         takes_all = request.cell is not None and request.cell.takes_all
         if request.settings.names == "off" or not language.has_grammar or takes_all:
             return ()
-        return self._names.unknown(language.name, request.named, text, opened.session)
+        project = self._project if request.settings.project_memory and own_names(language.name) is None else None
+
+        def is_known(word: str) -> bool:
+            return project is not None and project.has_word(request.uri, word)
+
+        return self._names.unknown(language.name, request.named, text, opened.session, is_known)
 
     def _flag(
         self, language: Language, request: Request, text: str, opened: Opened, unknown: tuple[int, ...]

@@ -251,6 +251,10 @@ class Project:
         near = left[unseen(left) :]  # not the whole text for each token
         return MemoryBias(self.memory, key_of(uri), near, self.memory.characters(language), language)
 
+    def has_word(self, uri: str, word: str) -> bool:
+        """Return whether another text of the project than a document's has a word."""
+        return self.memory.has_word(key_of(uri), word)
+
     def drafts(self, uri: str, left: str, language: str = "") -> Drafts:
         """Return the memory's drafts: the likeliest lexemes after a middle, one after the other."""
         key, memory = key_of(uri), self.memory

@@ -27,6 +27,7 @@ mod segment;
 mod store;
 mod strings;
 mod walk;
+mod words;
 
 pub use folder::{Decode, Indexed};
 pub use ignores::is_ignored;
@@ -187,6 +188,12 @@ impl ProjectMemory {
     #[must_use]
     pub fn related(&self, sought: &Sought<'_>, limit: usize) -> Vec<Excerpt> {
         self.store.related(sought, limit)
+    }
+
+    /// Return whether a text other than that of `key` has a word; texts of all languages count.
+    #[must_use]
+    pub fn has_word(&self, key: &str, word: &str) -> bool {
+        self.store.has_word(key, word)
     }
 
     /// The memory's sizes.

@@ -226,6 +226,12 @@ impl ProjectMemory {
         found.into_iter().map(|one| (one.key, one.line, one.text, one.name, one.score)).collect()
     }
 
+    /// Return whether a text other than that of `key` has a word.
+    fn has_word(&self, py: Python<'_>, key: &str, word: &Bound<'_, PyString>) -> bool {
+        let word = word.to_string_lossy();
+        py.detach(|| self.core.has_word(key, &word))
+    }
+
     /// Return the characters of a language's texts; of all texts, where it is empty.
     fn characters(&self, py: Python<'_>, language: &str) -> usize {
         py.detach(|| self.core.characters(language))
