@@ -21,11 +21,10 @@ export const LANGUAGES: readonly string[] = [
   "astro",
 ];
 
-/** The server's names of languages that the editor calls otherwise, and of most code in files of other languages. */
+/** The server's names of languages that the editor calls otherwise, and of most code in files that are code alone. */
 const SERVER_NAMES: Readonly<Record<string, string>> = {
   javascriptreact: "jsx",
   typescriptreact: "tsx",
-  html: "javascript",
   vue: "javascript",
   svelte: "javascript",
   astro: "typescript",

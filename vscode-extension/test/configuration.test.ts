@@ -137,6 +137,15 @@ test("standingOf: a file with code of another language follows that, unless it i
   assert.equal(standing({ languages: { javascript: "off", vue: "automatic" } }, ["python"]).mode, "automatic");
 });
 
+test("standingOf: HTML is a language of its own, whatever holds for its scripts", () => {
+  const standing = (settings: Record<string, unknown>, learnt: readonly string[] | null = null) =>
+    standingOf("html", reading(settings), learnt);
+  assert.equal(standing({ languages: { javascript: "off" } }).mode, "automatic");
+  assert.equal(standing({ languages: { html: "off", javascript: "automatic" } }).mode, "off");
+  assert.equal(standing({}, ["javascript"]).isHeldBack, true);
+  assert.equal(standing({}, ["html"]).mode, "automatic");
+});
+
 test("standingOf: a language is held back only for lack of training", () => {
   const held = (settings: Record<string, unknown>, learnt: readonly string[] | null) => {
     const { isLearnt, isHeldBack } = standingOf("rust", reading(settings), learnt);
