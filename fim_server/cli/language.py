@@ -34,6 +34,7 @@ class NewArguments:
     folder: str
     suffix: list[str] | None
     token_trees: bool
+    own: bool
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def add_language(commands: Any) -> None:
         action="store_true",
         help="define its brackets, strings and comments alone, by NAME/NAME.toml without a grammar",
     )
+    beginning.add_argument("--own", action="store_true", help="write it although the package has one of this name")
     bind(beginning, NewArguments, run_new)
     checking = steps.add_parser(
         "check",
@@ -128,7 +130,8 @@ def run_new(arguments: NewArguments) -> int:
     """Run the command; return the exit status. Raises LanguageError."""
     from fim_server.datasets.judging.beginning import begin
 
-    for path in begin(arguments.name, Path(arguments.folder), arguments.suffix, arguments.token_trees):
+    folder = Path(arguments.folder)
+    for path in begin(arguments.name, folder, arguments.suffix, arguments.token_trees, arguments.own):
         print(path)
     return DONE
 

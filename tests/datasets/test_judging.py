@@ -183,6 +183,8 @@ def test_a_new_language_is_created_and_checked(tmp_path: Path, capsys: pytest.Ca
 def test_a_new_language_of_token_trees_is_created_and_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(["language", "new", "c", "--own", "--token-trees", "--folder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split()[0] == str(tmp_path / "c" / "c.toml")
     assert main(["language", "new", "lists", "--token-trees", "--folder", str(tmp_path)]) == 0
     written = [Path(line) for line in capsys.readouterr().out.split()]
     assert [path.name for path in written] == ["lists.toml", "cases.toml", "test_cases.py"]
@@ -226,6 +228,7 @@ def test_a_refused_true_middle_is_found_without_a_judge(
     [
         (["new", "My Language"], "is no name for a language"),
         (["new", "a", "--suffix", "a"], "is no suffix"),
+        (["new", "c", "--token-trees"], "the package has the language c already; --own writes another"),
         (["check", "nowhere", "--source", "."], "no folder with one NAME.lark"),
         (["check", "json", "--source", "nowhere"], "there is no such folder"),
         (["check", "json", "--source", "{here}"], "no file named"),

@@ -129,7 +129,9 @@ def test_case(case: dict[str, Any]) -> None:
 '''
 
 
-def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None, token_trees: bool = False) -> list[Path]:
+def begin(
+    name: str, folder: Path, suffixes: Sequence[str] | None = None, token_trees: bool = False, own: bool = False
+) -> list[Path]:
     """Write the files of a new language into a folder of its name, without overwriting any.
 
     Args:
@@ -137,12 +139,13 @@ def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None, token_
         folder: Parent of its folder.
         suffixes: Suffixes of its files, with their dot; None is its name.
         token_trees: Write the data of brackets, strings and comments, in place of a grammar.
+        own: Write it although the package has a language of this name.
 
     Returns:
         The files.
 
     Raises:
-        LanguageError: The name or a suffix is invalid, or the folder has files already.
+        LanguageError: The name or a suffix is invalid, the package has the language, or the folder has files already.
         OSError: They cannot be written.
     """
     suffixes = suffixes or [f".{name}"]
@@ -151,20 +154,22 @@ def begin(name: str, folder: Path, suffixes: Sequence[str] | None = None, token_
     wrong = [suffix for suffix in suffixes if not re.fullmatch(r"\.[\w.+-]{1,40}", suffix)]
     if wrong:
         raise LanguageError(f"{wrong[0]!r} is no suffix of files: a dot and letters, as in .txt")
-    own = folder / name
-    if own.exists() and any(own.iterdir()):
-        raise LanguageError(f"{own} is there already, and is not empty")
+    if name in Language.names() and not own:
+        raise LanguageError(f"the package has the language {name} already; --own writes another one of this name")
+    home = folder / name
+    if home.exists() and any(home.iterdir()):
+        raise LanguageError(f"{home} is there already, and is not empty")
     quoted = ", ".join(f'"{suffix}"' for suffix in suffixes)
-    grammar, spec = own / f"{name}.lark", own / f"{name}.toml"
+    grammar, spec = home / f"{name}.lark", home / f"{name}.toml"
     texts = {} if token_trees else {grammar: GRAMMAR.format(name=name)}
     texts |= {
         spec: (TOKEN_TREES if token_trees else SPEC).format(name=name, suffixes=quoted),
-        own / "tests" / "cases.toml": (TREE_CASES if token_trees else CASES).format(name=name),
-        own / "tests" / "test_cases.py": TEST.format(
+        home / "tests" / "cases.toml": (TREE_CASES if token_trees else CASES).format(name=name),
+        home / "tests" / "test_cases.py": TEST.format(
             name=name, grammar=None if token_trees else f'FOLDER / "{name}.lark"'
         ),
     }
-    (own / "tests").mkdir(parents=True, exist_ok=True)
+    (home / "tests").mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
     Language.from_files(None if token_trees else grammar, spec)
