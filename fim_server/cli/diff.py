@@ -24,10 +24,10 @@ def promise(completion: Completion, language: Language) -> str:
         case "exact":
             return f"guarantee exact: with this text the whole file parses as {title}"
         case "balanced":
-            return f"guarantee balanced: brackets, strings and comments of the whole file close as in {title}"
+            return f"guarantee balanced: {language.spelling.closes} of the whole file close as in {title}"
         case "partial":
             is_balanced = language.guarantee == "balanced"
-            holds = "brackets, strings and comments close as in" if is_balanced else "the file parses as"
+            holds = f"{language.spelling.closes} close as in" if is_balanced else "the file parses as"
             return f"guarantee partial: with this text, and without the lines left out, {holds} {title}"
         case _ if not language.has_grammar:
             return f"guarantee none: no grammar of {title} judges the text"

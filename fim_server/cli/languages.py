@@ -9,7 +9,8 @@ from typing import Any
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.output import DONE, print_json
 from fim_server.language import Language
-from fim_server.language.definition.compile import read_builtin
+from fim_server.language.definition.compile import BALANCED, read_builtin
+from fim_server.language.spelling import Spelling
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,7 @@ def run_languages(arguments: LanguagesArguments) -> int:
             numbered = all(version[:1].isdigit() for version in versions)
             known = f"{versions[0]} to {versions[-1]}" if numbered and versions else ", ".join(versions)
             known = known and f": {known}"
-            checked = (
-                "brackets, strings and comments" if each["reference"] is None else f"compared with {each['reference']}"
-            )
+            checked = each["closes"] if each["reference"] is None else f"compared with {each['reference']}"
             print(f"{each['name']}\t{' '.join(each['suffixes'])}\t{each['guarantee']}, {checked}{known}")
     return DONE
 
@@ -49,10 +48,12 @@ def run_languages(arguments: LanguagesArguments) -> int:
 def row(name: str) -> dict[str, Any]:
     """Return the facts about a language, without compiling it."""
     definition = read_builtin(name)
+    is_balanced = definition.guarantee == BALANCED
     return {
         "name": name,
         "suffixes": list(definition.suffixes),
         "versions": list(Language.versions(name)),
         "guarantee": definition.guarantee,
         "reference": definition.spec.get("reference"),
+        "closes": Spelling.from_spec(definition.spec | definition.of_spelling).closes if is_balanced else None,
     }

@@ -29,6 +29,7 @@ class Spelling:
         headers: The same on a line of their own.
         surroundings: Pairs of lines that may stand above and below a part of a file so that it parses alone, each of
             them empty if nothing has to stand there.
+        closes: What closes in a file of a definition with the guarantee `balanced`, in words.
     """
 
     placeholder: str = ""
@@ -43,6 +44,7 @@ class Spelling:
     joints: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     surroundings: tuple[tuple[str, str], ...] = ()
+    closes: str = "brackets, strings and comments"
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
@@ -66,6 +68,7 @@ class Spelling:
             joints=tuple(recovery.get("joints", ())),
             headers=tuple(recovery.get("headers", ())),
             surroundings=surroundings_of(spec),
+            closes=text(spec, "closes", cls.closes),
         )
 
 
@@ -78,6 +81,14 @@ def texts(spec: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(text, str) and text for text in found):
         raise LanguageError(f"language {spec.get('name')}: {key}: expected a list of texts")
     return tuple(found)
+
+
+def text(spec: Mapping[str, Any], key: str, default: str) -> str:
+    """Return the text of an optional key of a TOML file. Raises LanguageError if the key holds something else."""
+    found = spec.get(key, default)
+    if not isinstance(found, str) or not found:
+        raise LanguageError(f"language {spec.get('name')}: {key}: expected a text")
+    return found
 
 
 def surroundings_of(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

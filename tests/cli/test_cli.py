@@ -324,11 +324,14 @@ def test_languages(run: Run) -> None:
     programs = {"python", "go", "java", "rust", "javascript", "jsx", "typescript", "tsx", "d.ts"}
     assert {"json", *programs} == {name for name, row in listed.items() if row["guarantee"] == "exact"}
     assert "c\t.c\tbalanced, brackets, strings and comments\n" in lines
+    assert "html\t.html .htm .xhtml\tbalanced, tags, strings and comments\n" in lines
     assert listed["c"] == {
         "name": "c", "suffixes": [".c"], "versions": [], "guarantee": "balanced", "reference": None,
+        "closes": "brackets, strings and comments",
     }  # fmt: skip
     assert listed["go"] == {
         "name": "go", "suffixes": [".go"], "versions": ["1.26", "1.27"], "guarantee": "exact", "reference": "go/parser",
+        "closes": None,
     }  # fmt: skip
 
 

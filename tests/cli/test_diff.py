@@ -46,6 +46,7 @@ def test_a_diff_applies(left: str, text: str, right: str) -> None:
         ("json", "partial", "the file parses as json"),
         ("toml", "balanced", "brackets, strings and comments of the whole file close as in toml"),
         ("toml", "partial", "brackets, strings and comments close as in toml"),
+        ("xml", "balanced", "tags, strings and comments of the whole file close as in xml"),
     ],
 )
 def test_the_guarantee_is_in_words(name: str, guarantee: str, holds: str) -> None:

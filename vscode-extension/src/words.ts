@@ -4,7 +4,7 @@ import type { Guarantee, Latency } from "./protocol";
 /** Explanation of each guarantee. */
 export const GUARANTEE_WORDS: Readonly<Record<Guarantee, string>> = {
   exact: "the whole file parses with the text",
-  balanced: "brackets, strings and comments of the whole file close with the text",
+  balanced: "brackets, tags, strings and comments of the whole file close with the text",
   partial:
     "the rest of the file parses (if balanced: closes) with the text; broken or distant lines or markup are left out, " +
     "or text has to follow",

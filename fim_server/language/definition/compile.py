@@ -36,7 +36,7 @@ _AS_WRITTEN = (
     "strings", "comments", "comment_symbols", "quotes", "placeholder", "operators", "block_lines", "openings", "limits",
 )  # fmt: skip
 """Keys of the TOML file that go to the engine as they are."""
-_OF_SPELLING = ("definitions", "line_comments", "surroundings")
+_OF_SPELLING = ("closes", "definitions", "line_comments", "surroundings")
 """Keys of the TOML file that the engine does not read, but :class:`.Spelling`."""
 _OF_LOWERING = ("breaks", "flags")
 """Keys of the TOML file that are resolved here: the engine gets plain rules."""
