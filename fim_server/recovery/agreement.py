@@ -52,7 +52,15 @@ def agrees(open_session: OpenSession, session: Session, document: Document) -> b
         return is_exact or ends_later(session)
     if not is_exact and session.inside is None and not quotes(session.spelling).isdisjoint(text):
         return False
+    if not is_exact and reopens(text, document, session.spelling):
+        return False
     return fits(text, document, session.spelling)
+
+
+def reopens(text: str, document: Document, spelling: Spelling) -> bool:
+    """Return whether a middle closes brackets and opens others for the rest of its line, as in `f(x) { g(‸);`."""
+    closed, opened = unmatched(text, spelling.brackets)
+    return closed > 0 and opened > 0 and bool(document.head.strip())
 
 
 def shortest(session: Session) -> str | None:

@@ -17,6 +17,7 @@ from fim_server.language import Session, Stop
 from fim_server.language.plain import PlainSession
 from fim_server.language.session import WHOLE
 from fim_server.language.shapes import SINGLE_LINE
+from fim_server.recovery.agreement import wanted
 from fim_server.recovery.budget import Budget, Budgeted
 from fim_server.recovery.recovery import IgnoredLines, Recovered, Recovery, is_taken
 from fim_server.suggest.context.background_open import Finisher, Unfinished
@@ -36,6 +37,7 @@ from fim_server.text.reuse import SessionMemory, Sessions
 
 if TYPE_CHECKING:
     from fim_server.language import Language
+    from fim_server.language.spelling import Spelling
     from fim_server.text.document import Split
 
 SESSIONS = 16
@@ -174,9 +176,9 @@ class DocumentSessions:
         found = self._open_whole(uri, language, split)
         if isinstance(found, Opened) and self._is_taken(language, found):
             return found
-        if not isinstance(found, Recovered):
-            found = self._recovery(uri, language).open(split.left, split.right)
-        return opened(found, split.left, split.right)
+        if isinstance(found, Recovered):
+            return opened(found, split.left, split.right)
+        return self._open_recovered(uri, language, split)
 
     def _is_taken(self, language: Language, found: Opened) -> bool:
         """Return whether an opening is the right one, as far as the file's indentation shows."""
@@ -193,18 +195,35 @@ class DocumentSessions:
         line = left[left.rfind("\n") + 1 :]
         best, least = None, Reopening.NO
         if is_whole(found):
-            best, least = opened(found, left, right), reopening(found, line) if closers else Reopening.NO
-        ends = [end for end, character in enumerate(closers, 1) if not character.isspace()]
-        for covered in sorted({*ends[:MOST_COVERED], *ends[-1:]}):
+            best, least = opened(found, left, right), reopening(found, line, closers) if closers else Reopening.NO
+        for covered in covers(closers):
             if best is not None and least is Reopening.NO:
                 break
             without = self._open(uri, language, left, right[covered:])
             if not is_whole(without):
                 continue
-            needed = Reopening.NO if best is None else reopening(without, line)
+            needed = Reopening.NO if best is None else reopening(without, line, closers[covered:])
             if best is None or needed < least:
                 best, least = opened(without, left, right[covered:], covered), needed
         return found if best is None else best
+
+    def _open_recovered(self, uri: str, language: Language, split: Split) -> Opened:
+        """Open without broken lines. In a language of token trees, leave closers to the middle if that fits better."""
+        recovery, left, right = self._recovery(uri, language), split.left, split.right
+        best = opened(recovery.open(left, right), left, right)
+        closers = Place.of(split).closers(language)
+        if not closers or not is_of_trees(language.guarantee, language.spelling):
+            return best
+        line = left[left.rfind("\n") + 1 :]
+        least = Reopening.HIDES if best.guarantee == "none" else reopening(best.session, line, closers)
+        for covered in covers(closers):
+            if least is Reopening.NO:
+                break
+            found = opened(recovery.open(left, right[covered:]), left, right[covered:], covered)
+            needed = reopening(found.session, line, closers[covered:])
+            if found.guarantee != "none" and needed < least:
+                best, least = found, needed
+        return best
 
     def _open_stood_in(
         self, uri: str, language: Language, split: Split, found: Opened, on_one_line: bool, patience: float
@@ -304,6 +323,12 @@ class DocumentSessions:
         return found
 
 
+def covers(closers: str) -> list[int]:
+    """Return the numbers of characters of closers, and the blanks before each, to try without."""
+    ends = [end for end, character in enumerate(closers, 1) if not character.isspace()]
+    return sorted({*ends[:MOST_COVERED], *ends[-1:]})
+
+
 def is_whole(found: Session | Recovered) -> bool:
     """Return whether no line near the cursor is broken. Distant lines may be left out for lack of time."""
     if isinstance(found, Session):
@@ -322,16 +347,25 @@ class Reopening(IntEnum):
     """They stand in a comment or a string of the middle. No user writes that."""
 
 
-def reopening(found: Session | Recovered, line: str) -> Reopening:
-    """Return the use of the closers right of the cursor, by the shortest completion of a session.
+def reopening(found: Session | Recovered, line: str, closers: str) -> Reopening:
+    """Return the use of the closers right of the cursor, by what completes a session.
 
-    NO if the search of the completion takes too long. ``line``: the cursor's line up to the cursor. If it leaves no
-    bracket open, the editor did not insert the closers for it.
+    That is a shortest completion; NO if its search takes too long. In a language of token trees it is the fewest
+    brackets and quotes, and HIDES if there are none.
+
+    Args:
+        found: The session.
+        line: The cursor's line up to the cursor. If it leaves no bracket open, the editor did not insert the closers
+            for it.
+        closers: The closers that the right context of the session begins with.
     """
     session = found if isinstance(found, Session) else found.session
-    text = shortest(session)
-    if not text:
+    of_trees = is_of_trees(session.language_guarantee, session.spelling)
+    if of_trees and not closers:
         return Reopening.NO
+    text = wanted(session) if of_trees else shortest(session)
+    if not text:
+        return Reopening.HIDES if of_trees and text is None else Reopening.NO
     state = session.start()
     if state.inside == "string":
         return Reopening.HIDES if leaves_string(session, text) else Reopening.NO
@@ -339,7 +373,12 @@ def reopening(found: Session | Recovered, line: str) -> Reopening:
     state.advance(text)
     if state.inside == "comment":
         return Reopening.HIDES if closed or unmatched(line, session.spelling.brackets)[1] else Reopening.NO
-    return Reopening.OPENS if closed and opened_again else Reopening.NO
+    return Reopening.OPENS if closers and closed and opened_again else Reopening.NO
+
+
+def is_of_trees(guarantee: str, spelling: Spelling) -> bool:
+    """Return whether a language is one of token trees with brackets, by its guarantee and spelling."""
+    return guarantee == "balanced" and bool(spelling.brackets)
 
 
 def shortest(session: Session, patience: float = 1.0) -> str | None:

@@ -201,6 +201,41 @@ def test_closers_before_a_required_rest_are_left_to_the_middle(marked: str, cove
     assert (opened.covered, opened.guarantee) == (covered, "exact")
 
 
+BELOW = "\n        g();\n    }\n}\n"
+BROKEN_ABOVE = "void f() {\n    if (x)\n    g();}\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("language", "marked", "covered", "guarantee", "middle"),
+    [
+        # The closer closes what the editor closed: the middle ends before it.
+        ("c", "int f() {\n    for (|)\n}\n", 0, "balanced", "int i = 0; i < n; i++"),
+        ("c", "int f() {\n    for (|)\n        g();\n}\n", 0, "balanced", "int i = 0; i < n; i++"),
+        ("c", "int f() {\n    g(h(|));\n}\n", 0, "balanced", "x"),
+        # A block below is begun behind the closer, never before it.
+        ("c", "int f() {\n    for (|)" + BELOW, 1, "balanced", "int i = 0; i < n; i++) {"),
+        ("cpp", "int f() {\n    if (g(|))" + BELOW, 2, "balanced", "x)) {"),
+        ("cpp", "void f(|)\n    g();\n}\n", 1, "balanced", "int x) {"),
+        ("php", "<?php\nfunction f() {\n    if (|)\n        g($x);\n    }\n}\n", 1, "balanced", "$x) {"),
+        ("csharp", "class A {\n    void F(|)\n        G();\n    }\n}\n", 1, "balanced", "int x) {"),
+        ("kotlin", "fun f() {\n    while (|)\n        g()\n    }\n}\n", 1, "balanced", "x) {"),
+        # The same in a file that is broken elsewhere.
+        ("c", BROKEN_ABOVE + "int h() {\n    for (|)" + BELOW, 1, "partial", "int i = 0; i < n; i++) {"),
+        ("c", BROKEN_ABOVE + "int h() {\n    for (|)\n}\n", 0, "partial", "int i = 0; i < n; i++"),
+        # Text behind the closer stays, so nothing opens a block before it.
+        ("c", "int f() {\n    g(|);\n    }\n}\n", 0, "none", "x"),
+    ],
+)
+def test_in_token_trees_the_middle_opens_nothing_for_a_closer(
+    language: str, marked: str, covered: int, guarantee: str, middle: str
+) -> None:
+    left, right = marked.split("|")
+    opened = DocumentSessions().open("file:///a", Language.load(language), Split(left, right))
+    assert (opened.covered, opened.guarantee) == (covered, guarantee)
+    assert opened.session.check(middle).complete
+    assert guarantee == "none" or not opened.session.check("x) { g(").complete
+
+
 @pytest.mark.parametrize(
     ("marked", "middle"),
     [
