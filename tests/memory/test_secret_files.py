@@ -19,8 +19,9 @@ GLOBS = Path(__file__).parents[1] / "cases" / "globs.json"
 """Globs with files that they name, and others; the VS Code extension is tested with them as well."""
 
 SECRET = ".env .env.local .envrc prod.env a.PEM tls.key id_rsa id_work ID_ED25519.old .netrc credentials"
-SECRET += " credentials.json Credentials_old secrets.yaml Secrets.py x.tfvars"
-PLAIN = "environment.py env key.py id_maker.py my_credentials.py secrets pem readme.md"
+SECRET += " credentials.json Credentials_old credentials.py.bak secrets.yaml Secrets.py secrets.h x.tfvars"
+PLAIN = "environment.py env key.py id_maker.py id_generator.go my_credentials.py secrets pem readme.md"
+PLAIN += " credentials.py credentials_provider.go Credentials.java secrets.go"
 
 
 @pytest.mark.parametrize("name", SECRET.split())

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Usual names of files of secrets; the last that matches decides.
-const USUAL: [&str; 27] = [
+const USUAL: [&str; 29] = [
     "id_*",
     "!id_*.*", // code, such as id_generator.py
     "id_dsa*",
@@ -28,7 +28,9 @@ const USUAL: [&str; 27] = [
     ".pgpass",
     ".pypirc",
     "credentials*",
+    "!credentials*.{c,cc,cpp,cs,dart,ex,go,h,hpp,java,js,jsx,kt,lua,m,mjs,mm,php,pl,py,pyi,rb,rs,scala,swift,ts,tsx,vue,zig}",
     "secrets.*",
+    "!secrets.{c,cc,cpp,go,java,rs,scala,zig}", // in other languages they often hold keys
     "*.jks",
     "*.kdbx",
     "*.key",
@@ -133,12 +135,14 @@ mod tests {
     #[test]
     fn files_of_secrets_are_known_by_their_names() {
         let names = [".env", ".env.local", ".envrc", "Prod.ENV", "id_rsa.pub", "id_work", "ID_RSA", "server.pem"];
-        let more =
-            ["credentials", "credentials.json", "Credentials_prod", "secrets.yaml", "a.tfvars", ".netrc", "a.key"];
-        for name in names.into_iter().chain(more) {
+        let more = ["credentials", "credentials.json", "Credentials_prod", "credentials.py.bak", "credentials.db"];
+        let others = ["secrets.yaml", "secrets.h", "secrets.py", "a.tfvars", ".netrc", "a.key"];
+        for name in names.into_iter().chain(more).chain(others) {
             assert!(is_made_for_secrets(name), "{name}");
         }
-        for name in ["environment.py", "key.py", "rsa.go", "id_generator.py", "my_credentials.go", "env", "secrets"] {
+        let plain = ["environment.py", "key.py", "rsa.go", "id_generator.py", "my_credentials.go", "env", "secrets"];
+        let code = ["credentials.py", "Credentials.java", "credentials_provider.go", "secrets.go", "secrets.rs"];
+        for name in plain.into_iter().chain(code) {
             assert!(!is_made_for_secrets(name), "{name}");
         }
     }

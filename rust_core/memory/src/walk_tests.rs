@@ -205,8 +205,7 @@ fn a_file_instead_of_a_repository_refers_to_it_inside_of_the_folder() {
 #[test]
 fn secret_and_withheld_files_are_not_found() {
     let mut folder = Folder::new();
-    for name in ["a.py", "secrets.py", "x/b.py", "x/c.py", "y/a.py", "z/a.py", "z/d.py", "w/a.py", "CREDENTIALS.PY.py"]
-    {
+    for name in ["a.py", "secrets.py", "x/b.py", "x/c.py", "y/a.py", "z/a.py", "z/d.py", "w/a.py", "SECRETS.PY.py"] {
         folder.write(name, "");
     }
     assert_eq!(folder.walk().0, ["a.py", "w/a.py", "x/b.py", "x/c.py", "y/a.py", "z/a.py", "z/d.py"]);

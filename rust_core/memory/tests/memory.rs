@@ -273,9 +273,9 @@ fn threads_query_while_others_update() {
 #[test]
 fn files_made_for_secrets_are_left_out() {
     let folder = Folder::new();
-    folder.write("credentials.py", "alpha = beta\n");
+    folder.write("secrets.py", "alpha = beta\n");
     folder.write("a/Secrets.py", "alpha = beta\n");
-    folder.write("a/my_credentials.py", "omega = psi\n");
+    folder.write("a/credentials.py", "omega = psi\n");
     let memory = ProjectMemory::new(CHARACTERS);
     assert_eq!(folder.index(&memory).files, 1);
     assert_eq!(likeliest(&memory, "alpha = "), "psi");

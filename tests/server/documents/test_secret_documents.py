@@ -52,7 +52,7 @@ async def items_of(wire: Wire, uri: str, text: str = TEXT, invoked: bool = True)
     return answer["result"]["items"], status["last"]
 
 
-SECRET = ["secrets.py", "Secrets.PY", "private/a.py", "private/new.py", "link.py", "sub/credentials.py", ".env.py"]
+SECRET = ["secrets.py", "Secrets.PY", "private/a.py", "private/new.py", "link.py", "sub/secrets.h.py", ".env.py"]
 
 
 @pytest.mark.parametrize("name", SECRET)
