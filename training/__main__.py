@@ -10,6 +10,8 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from fim_server.errors import FimServerError
 from training import options, steps
+from training.corpora.options import CorpusOptions, add_corpus
+from training.corpora.step import run_corpus
 from training.fim.options import FimOptions, add_fim
 from training.fim.step import run_fim
 
@@ -37,6 +39,7 @@ class Step(Generic[Given]):
 COLLECT = Step(
     "collect", "gather permissively licensed Python", options.add_collect, options.CollectOptions, steps.collect
 )
+CORPUS = Step("corpus", "gather permissively licensed code of many languages", add_corpus, CorpusOptions, run_corpus)
 TOKENIZER = Step(
     "tokenizer",
     "learn the 16k byte-level BPE",
@@ -115,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
             step.add(command)
         command.set_defaults(steps_to_run=run)
 
-    for step in (COLLECT, TOKENIZER, TRAIN, EXPORT, EVALUATE, ONNX, FIM):
+    for step in (COLLECT, CORPUS, TOKENIZER, TRAIN, EXPORT, EVALUATE, ONNX, FIM):
         add(step.name, step.summary, step)
     add("all", "collect, tokenizer, train, export", COLLECT, TOKENIZER, TRAIN, EXPORT)
     return parser

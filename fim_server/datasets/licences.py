@@ -59,7 +59,7 @@ _TEXTS = {
 _ENDORSING, _ADVERTISING = "neither the name", "all advertising materials"
 """Beginnings of the third of BSD's clauses, and of the fourth, which makes another licence."""
 
-_FILES = re.compile(r"(licen[cs]e|copying)([.-].*)?", re.IGNORECASE)
+LICENCE_FILES = re.compile(r"(licen[cs]e|copying)([.-].*)?", re.IGNORECASE)
 
 
 def spdx(stated: str) -> str | None:
@@ -118,7 +118,7 @@ def licence_of_folder(folder: Path) -> str | None:
     """Return the joint licence of a folder, by the texts in its licence files."""
     stated = []
     for path in sorted(folder.iterdir()):
-        if _FILES.fullmatch(path.name) and path.is_file():
+        if LICENCE_FILES.fullmatch(path.name) and path.is_file():
             try:
                 stated.append(licence_of_text(read_found(path).decode("utf-8", "replace")))
             except OSError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,14 +71,15 @@ def write_corpus(
     evaluation: npt.NDArray[np.uint64],
     limits: CollectLimits,
     folder: Path,
+    duplicates: NearDuplicates | None = None,
 ) -> dict[str, object]:
     """Filter, cap and write the packages; return the record that `sources.json` holds.
 
     Trained packages come first, so that a held-out file that resembles a trained one is
-    dropped from the held-out side.
+    dropped from the held-out side. `duplicates` remembers texts that the corpus must not resemble.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    duplicates = NearDuplicates(limits.similarity)
+    duplicates = duplicates or NearDuplicates(limits.similarity)
     records: list[dict[str, object]] = []
     outputs = {
         False: (folder / TRAIN_FILE).open("w", encoding="utf-8"),
@@ -89,7 +91,8 @@ def write_corpus(
             limit = limits.held_out_bytes if is_held_out else limits.package_bytes
             clean = [file for file in package.files if not overlaps(file.text, evaluation)]
             unique = list(remove_near_duplicates(clean, duplicates))
-            chosen = cap_bytes(unique, limit, package.name)
+            # Sorted, because neighbours in a folder are shown beside each other (`training.fim.examples`).
+            chosen = sorted(cap_bytes(unique, limit, package.name))
             for file in chosen:
                 json.dump(file._asdict(), outputs[is_held_out])
                 outputs[is_held_out].write("\n")
@@ -100,10 +103,12 @@ def write_corpus(
                     "licence": package.licence,
                     "held_out": is_held_out,
                     "files": len(chosen),
-                    "bytes": sum(len(file.text.encode()) for file in chosen),
+                    "bytes": _size(chosen),
                     "overlapping_evaluation": len(package.files) - len(clean),
                     "near_duplicates": len(clean) - len(unique),
+                    "near_duplicate_bytes": _size(clean) - _size(unique),
                     "over_cap": len(unique) - len(chosen),
+                    "over_cap_bytes": _size(unique) - _size(chosen),
                     "sha256": _digest(chosen),
                 }
             )
@@ -122,6 +127,10 @@ def write_corpus(
     return summary
 
 
+def _size(files: Sequence[SourceFile]) -> int:
+    return sum(len(file.text.encode()) for file in files)
+
+
 def _digest(files: Sequence[SourceFile]) -> str:
     digest = hashlib.sha256()
     for file in sorted(files):
@@ -130,9 +139,10 @@ def _digest(files: Sequence[SourceFile]) -> str:
 
 
 def read_corpus(path: Path) -> list[SourceFile]:
-    """Read what `write_corpus` wrote. Raises TrainingError if it is not there."""
+    """Read what `write_corpus` wrote, or the same packed by `xz`. Raises TrainingError if neither is there."""
+    packed = path.with_name(f"{path.name}.xz")
     try:
-        with path.open(encoding="utf-8") as lines:
+        with lzma.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open(encoding="utf-8") as lines:
             return [SourceFile(**json.loads(line)) for line in lines]
     except OSError as error:
         raise TrainingError(f"{path}: not found; run `collect` first") from error

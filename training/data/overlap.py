@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from fim_server.datasets.safim import HOLE
 from fim_server.errors import TrainingError
 from training.data.packages import SourceFile
 
@@ -22,6 +23,9 @@ _PERMUTATIONS = 64
 _BANDS = 16
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+
+_FIRST_COMMENT = re.compile(r"\A(?:\s*(?:/\*.*?\*/|//[^\n]*\n|#(?!include|define|if|pragma)[^\n]*\n))+", re.S)
+"""Comments that a program begins with."""
 
 
 def shingle_hashes(text: str, length: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
@@ -88,23 +92,33 @@ OVERLAP_WORDS = 24
 
 def overlaps(text: str, evaluation: npt.NDArray[np.uint64]) -> bool:
     """Tell whether a text shares a run of `OVERLAP_WORDS` words with the evaluation texts."""
-    return bool(np.isin(shingle_hashes(text, OVERLAP_WORDS), evaluation).any())
+    if not len(evaluation):
+        return False
+    hashes = shingle_hashes(text, OVERLAP_WORDS)
+    places = np.searchsorted(evaluation, hashes)
+    return bool((evaluation[np.minimum(places, len(evaluation) - 1)] == hashes).any())
 
 
 def read_evaluation_texts(paths: Iterable[Path]) -> npt.NDArray[np.uint64]:
     """Hash the solutions of infilling sets: distinct uint64, sorted.
 
-    The files are JSON lines, maybe gzipped, of records with `prompt`, `canonical_solution` and
-    `suffix`. Raises TrainingError if a file is missing or not of that form.
+    The files are JSON lines, maybe gzipped, of records with `prompt`, `canonical_solution` and `suffix`, or of SAFIM.
+    A comment that begins a program of SAFIM is left out: it is mostly a licence, which many files share. Raises
+    TrainingError if a file is missing or not of that form.
     """
     solutions: set[str] = set()
     for path in paths:
         try:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
                 for line in lines:
-                    record = json.loads(line)
-                    solutions.add(record["prompt"] + record["canonical_solution"] + record["suffix"])
+                    solutions.add(_solution(json.loads(line)))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TrainingError(f"{path}: not an infilling set ({error})") from error
     hashes = [shingle_hashes(text, OVERLAP_WORDS) for text in sorted(solutions)]
     return np.unique(np.concatenate(hashes)) if hashes else np.empty(0, dtype=np.uint64)
+
+
+def _solution(record: dict[str, str]) -> str:
+    if "eval_prompt" not in record:
+        return record["prompt"] + record["canonical_solution"] + record["suffix"]
+    return _FIRST_COMMENT.sub("", record["eval_prompt"].replace(HOLE, record["ground_truth"]), count=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import lzma
 import random
 import zipfile
 from collections.abc import Callable
@@ -152,6 +153,10 @@ def test_corpus_holds_out_whole_packages_and_evaluation_texts(tmp_path: Path) ->
     assert [(file.package, file.path) for file in trained] == [("a", "apple.py"), ("b", "cloud.py")]
     assert [(file.package, file.path) for file in held_out] == [("z", "dragon.py")]
     assert json.loads((tmp_path / corpus.SOURCES_FILE).read_text()) == summary
+    plain = tmp_path / corpus.TRAIN_FILE
+    (tmp_path / f"{corpus.TRAIN_FILE}.xz").write_bytes(lzma.compress(plain.read_bytes()))
+    plain.unlink()
+    assert corpus.read_corpus(plain) == trained
 
 
 def test_evaluation_sets_are_read_and_found_again(tmp_path: Path) -> None:

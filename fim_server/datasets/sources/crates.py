@@ -65,9 +65,9 @@ class Crates(Source):
             self._crates.append({**by_name[key], "checksum": sums[key]})
 
     def __iter__(self) -> Iterator[SourceText]:
-        for crate in self._crates:
+        for crate, folder in zip(self._crates, self.folders(), strict=True):
             yield from Tree(
-                Path(crate["manifest_path"]).parent,
+                folder,
                 self.name,
                 package=crate["name"],
                 version=crate["version"],
@@ -75,6 +75,10 @@ class Crates(Source):
                 suffixes=suffixes(LANGUAGE),
                 left_out=LEFT_OUT_FOLDERS,
             )
+
+    def folders(self) -> list[Path]:
+        """Return the folders of the crates' sources, in the order of the names."""
+        return [Path(crate["manifest_path"]).parent for crate in self._crates]
 
     def pinned(self) -> dict[str, Any]:
         return {f"{crate['name']}@{crate['version']}": f"sha256:{crate['checksum']}" for crate in self._crates}

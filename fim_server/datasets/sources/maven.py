@@ -84,8 +84,8 @@ class MavenSources(Source):
         self._packages = [Coordinates(match["group"], match["artifact"], match["version"]) for match in matches]
         self._folder = TemporaryDirectory(prefix="fim-server-")
         folder = Path(self._folder.name)
-        _copy(folder, [item for one in self._packages for item in (one.item("jar"), one.item("pom"))])
-        self._licences = _licences(folder, self._packages)
+        copy_files(folder, [item for one in self._packages for item in (one.item("jar"), one.item("pom"))])
+        self._licences = licences_of(folder, self._packages)
 
     def __iter__(self) -> Iterator[SourceText]:
         for package in self._packages:
@@ -109,7 +109,8 @@ class MavenSources(Source):
         }
 
 
-def _copy(folder: Path, items: Sequence[str]) -> None:
+def copy_files(folder: Path, items: Sequence[str]) -> None:
+    """Have Maven copy files, each by its request, into a folder. Raises DatasetError where it fails."""
     (folder / "project.xml").write_text(_PROJECT.format(folder=folder, items="".join(items)), encoding="utf-8")
     fetched(["mvn", "-B", "-q", "-f", str(folder / "project.xml"), "dependency:copy"], "sources of Java", folder)
 
@@ -122,8 +123,8 @@ def _read(jar: zipfile.ZipFile, name: str) -> bytes | None:
         return None
 
 
-def _licences(folder: Path, packages: Sequence[Coordinates]) -> dict[Coordinates, str | None]:
-    """The licences that the packages' descriptions name, or those of their parents where they name none."""
+def licences_of(folder: Path, packages: Sequence[Coordinates]) -> dict[Coordinates, str | None]:
+    """Return the licences that the packages' descriptions in a folder name, or their parents where they name none."""
     found: dict[Coordinates, str | None] = dict.fromkeys(packages)
     asked = {package: package for package in packages}
     for _ in range(_ANCESTORS):
@@ -136,7 +137,7 @@ def _licences(folder: Path, packages: Sequence[Coordinates]) -> dict[Coordinates
                 parents[package] = parent
         if not parents:
             break
-        _copy(folder, [parent.item("pom") for parent in dict.fromkeys(parents.values())])
+        copy_files(folder, [parent.item("pom") for parent in dict.fromkeys(parents.values())])
         asked = parents
     return found
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fim_server.errors import DatasetError
@@ -16,8 +17,12 @@ PATIENCE_S = 600.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def fetched(command: Sequence[str], what: str, folder: Path | None = None) -> str:
+def fetched(
+    command: Sequence[str], what: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> str:
     """Run a program that downloads packages, and return its standard output.
+
+    ``environment``: variables that differ from this process's.
 
     Raises DatasetError where it is not installed or fails, with its first line about an error.
     """
@@ -26,7 +31,13 @@ def fetched(command: Sequence[str], what: str, folder: Path | None = None) -> st
         raise DatasetError(f"{what} are fetched by {command[0]}, which is not installed")
     try:
         done = subprocess.run(
-            [program, *command[1:]], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            [program, *command[1:]],
+            cwd=folder,
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DatasetError(f"{what} cannot be fetched: {error}") from None

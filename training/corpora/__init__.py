@@ -1,0 +1,1 @@
+"""Corpora of many languages, collected from packages of registries."""
