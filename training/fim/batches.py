@@ -109,9 +109,10 @@ class Batches(IterableDataset[Batch]):
         rest: Rest,
         seed: int,
         turn_seed: int,
+        weights: Sequence[int] | None = None,
     ) -> None:
         self._files, self._tokenizer, self._lengths, self._rest = files, tokenizer, lengths, rest
-        self._seed, self._turn_seed = seed, turn_seed
+        self._seed, self._turn_seed, self._weights = seed, turn_seed, weights
 
     def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
@@ -127,7 +128,7 @@ class Batches(IterableDataset[Batch]):
             yield batch_of([next(by_length[length]) for _ in range(lengths.count(length))])
 
     def _windows(self, length: int, longest: tuple[tuple[int, ...], tuple[float, ...]], seed: int) -> Iterator[Window]:
-        source = Source(self._files, self._tokenizer, Mixture(), seed)
+        source = Source(self._files, self._tokenizer, Mixture(), seed, self._weights)
         return windows(source, length, random.Random(seed), self._rest.share, self._rest.weight, *longest)
 
 

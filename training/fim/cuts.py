@@ -10,12 +10,25 @@ import random
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from training.data.cutting import code_start, line_end
 
 MOST_CHARACTERS = 480
 """Most characters of a middle."""
+
+HASH = "#"
+
+_HASHES = frozenset({".bash", ".ksh", ".py", ".r", ".R", ".rake", ".rb", ".sh", ".yaml", ".yml"})
+
+_COMMENTS = {
+    ".htm": ("<!--",),
+    ".html": ("<!--",),
+    ".lua": ("--",),
+    ".php": ("//", HASH, "/*", "* ", "*/"),
+    ".sql": ("--", "/*", "* ", "*/"),
+}
 
 _CLOSER = re.compile(r"[\])}\"']")
 
@@ -38,7 +51,15 @@ class Kinds:
     prose: float = 0.25
 
 
-def region(text: str, place: int, kinds: Kinds, generator: random.Random) -> Region | None:
+def comments_of(path: str) -> tuple[str, ...]:
+    """Return the beginnings of comment lines in a file's language, by its suffix."""
+    suffix = PurePosixPath(path).suffix
+    return (HASH,) if suffix in _HASHES else _COMMENTS.get(suffix, ("//", "/*", "* ", "*/"))
+
+
+def region(
+    text: str, place: int, kinds: Kinds, generator: random.Random, comments: tuple[str, ...] = (HASH,)
+) -> Region | None:
     """Draw a region at a place of a text; None if there is none that is wanted.
 
     Comments and docstrings are mostly skipped: there is much of them, and little to learn about code.
@@ -46,7 +67,8 @@ def region(text: str, place: int, kinds: Kinds, generator: random.Random) -> Reg
     start, end = code_start(text, place), line_end(text, place)
     if end <= start:
         return None
-    if generator.random() >= kinds.prose and (text[start] == "#" or in_docstring(text, start)):
+    is_prose = text.startswith(comments, start) or (HASH in comments and in_docstring(text, start))
+    if generator.random() >= kinds.prose and is_prose:
         return None
     drawn = generator.random()
     if drawn < kinds.rest_of_line:

@@ -22,7 +22,7 @@ from fim_server.errors import TrainingError
 from training.data.cutting import line_end
 from training.data.packages import SourceFile
 from training.data.windows import take_window
-from training.fim.cuts import Kinds, Pieces, Region, first_token, region
+from training.fim.cuts import Kinds, Pieces, Region, comments_of, first_token, region
 
 PREFIX, SUFFIX, MIDDLE, END, NEIGHBOUR, PATH = 8, 9, 10, 0, 5, 6
 """Ids of the control tokens, special tokens of SmolLM2 that its base has no use for."""
@@ -39,7 +39,11 @@ TRIES = 10_000
 MIDDLE_WEIGHT, END_WEIGHT = 1.0, 2.0
 """Weights in the loss of a middle's tokens, and of its end. One end stands for all cuts before it."""
 
-_DEFINITION = re.compile(r"^(?:class|def) (\w+)[^\n]*(?:\n[ \t]+[^\n]*){0,2}", re.M)
+_DEFINITION = re.compile(
+    r"^(?:(?:export|default|public|pub|abstract|final|async|static|data|sealed) )*"
+    r"(?:class|def|enum|fn|func|fun|function|interface|object|struct|trait|type) (\w+)[^\n]*(?:\n[ \t]+[^\n]*){0,2}",
+    re.M,
+)
 
 
 @dataclass(frozen=True)
@@ -82,14 +86,24 @@ def pieces(tokenizer: Tokenizer, text: str) -> Pieces:
 class Source:
     """Draws examples from files, without end.
 
-    Raises TrainingError where none of the files is long enough.
+    `weights`: chances of the files; None: by their lengths. Raises TrainingError where none of the files is long
+    enough.
     """
 
-    def __init__(self, files: Sequence[SourceFile], tokenizer: Tokenizer, mixture: Mixture, seed: int) -> None:
-        self._files = [file for file in files if len(file.text) >= SHORTEST]
+    def __init__(
+        self,
+        files: Sequence[SourceFile],
+        tokenizer: Tokenizer,
+        mixture: Mixture,
+        seed: int,
+        weights: Sequence[int] | None = None,
+    ) -> None:
+        chances = [len(file.text) for file in files] if weights is None else weights
+        long_enough = [number for number, file in enumerate(files) if len(file.text) >= SHORTEST]
+        self._files = [files[number] for number in long_enough]
         if not self._files:
             raise TrainingError(f"none of {len(files)} files has {SHORTEST} characters")
-        self._sizes = np.cumsum([len(file.text) for file in self._files])
+        self._sizes = np.cumsum([chances[number] for number in long_enough])
         self._tokenizer = tokenizer
         self._mixture = mixture
         self._random = random.Random(seed)
@@ -98,8 +112,8 @@ class Source:
         """An example of at most `longest` tokens. Raises TrainingError where the files give none."""
         for _ in range(TRIES):
             number = int(np.searchsorted(self._sizes, self._random.randrange(int(self._sizes[-1])), side="right"))
-            text = self._files[number].text
-            found = region(text, self._random.randrange(len(text)), self._mixture.kinds, self._random)
+            text, comments = self._files[number].text, comments_of(self._files[number].path)
+            found = region(text, self._random.randrange(len(text)), self._mixture.kinds, self._random, comments)
             if found is None:
                 continue
             example = self._example(number, found, longest)

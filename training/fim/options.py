@@ -36,6 +36,7 @@ class FimOptions(Options):
     decay: float
     batch: int
     lengths: dict[int, float]
+    share: dict[str, float]
     window: int | None
     drawing: int
     held_out: int
@@ -64,6 +65,20 @@ def shares_of_lengths(text: str) -> dict[int, float]:
             raise argparse.ArgumentTypeError(f"{share!r} is no share") from error
     if not sum(found.values()) < math.inf:
         raise argparse.ArgumentTypeError("the shares have no finite sum")
+    return found
+
+
+def shares_of_languages(text: str) -> dict[str, float]:
+    """Languages and their shares, as an argument's type: ``python=0.5,go=0.5``."""
+    found: dict[str, float] = {}
+    for each in text.split(","):
+        language, sign, amount = each.strip().partition("=")
+        if not (language and sign) or language in found:
+            raise argparse.ArgumentTypeError(f"{each!r} is not LANGUAGE=SHARE, or is named twice")
+        try:
+            found[language] = positive_number(amount)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{amount!r} is no share") from error
     return found
 
 
@@ -97,6 +112,13 @@ def add_fim(command: argparse.ArgumentParser) -> None:
         default={256: 0.4, 512: 0.3, 1024: 0.3},
         metavar="TOKENS:SHARE,...",
         help="examples of up to so many tokens (default: 256:0.4,512:0.3,1024:0.3)",
+    )
+    command.add_argument(
+        "--share",
+        type=shares_of_languages,
+        default={},
+        metavar="LANGUAGE=SHARE,...",
+        help="train on the corpora of `corpus` in these shares, instead of on the corpus of `collect`",
     )
     command.add_argument(
         "--window", type=positive, metavar="TOKENS", help="pack examples of all lengths together; for a GPU"

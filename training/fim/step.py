@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
+from training.corpora.step import CORPORA
 from training.data.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
+from training.data.packages import SourceFile
 from training.fim.options import ADAPTER, RANK, FimOptions
+
+WEIGHTS = 1e15
+"""Sum of the weights of files, which are whole numbers."""
 
 AVERAGE_OF_DECAYED = 0.05
 """Share of the steps that is averaged over where the rate falls: the weights of higher rates are worse."""
@@ -44,11 +50,15 @@ def run_fim(options: FimOptions) -> None:
         compiled=not options.eager,
         seed=options.seed,
     )
+    trained, held_out = (read_texts(options, name) for name in (TRAIN_FILE, HELD_OUT_FILE))
     job = Job(
         plan=plan,
         base=options.base,
-        corpus=read_corpus(options.work / "corpus" / TRAIN_FILE),
-        held_out=read_corpus(options.work / "corpus" / HELD_OUT_FILE),
+        corpus=trained.files,
+        held_out=held_out.files,
+        weights=trained.weights,
+        held_out_weights=held_out.weights,
+        languages=held_out.languages,
         folder=folder,
         start_from=start_from,
         resume=options.resume,
@@ -63,6 +73,31 @@ def run_fim(options: FimOptions) -> None:
             f"{ADAPTER}: the best of {folder}, after {best.tokens / 1e6:.3f} M tokens"
             f" ({best.held_out.nats:.4f} nats held out), {ADAPTER.stat().st_size / 1e6:.1f} MB"
         )
+
+
+class Texts(NamedTuple):
+    """Files, their chances to be drawn (None: by their lengths), and the files by language if there are several."""
+
+    files: list[SourceFile]
+    weights: list[int] | None
+    languages: dict[str, list[SourceFile]]
+
+
+def read_texts(options: FimOptions, name: str) -> Texts:
+    """Read one file of the corpus, or of those of the languages that have a share."""
+    if not options.share:
+        return Texts(read_corpus(options.work / "corpus" / name), None, {})
+    languages = {one: read_corpus(options.work / CORPORA / one / name) for one in options.share}
+    return mixed({one: files for one, files in languages.items() if files}, options.share)
+
+
+def mixed(languages: dict[str, list[SourceFile]], shares: dict[str, float]) -> Texts:
+    """Weigh files so that each language is drawn by its share, and within it each file by its length."""
+    weights: list[int] = []
+    for language, files in languages.items():
+        unit = WEIGHTS * shares[language] / sum(shares.values()) / sum(len(file.text) for file in files)
+        weights += [max(1, round(unit * len(file.text))) for file in files]
+    return Texts([file for files in languages.values() for file in files], weights, languages)
 
 
 def size_of(rank: int | None, alpha: float | None, origin: Path | None) -> tuple[int, float]:

@@ -8,8 +8,8 @@ import os
 import pickle
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -299,7 +299,11 @@ def first_rows(embedding: Tensor, seed: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Job:
-    """Arguments of every process. `start_from`: an adapter; `resume`: continue from the folder's own state."""
+    """Arguments of every process.
+
+    `start_from`: an adapter; `resume`: continue from the folder's own state. `weights`, `held_out_weights`: chances of
+    the files; None: by their lengths. `languages`: held-out files that are also measured alone, by language.
+    """
 
     plan: Plan
     base: Path
@@ -310,6 +314,9 @@ class Job:
     resume: bool = False
     device: str = "cpu"
     recipe: str = ""
+    weights: Sequence[int] | None = None
+    held_out_weights: Sequence[int] | None = None
+    languages: Mapping[str, Sequence[SourceFile]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -375,9 +382,13 @@ def prepare(job: Job) -> Start:
     if job.resume:
         read_state(job.folder, shapes_of(base.shape, plan.rank), plan.alpha)
     base.tokenizer.encode_special_tokens = True  # names of control tokens in a file are text
-    for name, files in (("the text to train on", job.corpus), ("the held-out text", job.held_out)):
+    for name, files, weights in (
+        ("the text to train on", job.corpus, job.weights),
+        ("the held-out text", job.held_out, job.held_out_weights),
+        *((f"the held-out text of {language}", files, None) for language, files in job.languages.items()),
+    ):
         try:
-            source = Source(files, base.tokenizer, Mixture(), plan.seed)
+            source = Source(files, base.tokenizer, Mixture(), plan.seed, weights)
             for length in plan.lengths:
                 source.draw(length)
         except TrainingError as error:
@@ -402,7 +413,7 @@ def _run(team: Team, job: Job, start: Start, checkpoints: Checkpoints, say: Call
     seed = plan.seed * 1009 + trainer.progress.step * 31 + team.rank
     lengths = Lengths(plan.lengths, plan.shares, plan.window, plan.tokens)
     rest = Rest(plan.rest, plan.rest_weight)
-    drawn = Batches(job.corpus, tokenizer, lengths, rest, seed, plan.seed + trainer.progress.step)
+    drawn = Batches(job.corpus, tokenizer, lengths, rest, seed, plan.seed + trainer.progress.step, job.weights)
     batches = drawn_by(plan.drawing if start.device.type != "cpu" else 0, drawn)
     begun = saved = time.monotonic()
     first, past_steps = trainer.progress.tokens, trainer.progress.step
@@ -450,14 +461,21 @@ def _trainer(team: Team, job: Job, start: Start) -> Trainer:
 
 
 def _probes(job: Job, tokenizer: Tokenizer) -> dict[str, list[Batch]]:
-    """Held-out windows: with the suffix, and the same cuts without, so that the difference is what it gives."""
+    """Held-out windows: with the suffix, and the same cuts without, so that the difference is what it gives.
+
+    Those of each language share the number of one of these.
+    """
     plan, length = job.plan, job.plan.held_out_length
     plain = Mixture(suffix_first=1.0, with_path=0.0, no_suffix=0.0)
     found = {}
-    for name, mixture in ((BOTH, plain), (LEFT_ONLY, replace(plain, hidden_suffix=True))):
-        source = Source(job.held_out, tokenizer, mixture, 77)
-        count = min(plan.held_out, max(1, plan.tokens // length))
-        probes = [pack([source.draw(length)], length, 0.0, 0.0, random.Random(0)) for _ in range(plan.held_out)]
+    for name, files, weights, mixture, number in (
+        (BOTH, job.held_out, job.held_out_weights, plain, plan.held_out),
+        (LEFT_ONLY, job.held_out, job.held_out_weights, replace(plain, hidden_suffix=True), plan.held_out),
+        *((name, files, None, plain, -(-plan.held_out // len(job.languages))) for name, files in job.languages.items()),
+    ):
+        source = Source(files, tokenizer, mixture, 77, weights)
+        count = min(number, max(1, plan.tokens // length))
+        probes = [pack([source.draw(length)], length, 0.0, 0.0, random.Random(0)) for _ in range(number)]
         found[name] = [batch_of(probes[at : at + count]) for at in range(0, len(probes), count)]
     return found
 

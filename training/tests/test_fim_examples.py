@@ -16,7 +16,7 @@ from support.models.small_llama import SOURCE, small_tokenizer
 from training.data.cutting import line_end
 from training.data.packages import SourceFile
 from training.data.windows import take_window
-from training.fim.cuts import Kinds, block_end, first_token, in_docstring, region
+from training.fim.cuts import Kinds, block_end, comments_of, first_token, in_docstring, region
 from training.fim.examples import (
     END,
     MIDDLE,
@@ -32,6 +32,7 @@ from training.fim.examples import (
     pieces,
     windows,
 )
+from training.fim.step import mixed
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 
@@ -204,3 +205,26 @@ def test_a_block_ends_where_its_indentation_does() -> None:
     text = "if a:\n    b\n\n    c\nd\n"
     assert text[: block_end(text, text.index("b"))] == "if a:\n    b\n\n    c"
     assert block_end(text, 0) == len(text) - 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("a.c", "#define A\n// words\n"), ("a.sql", "-- words\nSELECT 1\n"), ("a.sh", "# words\nexit 1\n")],
+)
+def test_comments_are_those_of_the_files_language(path: str, text: str) -> None:
+    generator = random.Random(4)
+    kinds = Kinds(prose=0.0, rest_of_line=1.0)
+    kept = {region(text, place, kinds, generator, comments_of(path)) for place in range(len(text))}
+    assert ["words" in text[one.start : one.end] for one in kept if one is not None] == [False]
+
+
+def test_files_are_drawn_by_their_weights(tokenizer: Tokenizer) -> None:
+    longer = SourceFile("made", "made/longer.py", FILES[0].text + FILES[0].text.replace("total", "sum"))
+    files = mixed({"python": [FILES[0], longer], "go": [FILES[1]]}, {"python": 1.0, "go": 3.0})
+    assert files.weights is not None
+    shares = [weight / sum(files.weights) for weight in files.weights]
+    assert shares[2] == pytest.approx(0.75)
+    assert shares[1] / shares[0] == pytest.approx(len(longer.text) / len(FILES[0].text))
+    plain = Mixture(with_path=0.0)
+    only, alone = Source(files.files, tokenizer, plain, 1, [0, 0, 1]), Source(files.files[2:], tokenizer, plain, 1, [1])
+    assert [only.draw(200) for _ in range(9)] == [alone.draw(200) for _ in range(9)]

@@ -26,7 +26,7 @@ from training.__main__ import main
 from training.data.packages import SourceFile
 from training.fim import step, training
 from training.fim.batches import Batch, Batches, Lengths, Rest, batch_of, drawn_by
-from training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, LOG_FILE, HeldOut, Measured
+from training.fim.checkpoints import ADAPTER_FILE, BEST_FILE, BOTH, LEFT_ONLY, LOG_FILE, HeldOut, Measured
 from training.fim.examples import END, MIDDLE, PREFIX, SUFFIX, Mixture, Source, Window, pack
 from training.fim.network import (
     FULL,
@@ -42,7 +42,7 @@ from training.fim.network import (
     fastest,
     quantised,
 )
-from training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, train
+from training.fim.training import ROW_IDS, STATE_FILE, Job, Plan, Trainer, first_rows, prepare, train
 
 FILES = [SourceFile("made", f"made/one{number}.py", SOURCE.replace("total", f"total_{number}")) for number in range(3)]
 
@@ -496,6 +496,45 @@ def test_wrong_arguments_are_told_in_a_line_before_anything_is_forked(
     assert status == 2
     assert told in printed
     assert len(printed.splitlines()) == 1
+
+
+def test_languages_are_trained_on_by_their_shares(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr(training, "train", lambda job, processes, say: jobs.append(job))
+    for language, files in (("python", FILES[:1]), ("go", FILES[1:])):
+        folder = tmp_path / "corpora" / language
+        folder.mkdir(parents=True)
+        lines = "".join(json.dumps(file._asdict()) + "\n" for file in files)
+        (folder / "train.jsonl").write_text(lines)
+        (folder / "held_out.jsonl").write_text(lines if language == "python" else "")
+    assert run_fim(tmp_path, "--base", str(base), "--share", "python=0.5,go=0.5") == 0
+    (job,) = jobs
+    assert job.corpus == FILES
+    assert job.weights is not None
+    assert job.weights[0] == pytest.approx(sum(job.weights[1:]))
+    assert list(job.languages) == ["python"], "a language may have nothing held out"
+    for wrong, told in (
+        ("go", "not LANGUAGE=SHARE"),
+        ("go=0", "not positive"),
+        ("zig=1", "zig/train.jsonl: not found"),
+    ):
+        assert run_fim(tmp_path, "--base", str(base), "--share", wrong) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_held_out_files_of_each_language_are_measured(tmp_path: Path, base: Path) -> None:
+    job = Job(
+        replace(PLAN, held_out=4), base, FILES, FILES, tmp_path / "run", languages={"a": FILES[:1], "b": FILES[1:]}
+    )
+    probes = prepare(job).probes
+    assert {name: sum(batch.examples for batch in batches) for name, batches in probes.items()} == {
+        BOTH: 4,
+        LEFT_ONLY: 4,
+        "a": 2,
+        "b": 2,
+    }
 
 
 def test_the_best_is_published(
