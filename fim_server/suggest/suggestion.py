@@ -39,8 +39,8 @@ class Likelihoods:
     Attributes:
         tokens: The tokens with their probabilities.
         unknown: Ends of loaded names that the document does not have, in characters.
-        new_words: Ends of words that neither the document nor the project has, in characters, where the language's names
-            are unknown.
+        new_words: Ends of words that neither document nor project has, in characters, where the language's names are
+            unknown.
         flag: The suspicious part of the text.
         is_calibrated: Whether the probabilities are shares of right texts already.
         recalled: The tokens as the project's memory has them, if the model's text changed :attr:`tokens`.

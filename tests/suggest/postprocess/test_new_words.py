@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -35,9 +34,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project.close()
 
 
-def request_at(folder: Path, language: str = "c", **settings: bool) -> Request:
-    path = folder / f"here.{language}"
-    return Request(path.as_uri(), SPLIT, language, str(path), False, True, replace(ServerSettings(), **settings))
+def request_at(folder: Path, project_memory: bool = True) -> Request:
+    path, settings = folder / "here.c", ServerSettings(project_memory=project_memory)
+    return Request(path.as_uri(), SPLIT, "c", str(path), False, True, settings)
 
 
 def new_words(project: Project | None, request: Request) -> list[str]:
