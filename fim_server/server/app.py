@@ -26,6 +26,7 @@ from fim_server.server.handlers import (
     files,
     initialize,
     inline_completion,
+    language_data,
     notebooks,
 )
 from fim_server.server.items import ACCEPTED
@@ -60,6 +61,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)(notebooks.on_notebook_saved)
     server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)(notebooks.on_notebook_closed)
     server.feature(documents.CURSOR)(documents.on_cursor)
+    server.feature(language_data.LANGUAGE_DATA)(language_data.on_language_data)
     # Without options pygls does not advertise the feature.
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(
         inline_completion.on_inline_completion

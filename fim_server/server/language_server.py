@@ -21,6 +21,9 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
+from fim_server.language import Language
+from fim_server.server.documents.cut import LanguageAt
+from fim_server.server.documents.editor_languages import EditorLanguages
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.protocol import DocumentProtocol
 from fim_server.server.documents.secret_documents import SecretDocuments, name_in
@@ -83,6 +86,9 @@ class FimLanguageServer(LanguageServer):
         self.requests = RequestState()
         self.usage = Usage()
         self.secrets = SecretDocuments()
+        self.editor_languages = EditorLanguages(
+            self._prepare, lambda message: self.log_once(types.MessageType.Warning, message)
+        )
         self.sent = SentStatus()
         self.supervisor = Supervisor(self.worker, self.project, self.answers, lambda: self.settings.memory_mb)
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -125,6 +131,10 @@ class FimLanguageServer(LanguageServer):
         """Return the open document of that name, if any."""
         return self.protocol.opened(uri)
 
+    def described(self, uri: str, language: LanguageAt) -> Language | None:
+        """Return the language of a document by the editor's own data, if it has no grammar."""
+        return None if language.has_grammar else self.editor_languages.of(uri)
+
     def log(self, kind: types.MessageType, message: str) -> None:
         """Write to the editor's log and to our own, with hidden characters escaped and long messages cut off."""
         message = escaped(message, MOST_LOGGED)
@@ -137,6 +147,13 @@ class FimLanguageServer(LanguageServer):
             self._logged.add(message)
             self.log(kind, message)
 
+    def _prepare(self, language: Language) -> None:
+        """Prepare a language for the loaded model. Safe to call from other threads."""
+        from fim_server.tokens import masks
+
+        if (model := self.worker.model) is not None:
+            masks.prepare(language, model.vocabulary)
+
     def close(self) -> None:
         """Stop all work, also in other processes, and send nothing more."""
         self.protocol.abandon()
@@ -144,6 +161,7 @@ class FimLanguageServer(LanguageServer):
             task.cancel()
         self.worker.close()
         self.project.close()
+        self.editor_languages.close()
         self.supervisor.close()
         if self.model.fetcher is not None:
             with contextlib.suppress(ProcessLookupError):

@@ -33,6 +33,7 @@ class Request:
         settings: The settings.
         word_ends: Whether the word before the cursor is whole, because the user chose it from a list.
         cell: The contexts of the cursor's cell in a notebook, or of its region in a file of another language.
+        described: The language by the editor's own data, if the package has none.
     """
 
     uri: str
@@ -44,6 +45,7 @@ class Request:
     settings: ServerSettings
     word_ends: bool = False
     cell: CellContexts | None = None
+    described: Language | None = None
 
     @property
     def contexts(self) -> Split:
@@ -81,14 +83,14 @@ class Request:
 
     @property
     def has_grammar(self) -> bool:
-        """Return whether the document's language has a grammar."""
-        return plain_name(self.path, self.language_id) is None
+        """Return whether the document's language has a grammar, or the editor's data stands in for one."""
+        return self.described is not None or plain_name(self.path, self.language_id) is None
 
     def language(self) -> Language:
         """Return the document's language. Raises LanguageError for an unknown version of it."""
         plain = plain_name(self.path, self.language_id)
         if plain is not None:
-            return PlainText(plain)
+            return self.described or PlainText(plain)
         name = self.language_id if self.language_id in LANGUAGES else None
         if name is not None and self.cell is not None and self.cell.region is not None:
             return Language.load(name, self.settings.versions.get(name))  # a project's files tell of other files
@@ -97,7 +99,8 @@ class Request:
     @property
     def key(self) -> tuple[str, str]:
         """Return the key that answers to other cursors must share to hold here."""
-        return self.uri, self.language_id if self.cell is None else f"{self.language_id} {self.cell.key}"
+        language = self.language_id if self.described is None else f"{self.language_id} described"
+        return self.uri, language if self.cell is None else f"{language} {self.cell.key}"
 
     def answered(
         self,

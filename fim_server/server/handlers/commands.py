@@ -59,7 +59,17 @@ async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
         if isinstance(cut, str):
             raise DocumentError(cut)
         one_line = cut.one_line or not language.has_grammar
-        request = Request(cut.uri, cut.split, language.editor_id, cut.path, True, one_line, ls.settings, cell=cut.cell)
+        request = Request(
+            cut.uri,
+            cut.split,
+            language.editor_id,
+            cut.path,
+            True,
+            one_line,
+            ls.settings,
+            cell=cut.cell,
+            described=ls.described(cut.uri, language),
+        )
         answer, cancelled = ls.worker.explain(
             request, lambda explained: explanation_json(asked, position, explained, text)
         )

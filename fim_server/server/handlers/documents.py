@@ -7,6 +7,7 @@ from typing import Any
 from lsprotocol import types
 
 from fim_server.server.documents.cut import text_of
+from fim_server.server.handlers.language_data import judge
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.indexing import read_project
 from fim_server.server.requests.prompt_prefetch import read_after_change, read_after_opening, read_at_rest
@@ -22,6 +23,7 @@ def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) ->
     owner = ls.protocol.owner_of(params.text_document.uri)
     ls.project.opened(owner)
     ls.spawn(secret_reason(ls, owner))  # known before the first request
+    ls.spawn(judge(ls, ls.open_document(params.text_document.uri)))
     read_after_opening(ls, params)
 
 
@@ -34,6 +36,7 @@ def on_changed(ls: FimLanguageServer, params: types.DidChangeTextDocumentParams)
 def on_saved(ls: FimLanguageServer, params: types.DidSaveTextDocumentParams) -> None:
     """Read the files that changed on the disk."""
     read_project(ls)
+    ls.spawn(judge(ls, ls.open_document(params.text_document.uri)))
 
 
 def on_closed(ls: FimLanguageServer, params: types.DidCloseTextDocumentParams) -> None:
@@ -66,5 +69,6 @@ def forget(ls: FimLanguageServer, uri: str) -> None:
     ls.worker.forget(uri)
     ls.project.forget(uri)
     ls.answers.forget(uri)
+    ls.editor_languages.forget(uri)
     ls.requests.suspended.pop(uri, None)
     ls.worker.unfinished.changed(uri)

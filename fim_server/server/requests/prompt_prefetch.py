@@ -99,7 +99,17 @@ def read_at(
         return
     takes_lines = ls.client.fallback is None or ls.client.fallback.takes_lines
     single_line = is_single_line(cut, language, settings, takes_lines)
-    request = Request(cut.uri, cut.split, language.editor_id, cut.path, False, single_line, settings, cell=cut.cell)
+    request = Request(
+        cut.uri,
+        cut.split,
+        language.editor_id,
+        cut.path,
+        False,
+        single_line,
+        settings,
+        cell=cut.cell,
+        described=ls.described(cut.uri, language),
+    )
     if is_prefetched(ls, request):
         return
     if cut.uri not in ls.requests.suspended and look_up(ls, request) is None:

@@ -122,6 +122,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         settings=ls.settings,
         word_ends=word_ends,
         cell=cut.cell,
+        described=ls.described(cut.uri, language),
     )
 
 

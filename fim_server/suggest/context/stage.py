@@ -63,7 +63,8 @@ class ContextStage:
         The project's files tell its version, which is not looked up at each keystroke.
         """
         versions = tuple(sorted(request.settings.language_versions.items()))
-        key = (request.path, request.language_id, request.settings.python_version, versions, loaded is None)
+        of_file = request.path, request.language_id, request.described
+        key = (*of_file, request.settings.python_version, versions, loaded is None)
         now = time.monotonic()
         known = self._languages.get(key)
         if known is None or now - known[1] > LANGUAGE_SECONDS:
