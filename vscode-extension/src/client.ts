@@ -4,6 +4,8 @@ import * as vscode from "vscode";
 import {
   CloseAction,
   DidChangeConfigurationNotification,
+  DidOpenTextDocumentNotification,
+  type DidOpenTextDocumentParams,
   ErrorAction,
   type ErrorHandler,
   type ExecuteCommandParams,
@@ -21,6 +23,7 @@ import { OpenFiles } from "./openFiles";
 import {
   CURSOR_NOTIFICATION,
   GETTING_TOKENS,
+  LANGUAGE_DATA_NOTIFICATION,
   readStatus,
   SERVER_COMMANDS,
   type ServerStatus,
@@ -28,7 +31,7 @@ import {
 } from "./protocol";
 import { silencedWhile } from "./snooze";
 import { withoutLinks } from "./state";
-import { documentSelector, reader, surroundings } from "./workspace";
+import { documentSelector, languageConfiguration, reader, surroundings } from "./workspace";
 
 export interface ServerCommand {
   readonly command: string;
@@ -70,6 +73,7 @@ export class Connection {
   private stopping = false;
   private sentSettings = "";
   private readonly openFiles = new OpenFiles();
+  private readonly described = new Set<string>();
 
   constructor(
     command: ServerCommand,
@@ -195,6 +199,10 @@ export class Connection {
       // protocol forbids.
       sendNotification: (type, next, params) => {
         const method = typeof type === "string" ? type : type.method;
+        if (method === DidOpenTextDocumentNotification.method) {
+          const { textDocument } = params as unknown as DidOpenTextDocumentParams;
+          void this.describe(textDocument.languageId);
+        }
         return this.openFiles.admits(method, params) ? next(type, params) : Promise.resolve();
       },
       workspace: {
@@ -231,6 +239,22 @@ export class Connection {
         }
       },
     };
+  }
+
+  /** Sends the comments, brackets and quotes of a language, once. The server needs them where it has no grammar. */
+  private async describe(languageId: string): Promise<void> {
+    if (this.described.has(languageId)) {
+      return;
+    }
+    this.described.add(languageId);
+    try {
+      const configuration = await languageConfiguration(languageId);
+      if (configuration !== undefined && !this.stopping) {
+        await this.client.sendNotification(LANGUAGE_DATA_NOTIFICATION, { languageId, configuration });
+      }
+    } catch (error) {
+      this.log.debug(`the language ${languageId} was not described: ${error}`);
+    }
   }
 
   private settings(resource?: vscode.Uri): Record<string, unknown> {

@@ -3,6 +3,7 @@
 
 export const STATUS_NOTIFICATION = "fim-server/status";
 export const CURSOR_NOTIFICATION = "fim-server/cursor";
+export const LANGUAGE_DATA_NOTIFICATION = "fim-server/languageData";
 
 /** Beginning of the server's progress tokens for downloads. */
 export const GETTING_TOKENS = "fim-server/getting/";

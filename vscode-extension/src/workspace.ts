@@ -15,6 +15,7 @@ import {
   type Surroundings,
   standingOf,
 } from "./configuration";
+import { configurationPaths, MOST_BYTES, readConfiguration } from "./languageData";
 import { learntIn, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
 
@@ -33,6 +34,29 @@ export function localFolders(): { name: string; path: string }[] {
 
 export function surroundings(): Surroundings {
   return { home: homedir(), environment: process.env, folders: localFolders() };
+}
+
+/** The comments, brackets and quotes of a language, by the last extension that contributes some. */
+export async function languageConfiguration(language: string): Promise<object | undefined> {
+  for (const { extensionUri, packageJSON } of [...vscode.extensions.all].reverse()) {
+    for (const path of configurationPaths(packageJSON, language).reverse()) {
+      const found = readConfiguration(await smallText(vscode.Uri.joinPath(extensionUri, path)));
+      if (found !== undefined) {
+        return found;
+      }
+    }
+  }
+  return undefined;
+}
+
+/** The text of a file; empty if the file is too large or cannot be read. */
+async function smallText(file: vscode.Uri): Promise<string> {
+  const { fs } = vscode.workspace;
+  try {
+    return (await fs.stat(file)).size > MOST_BYTES ? "" : new TextDecoder().decode(await fs.readFile(file));
+  } catch {
+    return "";
+  }
 }
 
 /** Documents of the language client: every file, and cells of the extension's languages. */
