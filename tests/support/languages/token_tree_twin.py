@@ -36,9 +36,16 @@ class OpenError(Exception):
 class Reader:
     """Reader of a language of token trees."""
 
-    def __init__(self, data: TokenTrees, first: Iterable[str] = ()) -> None:
-        """``first``: names of opaque lexemes that only the first character of a file begins."""
+    def __init__(self, data: TokenTrees, first: Iterable[str] = (), errors: Iterable[str] = ()) -> None:
+        """Take a language's data.
+
+        Args:
+            data: The data.
+            first: Names of opaque lexemes that only the first character of a file begins.
+            errors: Names of lexemes that stand nowhere.
+        """
         self.data, self.first_names, self.text = data, frozenset(first), ""
+        self.errors = [_compiled(data.lexemes[name]) for name in errors]
         self.openings = sorted(self._openings(), key=lambda opening: -len(opening[0]))
         self.closings = {closing for _, closing in data.brackets}
         self.first = [_compiled(pattern) for name, pattern in data.opaque.items() if name in self.first_names]
@@ -103,6 +110,8 @@ class Reader:
                 if end is not None:
                     return end
         ends = self._matches(self.lexemes, at)
+        if self._matches(self.errors, at):
+            raise OpenError(at)
         if not self.data.operator and self.text[at] not in self.no_signs and self.text[at] < "\x80":
             ends.append(at + 1)
         if not ends:
@@ -211,4 +220,4 @@ def reader_of(name: str) -> Reader | None:
     text = definitions.builtin_files(name)[1].read_text(encoding="utf-8")
     spec = tomllib.loads(Variants.of(text).select(text, definitions.builtin_variant(name)))
     data = TokenTrees.from_spec(spec) if "token_trees" in spec else None
-    return None if data is None or data.trees else Reader(data, spec.get("first_lexemes", []))
+    return None if data is None or data.trees else Reader(data, spec.get("first_lexemes", []), spec.get("error_lexemes", []))
