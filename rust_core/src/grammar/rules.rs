@@ -30,6 +30,8 @@ pub struct Rules {
     base: Vec<u32>,
     next: Vec<SymbolId>,
     rule_of: Vec<u32>,
+    /// Per dot: the nonterminal of its rule.
+    lhs_of: Vec<SymbolId>,
     nullable: Vec<bool>,
     /// Per symbol: the dots of predicted items that have it next (at position 0, or after nullable symbols only).
     initial: Vec<Vec<DotId>>,
@@ -130,6 +132,7 @@ impl Rules {
         let mut base = Vec::new();
         let mut next = Vec::new();
         let mut rule_of = Vec::new();
+        let mut lhs_of = Vec::new();
         let mut initial = vec![Vec::new(); symbols];
         let mut first = vec![Vec::new(); symbols - lexeme_count];
         let mut occurrences = vec![Vec::new(); symbols];
@@ -149,6 +152,7 @@ impl Rules {
             }
             next.push(END_OF_RULE);
             rule_of.push(u32::try_from(index).expect("rule count fits u32"));
+            lhs_of.resize(next.len(), rule.lhs);
         }
         for symbols in &mut first {
             symbols.sort_unstable();
@@ -164,6 +168,7 @@ impl Rules {
             base,
             next,
             rule_of,
+            lhs_of,
             nullable,
             initial,
             first,
@@ -216,7 +221,7 @@ impl Rules {
     #[inline(always)]
     #[must_use]
     pub fn lhs(&self, dot: DotId) -> SymbolId {
-        self.rules[self.rule_of[dot.index()] as usize].lhs
+        self.lhs_of[dot.index()]
     }
 
     /// Number of symbols before the dot.
@@ -262,6 +267,11 @@ impl Rules {
     #[must_use]
     pub fn occurrences(&self, symbol: SymbolId) -> &[DotId] {
         &self.occurrences[symbol.index()]
+    }
+
+    /// All dots that have a symbol next, by that symbol.
+    pub fn dots_by_next(&self) -> impl Iterator<Item = DotId> {
+        self.occurrences.iter().flatten().copied()
     }
 
     /// A nonterminal's place in bitsets over nonterminals.
@@ -334,26 +344,51 @@ fn reduce(
     symbol_count: usize,
     producible: &[bool],
 ) -> Vec<Rule> {
-    let mut productive: Vec<bool> = (0..symbol_count).map(|index| index < lexeme_count && producible[index]).collect();
-    while rules.iter().any(|rule| {
-        !productive[rule.lhs.index()]
-            && rule.rhs.iter().all(|symbol| productive[symbol.index()])
-            && std::mem::replace(&mut productive[rule.lhs.index()], true) | true
-    }) {}
+    let productive = productive(&rules, lexeme_count, symbol_count, producible);
     rules.retain(|rule| rule.rhs.iter().all(|symbol| productive[symbol.index()]));
+    let mut of_symbol: Vec<Vec<usize>> = vec![Vec::new(); symbol_count];
+    for (index, rule) in rules.iter().enumerate() {
+        of_symbol[rule.lhs.index()].push(index);
+    }
     let mut reachable = vec![false; symbol_count];
     let mut stack = vec![start];
     while let Some(symbol) = stack.pop() {
         if !std::mem::replace(&mut reachable[symbol.index()], true) {
-            for rule in rules.iter().filter(|rule| rule.lhs == symbol) {
-                stack.extend(&rule.rhs);
-            }
+            stack.extend(of_symbol[symbol.index()].iter().flat_map(|&rule| &rules[rule].rhs));
         }
     }
     rules.retain(|rule| reachable[rule.lhs.index()]);
     let mut seen = std::collections::HashSet::new();
     rules.retain(|rule| seen.insert((rule.lhs, rule.rhs.clone())));
     rules
+}
+
+/// Per symbol: whether it derives a text of lexemes that some text can be lexed as.
+fn productive(rules: &[Rule], lexeme_count: usize, symbol_count: usize, producible: &[bool]) -> Vec<bool> {
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); symbol_count];
+    for (index, rule) in rules.iter().enumerate() {
+        for symbol in &rule.rhs {
+            users[symbol.index()].push(index);
+        }
+    }
+    // Symbols of each rule that are not yet known to be productive, each as often as it stands there.
+    let mut missing: Vec<usize> = rules.iter().map(|rule| rule.rhs.len()).collect();
+    let mut found = vec![false; symbol_count];
+    let lexemes = (0..lexeme_count).filter(|&index| producible[index]);
+    let empty = rules.iter().filter(|rule| rule.rhs.is_empty()).map(|rule| rule.lhs.index());
+    let mut stack: Vec<usize> = lexemes.chain(empty).collect();
+    while let Some(symbol) = stack.pop() {
+        if std::mem::replace(&mut found[symbol], true) {
+            continue;
+        }
+        for &rule in &users[symbol] {
+            missing[rule] -= 1;
+            if missing[rule] == 0 {
+                stack.push(rules[rule].lhs.index());
+            }
+        }
+    }
+    found
 }
 
 /// The lexemes that stand at the first byte of a file, if the language has any.

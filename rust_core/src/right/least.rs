@@ -45,6 +45,9 @@ impl Pending {
 /// Most free states whose dots have rows of their own in [`Least`]. A language with blanks between symbols has one.
 const MOST_ROWS: usize = 4;
 
+/// If more than one in so many dots has an item, all dots are looked at in place of sorting the items.
+const MANY: usize = 16;
+
 /// Least costs of the items of one closure. Thousands of them may have begun in the middle: these have a table by dot.
 #[derive(Debug, Default)]
 pub(super) struct Least {
@@ -96,11 +99,21 @@ impl Least {
         true
     }
 
-    /// The items that some rule goes on with, at their least costs.
+    /// The items that some rule goes on with, at their least costs, by the symbol after the dot.
     pub(super) fn items(&self, grammar: &Grammar) -> Vec<FreeItem> {
-        let goes_on = |dot: DotId| grammar.next(dot) != END_OF_RULE;
-        let free = self.found.iter().map(|&(dot, from)| (dot, from, self.get(dot, from)));
-        let others = self.others.iter().map(|(&(dot, from), &cost)| (dot, from, cost));
-        free.chain(others).filter(|item| goes_on(item.0)).collect()
+        let mut items = Vec::with_capacity(self.found.len() + self.others.len());
+        if self.found.len() > self.dots / MANY {
+            for dot in grammar.dots_by_next() {
+                let rows = (0..self.rows).map(SourceId::from_index).map(|from| (dot, from, self.get(dot, from)));
+                items.extend(rows.filter(|item| item.2 != INFINITE));
+            }
+        } else {
+            items.extend(self.found.iter().map(|&(dot, from)| (dot, from, self.get(dot, from))));
+        }
+        items.extend(self.others.iter().map(|(&(dot, from), &cost)| (dot, from, cost)));
+        items.retain(|item| grammar.next(item.0) != END_OF_RULE);
+        // The stable sort takes the sorted run at the beginning as it is.
+        items.sort_by_key(|&(dot, from, _)| (grammar.next(dot), dot, from));
+        items
     }
 }

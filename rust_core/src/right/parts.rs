@@ -37,6 +37,9 @@ type Chunks = Box<[At<ChunkId>]>;
 /// Distance of costs from which they are split. Unit: bytes of middle.
 pub(super) const APART: Cost = 64;
 
+/// Costs above the least that are told apart without sorting them. Unit: bytes of middle.
+const LOW: usize = 1024;
+
 /// Chunk of a free part, normalised to a least cost of 0: moved dots, and nonterminals that end there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Chunk {
@@ -450,7 +453,6 @@ impl Parts {
 
     fn close(&mut self, language: &Language, chunks: &[At<ChunkId>], kind: Kind) -> Box<[At<PartId>]> {
         let grammar = &language.grammar;
-        let dedent = grammar.indent_dedent.map(|(_, dedent)| dedent);
         let mut closing = std::mem::take(&mut self.closing);
         closing.pending.begin();
         closing.least.begin(grammar.dot_count(), self.free_count);
@@ -469,10 +471,9 @@ impl Parts {
             if closing.least.get(dot, from) < cost {
                 continue;
             }
-            let next = grammar.next(dot);
-            if next == END_OF_RULE {
+            if grammar.next(dot) == END_OF_RULE {
                 closing.complete(self, language, kind, (grammar.lhs(dot), from, cost));
-            } else if grammar.nullable(next) || kind.loops && Some(next) == dedent {
+            } else {
                 closing.push(self, grammar, kind, (Grammar::advance(dot), from, cost));
             }
         }
@@ -482,18 +483,14 @@ impl Parts {
         self.part(grammar, items, completed)
     }
 
-    /// Intern the items of a set, split where their costs are far apart.
+    /// Intern the items of a set, sorted by the symbol after the dot, split where their costs are far apart.
     fn part(
         &mut self,
         grammar: &Grammar,
         items: Vec<FreeItem>,
         completed: Vec<(SymbolId, SourceId, Cost)>,
     ) -> Box<[At<PartId>]> {
-        let mut costs: Vec<Cost> = items.iter().map(|item| item.2).chain(completed.iter().map(|end| end.2)).collect();
-        costs.sort_unstable();
-        costs.dedup();
-        let begins = costs.iter().enumerate().filter(|&(index, &cost)| index == 0 || cost - costs[index - 1] > APART);
-        let begins: Vec<Cost> = begins.map(|(_, &cost)| cost).collect();
+        let begins = begins(|| items.iter().map(|item| item.2).chain(completed.iter().map(|end| end.2)));
         let mut parts = Vec::with_capacity(begins.len());
         for (index, &least) in begins.iter().enumerate() {
             let end = begins.get(index + 1).copied().unwrap_or(INFINITE);
@@ -506,7 +503,6 @@ impl Parts {
             for end in &mut completed {
                 end.2 -= least;
             }
-            items.sort_unstable_by_key(|&(dot, from, _)| (grammar.next(dot), dot, from));
             completed.sort_unstable();
             parts.push((self.intern(grammar, items.into(), completed.into()), least));
         }
@@ -567,7 +563,10 @@ impl Closing {
         if kind.nested && !grammar.is_nested(dot) && parts.list(from).is_none() {
             return; // it contains the cursor's string, and goes on after it
         }
-        if self.least.lower(dot, from, cost) {
+        let next = grammar.next(dot);
+        let is_dedent = || grammar.indent_dedent.is_some_and(|(_, dedent)| next == dedent);
+        let goes_on = next == END_OF_RULE || grammar.nullable(next) || kind.loops && is_dedent();
+        if self.least.lower(dot, from, cost) && goes_on {
             self.pending.push((dot, from, cost));
         }
     }
@@ -607,4 +606,28 @@ fn waiting_from_0(part: &Part, grammar: &Grammar, nonterminal: SymbolId) -> (Box
     let own = part.waiting(grammar, nonterminal);
     let least = own.iter().map(|item| item.2).min().unwrap_or(0);
     (own.iter().map(|&(dot, from, cost)| (dot, from, cost - least)).collect(), least)
+}
+
+/// The costs, from the least on, before each of which there are none for more than [`APART`].
+fn begins<C: Iterator<Item = Cost>>(costs: impl Fn() -> C) -> Vec<Cost> {
+    let Some(least) = costs().min() else { return Vec::new() };
+    let mut low = [false; LOW];
+    let mut high = Vec::new();
+    for cost in costs() {
+        match low.get_mut((cost - least) as usize) {
+            Some(known) => *known = true,
+            None => high.push(cost),
+        }
+    }
+    high.sort_unstable();
+    let low = (least..).zip(low).filter_map(|(cost, known)| known.then_some(cost));
+    let mut begins = Vec::new();
+    let mut last = None;
+    for cost in low.chain(high) {
+        if last.is_none_or(|last| cost - last > APART) {
+            begins.push(cost);
+        }
+        last = Some(cost);
+    }
+    begins
 }
