@@ -346,6 +346,18 @@ def test_a_definition_says_what_is_matched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("left", "right", "completion"),
+    [
+        ("<long-element-name><other-element-name>", "", "</other-element-name></long-element-name>"),
+        ("", "</other-element-name></long-element-name>", "<long-element-name><other-element-name>"),
+        ("<a>", "</other-element-name></one-more-element></a>", "<one-more-element><other-element-name>"),
+    ],
+)
+def test_the_search_for_a_completion_knows_how_long_names_are(left: str, right: str, completion: str) -> None:
+    assert Language.load("xml").open(left, right).start().shortest_completion() == completion
+
+
+@pytest.mark.parametrize(
     ("table", "message"),
     [
         ('symbol = "nam"\nbinds = ["class"]\nmatches = ["member"]', "symbol: there is no rule nam"),

@@ -282,6 +282,19 @@ impl Free {
         }
     }
 
+    /// The least by which a text of some bytes, of the symbol after a dot, is longer than the symbol's price.
+    #[must_use]
+    pub(crate) fn missing(&self, grammar: &Grammar, dot: DotId, bytes: Cost) -> Cost {
+        let Some(prices) = &self.prices else { return 0 };
+        let states = || 0..prices.count;
+        let reached = |at: usize| states().any(|from| prices.relations.prefix(dot, from, at) != INFINITE);
+        let symbol = grammar.next(dot);
+        let costs = states().filter(|&at| reached(at)).flat_map(|from| {
+            states().map(move |to| prices.relations.symbol(symbol, from, to)).filter(|&cost| cost != INFINITE)
+        });
+        costs.max().map_or(0, |cost| bytes.saturating_sub(cost))
+    }
+
     /// Return whether a line that begins in a state still needs its indentation.
     #[inline]
     #[must_use]

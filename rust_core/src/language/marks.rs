@@ -194,6 +194,14 @@ impl Marks {
         self.matches_own[dot.index()]
     }
 
+    /// The dot before the text that a rule has bound before a dot.
+    pub(crate) fn binder(&self, grammar: &Grammar, dot: DotId) -> Option<DotId> {
+        let before = grammar.position(dot);
+        let binds = |&symbol: &SymbolId| self.of_symbol(symbol).is_some_and(|mark| mark.binds);
+        let place = grammar.rule(dot).rhs[..before].iter().position(binds)?;
+        Some(DotId::from_index(dot.index() - (before - place)))
+    }
+
     /// The states before any byte from which texts of marks are read.
     pub(crate) fn starts(&self) -> &[StateId] {
         &self.starts

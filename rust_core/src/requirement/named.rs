@@ -7,6 +7,7 @@ use crate::chart::left::{Indents, Item};
 use crate::chart::texts::{NOTHING, Texts, WILD};
 use crate::grammar::compiled::Grammar;
 use crate::ids::{DotId, RequirementId};
+use crate::language::free::Cost;
 use crate::lexing::layout::NO_COLUMN;
 use crate::requirement::requirements::{Context, Depth, NO_FLOOR, Named, Requirements, UNSATISFIABLE};
 
@@ -39,9 +40,14 @@ impl Requirements {
         for at in (dot.index()..=matching.index()).rev().map(DotId::from_index) {
             let symbol = context.language.grammar.next(at);
             let floor = context.floor_from(at, floor);
-            let mut before = match floor != NO_FLOOR && context.is_below(Grammar::advance(at), floor) {
-                false => self.before(context, symbol, stepped, 0),
-                true => self.before_in_right(context, symbol, stepped, 0),
+            let below = floor != NO_FLOOR && context.is_below(Grammar::advance(at), floor);
+            let mut before = match &text {
+                _ if below => self.before_in_right(context, symbol, stepped, 0),
+                Some(text) if at == matching => {
+                    let source = (self.get(stepped), self.projection(stepped));
+                    self.before_of(context, symbol, source, Vec::new(), (0, text.len() as Cost))
+                }
+                _ => self.before(context, symbol, stepped, 0),
             };
             if at == matching {
                 before.nodes.retain(|&node| context.right.text_at(node, symbol) == text.as_deref() && text.is_some());

@@ -427,7 +427,7 @@ impl Requirements {
                 );
             }
             let row = std::mem::take(&mut self.row);
-            requirement = self.before_of(context, rule.rhs[place], (&requirement, &row), nodes, own.own);
+            requirement = self.before_of(context, rule.rhs[place], (&requirement, &row), nodes, (own.own, 0));
             self.row = row;
             self.settle(&mut requirement);
         }
@@ -459,7 +459,7 @@ impl Requirements {
         if !context.language.grammar.is_lexeme(symbol) {
             context.right.begun(symbol, &source.nodes, &mut begun);
         }
-        self.before_of(context, symbol, (source, self.projection(after)), begun, indent)
+        self.before_of(context, symbol, (source, self.projection(after)), begun, (indent, 0))
     }
 
     /// The requirement before a symbol after which the middle must not go on.
@@ -475,18 +475,18 @@ impl Requirements {
         if !context.language.grammar.is_lexeme(symbol) {
             context.right.begun(symbol, &source.nodes, &mut begun);
         }
-        self.before_of(context, symbol, (&source, self.projection(after)), begun, indent)
+        self.before_of(context, symbol, (&source, self.projection(after)), begun, (indent, 0))
     }
 
     /// The requirement before a symbol, from its targets, and from the nodes where the symbol began if it is a
-    /// nonterminal.
-    fn before_of(
+    /// nonterminal. Written in the middle, the symbol has at least `least` bytes.
+    pub(super) fn before_of(
         &self,
         context: Context<'_>,
         symbol: SymbolId,
         (source, row): (&Requirement, &[u64]),
         begun: Vec<NodeId>,
-        indent: Cost,
+        (indent, least): (Cost, Cost),
     ) -> Requirement {
         let indented = |from: FreeId, cost: Cost| match cost {
             0 => 0,
@@ -498,7 +498,8 @@ impl Requirements {
         let mut requirement = if grammar.nullable(symbol) { source.clone() } else { self.blank() };
         for to in free.priced_states().filter(|to| source.free[to.index()] != INFINITE) {
             for from in free.priced_states() {
-                let cost = indented(from, free.price(symbol, from, to)).saturating_add(source.free[to.index()]);
+                let own = free.price(symbol, from, to).max(least);
+                let cost = indented(from, own).saturating_add(source.free[to.index()]);
                 lower(&mut requirement.free[from.index()], cost);
             }
         }

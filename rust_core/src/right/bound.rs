@@ -90,19 +90,21 @@ impl Chart<'_> {
         Some(self.lexed.text_of(symbol, position)?.1)
     }
 
+    /// Return whether a rule of the middle that a symbol matches has bound all bytes of its text there.
+    pub(super) fn is_bound_whole(&self, symbol: SymbolId) -> bool {
+        let mark = self.language.marks.as_ref().and_then(|marks| marks.of_symbol(symbol));
+        mark.is_some_and(|mark| !mark.binds && NAMED.contains(&mark.slot))
+    }
+
     /// Return whether an item may go on over a match: its rule has bound no text itself, or has bound this one.
     pub(super) fn may_match(&self, dot: DotId, origin: OriginId, text: &[u8]) -> bool {
         let Base::Node(node) = self.charted.origins.get(origin).base else { return true };
-        self.own_binder(dot).is_none_or(|binder| self.has_bound(binder, node, text))
+        self.binder(dot).is_none_or(|binder| self.has_bound(binder, node, text))
     }
 
     /// The dot before the text that a rule has bound before a dot.
-    fn own_binder(&self, dot: DotId) -> Option<DotId> {
-        let (grammar, marks) = (&self.language.grammar, self.language.marks.as_ref()?);
-        let before = grammar.position(dot);
-        let binds = |&symbol: &SymbolId| marks.of_symbol(symbol).is_some_and(|mark| mark.binds);
-        let place = grammar.rule(dot).rhs[..before].iter().position(binds)?;
-        Some(DotId::from_index(dot.index() - (before - place)))
+    fn binder(&self, dot: DotId) -> Option<DotId> {
+        self.language.marks.as_ref()?.binder(&self.language.grammar, dot)
     }
 
     /// Return whether a rule that began at a node has bound a text.
@@ -194,7 +196,7 @@ impl Chart<'_> {
             around.free = true;
             return;
         };
-        match self.own_binder(dot) {
+        match self.binder(dot) {
             None => begun.push((node, grammar.lhs(dot))),
             Some(binder) => around.bound |= self.has_bound(binder, node, text),
         }

@@ -21,6 +21,7 @@ use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::{AcceptId, ChunkId, DotId, LoneId, ModeId, NodeId, OriginId, PartId, RightSetId, SymbolId};
 use crate::language::compiled::Language;
+use crate::language::free::Cost;
 use crate::right::columns::Classes;
 use crate::right::lattice::{Incoming, Lattice, Pending};
 use crate::right::lex::Lexed;
@@ -246,6 +247,7 @@ impl Chart<'_> {
     fn take(&mut self, worker: &mut Worker, Incoming { symbol, from, filter }: Incoming) {
         let grammar = &self.language.grammar;
         let matched = self.matched_text(symbol, from);
+        let bound = matched.filter(|_| self.is_bound_whole(symbol)).map(|text| text.len() as Cost);
         if matched.is_some() {
             worker.record.spoil(); // the texts that rules have bound decide as well
         }
@@ -260,7 +262,9 @@ impl Chart<'_> {
         }
         let charted = &mut *self.charted;
         let Charted { lattice, parts, .. } = &mut *charted;
-        worker.chunks.extend(lattice.parts(from).filter_map(|part| parts.moved(grammar, part, symbol, filter)));
+        worker
+            .chunks
+            .extend(lattice.parts(from).filter_map(|part| parts.moved(self.language, part, symbol, (filter, bound))));
         let (prediction, begun) = (lattice.set(from).prediction, lattice.place(from).begun());
         let reading = charted.links.reading(grammar, self.predictions, (prediction, symbol), filter, begun);
         if reading.is_whole {

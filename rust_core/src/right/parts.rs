@@ -148,7 +148,7 @@ struct Store {
     lists: Vec<Arc<List>>,
     list_ids: FxHashMap<Arc<List>, SourceId>,
     closed: FxHashMap<(Chunks, Kind), Box<[At<PartId>]>>,
-    moved: FxHashMap<(PartId, SymbolId, ItemFilter), Option<At<ChunkId>>>,
+    moved: FxHashMap<(PartId, SymbolId, ItemFilter, Option<Cost>), Option<At<ChunkId>>>,
     seeds: FxHashMap<SeedKey, Option<At<ChunkId>>>,
     /// Items of all parts and chunks, and of the keys of all results.
     items: usize,
@@ -296,23 +296,34 @@ impl Parts {
         Some((id, least))
     }
 
-    /// The items of a part that have a symbol next and pass a filter, moved over it.
+    /// The items of a part that have a symbol next and pass a filter, moved over it. Rules that began in the middle have
+    /// bound a text of so many bytes there.
     pub(super) fn moved(
         &mut self,
-        grammar: &Grammar,
+        language: &Language,
         (part, offset): At<PartId>,
         symbol: SymbolId,
-        filter: ItemFilter,
+        (filter, bound): (ItemFilter, Option<Cost>),
     ) -> Option<At<ChunkId>> {
-        let known = match self.store.moved.get(&(part, symbol, filter)) {
+        let grammar = &language.grammar;
+        let known = match self.store.moved.get(&(part, symbol, filter, bound)) {
             Some(&known) => known,
             None => {
                 let own = self.store.parts[part.index()].waiting(grammar, symbol).iter();
-                let moved = own.map(|&(dot, from, cost)| (Grammar::advance(dot), from, cost));
+                let marks = language.marks.as_ref().filter(|_| bound.is_some());
+                let binder = |dot: DotId| marks.and_then(|marks| marks.binder(grammar, dot));
+                let missing = |dot: DotId, from: SourceId| match (bound, binder(dot)) {
+                    (Some(bytes), Some(binder)) if from.index() < self.free_count => {
+                        language.free.missing(grammar, binder, bytes)
+                    }
+                    _ => 0,
+                };
+                let cost = |&(dot, from, cost): &FreeItem| cost.saturating_add(missing(dot, from));
+                let moved = own.map(|item| (Grammar::advance(item.0), item.1, cost(item)));
                 let items = moved.filter(|item| filter.admits(grammar, item.0, self.begun_at(item.1))).collect();
                 let chunk = self.chunk(Chunk { items, ended: Vec::new() });
                 self.store.items += 1;
-                self.store.moved.insert((part, symbol, filter), chunk);
+                self.store.moved.insert((part, symbol, filter, bound), chunk);
                 chunk
             }
         };

@@ -256,7 +256,7 @@ impl Chart<'_> {
             return true;
         }
         let Charted { lattice, parts, .. } = charted;
-        lattice.parts(id).any(|part| parts.moved(grammar, part, symbol, filter).is_some())
+        lattice.parts(id).any(|part| parts.moved(self.language, part, symbol, (filter, None)).is_some())
     }
 
     /// Read an INDENT in R: the block's columns go into the origins of its items.
@@ -313,7 +313,7 @@ impl Chart<'_> {
     /// edge is kept for blocks of L as well.
     fn read_dedent_free(&mut self, id: NodeId, dedent: SymbolId, target: Place, further: Cost) {
         let Charted { lattice, parts, .. } = &mut *self.charted;
-        let moved = |part: At<PartId>| parts.moved(&self.language.grammar, part, dedent, ItemFilter::All);
+        let moved = |part: At<PartId>| parts.moved(self.language, part, dedent, (ItemFilter::All, None));
         let chunks = lattice.parts(id).filter_map(moved);
         let chunks: Vec<At<ChunkId>> = chunks.map(|(chunk, cost)| (chunk, cost.saturating_add(further))).collect();
         if chunks.is_empty() {
