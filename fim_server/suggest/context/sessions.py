@@ -208,11 +208,11 @@ class DocumentSessions:
         return found if best is None else best
 
     def _open_recovered(self, uri: str, language: Language, split: Split) -> Opened:
-        """Open without broken lines. In a language of token trees, leave closers to the middle if that fits better."""
+        """Open without broken lines, and leave closers to the middle as :meth:`_open_whole` does."""
         recovery, left, right = self._recovery(uri, language), split.left, split.right
         best = opened(recovery.open(left, right), left, right)
         closers = Place.of(split).closers(language)
-        if not closers or not is_of_trees(language.guarantee, language.spelling):
+        if not closers or (best.guarantee == "none" and not is_of_trees(language.guarantee, language.spelling)):
             return best
         line = left[left.rfind("\n") + 1 :]
         least = Reopening.HIDES if best.guarantee == "none" else reopening(best.session, line, closers)

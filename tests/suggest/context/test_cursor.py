@@ -222,11 +222,19 @@ BROKEN_ABOVE = "void f() {\n    if (x)\n    g();}\n}\n"
         # The same in a file that is broken elsewhere.
         ("c", BROKEN_ABOVE + "int h() {\n    for (|)" + BELOW, 1, "partial", "int i = 0; i < n; i++) {"),
         ("c", BROKEN_ABOVE + "int h() {\n    for (|)\n}\n", 0, "partial", "int i = 0; i < n; i++"),
+        ("python", "def g():\n    h(]\n\ndef f():\n    if g(|)\n        h()\n", 1, "partial", "x):"),
+        (
+            "java",
+            "class A {\n void g() {\n  h(;\n }\n void f() {\n  if (|)\n   h();\n  }\n }\n}\n",
+            1,
+            "partial",
+            "x) {",
+        ),
         # Text behind the closer stays, so nothing opens a block before it.
         ("c", "int f() {\n    g(|);\n    }\n}\n", 0, "none", "x"),
     ],
 )
-def test_in_token_trees_the_middle_opens_nothing_for_a_closer(
+def test_the_middle_opens_nothing_for_a_closer(
     language: str, marked: str, covered: int, guarantee: str, middle: str
 ) -> None:
     left, right = marked.split("|")

@@ -220,4 +220,6 @@ def reader_of(name: str) -> Reader | None:
     text = definitions.builtin_files(name)[1].read_text(encoding="utf-8")
     spec = tomllib.loads(Variants.of(text).select(text, definitions.builtin_variant(name)))
     data = TokenTrees.from_spec(spec) if "token_trees" in spec else None
-    return None if data is None or data.trees else Reader(data, spec.get("first_lexemes", []), spec.get("error_lexemes", []))
+    if data is None or data.trees:
+        return None
+    return Reader(data, spec.get("first_lexemes", []), spec.get("error_lexemes", []))
