@@ -82,13 +82,14 @@ class State:
         found = self._core.shortest_completion()
         return None if found is None else len(found)
 
-    def shortest_completion(self) -> str | None:
+    def shortest_completion(self, most: int | None = None) -> str | None:
         """Return a shortest text that completes the middle; None if no text does.
 
         If the middle ends inside a character, the text's first bytes finish it and stand as U+FFFD here. Raises
-        SearchLimitError: the search gave up, which is no answer.
+        SearchLimitError: the search gave up, which is no answer. ``most``: states to look at before it does, if fewer
+        than the engine's own limit.
         """
-        found = self._core.shortest_completion()
+        found = self._core.shortest_completion() if most is None else self._core.shortest_completion(most)
         return None if found is None else found.decode("utf-8", "replace")
 
     def explain(self, text: str) -> Explanation:

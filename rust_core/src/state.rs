@@ -158,9 +158,18 @@ impl State {
     /// # Errors
     /// The search passed its limit.
     pub fn shortest_completion(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.shortest_completion_within(limits::COMPLETION_EXPANSIONS)
+    }
+
+    /// The same with a lower limit on the search: states looked at.
+    ///
+    /// # Errors
+    /// The search passed its limit.
+    pub fn shortest_completion_within(&self, most: usize) -> Result<Option<Vec<u8>>, Error> {
         let mut engine = self.session.lock();
         let mark = engine.mark();
-        let found = shortest::shortest_completion(&mut engine, self.branches(), limits::COMPLETION_EXPANSIONS);
+        let most = most.min(limits::COMPLETION_EXPANSIONS);
+        let found = shortest::shortest_completion(&mut engine, self.branches(), most);
         engine.truncate(mark);
         found
     }

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fim_server import Language, LanguageError, Matcher, Session, State, Vocabulary, VocabularyError
+from fim_server.errors import SearchLimitError
 from fim_server.language.stop import Stop
 from support.engine.corpus import Cut, cuts, python
 
@@ -133,6 +134,9 @@ def test_shortest_completion_completes() -> None:
     state = fresh(python().open("a = (", "\n"), b"[1")
     assert state.distance() == 2
     assert state.shortest_completion() == "])"
+    assert state.shortest_completion(100) == "])"
+    with pytest.raises(SearchLimitError, match=r"over the limit of 1$"):
+        state.shortest_completion(1)
     state.advance("])")
     assert state.distance() == 0
     assert state.shortest_completion() == ""

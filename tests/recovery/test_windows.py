@@ -17,6 +17,7 @@ import pytest
 
 from fim_server import Language, Session
 from fim_server.errors import LanguageError
+from fim_server.recovery.agreement import shortest
 from fim_server.recovery.documents import Document
 from fim_server.recovery.opener import BUDGET
 from fim_server.recovery.recovery import NO_WINDOW, Recovered, Recovery
@@ -126,6 +127,13 @@ def test_the_middle_that_fits_is_taken(name: str) -> None:
     kept = [n for n in range(document.lines) if n + 1 not in lines]
     assert [n for covered in found.covered for n in covered] == kept
     assert len(found.diagnostics) == len(found.ignored)
+
+
+def test_the_search_of_an_exact_language_is_bounded_by_states_alone() -> None:
+    rust = Language.load("rust")
+    near, far = (rust.open("fn f() { let a = " + "([" * depth, "\n}\n") for depth in (10, 300))
+    assert shortest(near) == "])" * 10 + ";"
+    assert shortest(far) is None
 
 
 INTACT = {

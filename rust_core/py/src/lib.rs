@@ -408,8 +408,9 @@ impl State {
         py.detach(|| lock(&self.core).len())
     }
 
-    fn shortest_completion<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let found = engine(py, || lock(&self.core).shortest_completion())?.map_err(|error| raise(&error))?;
+    #[pyo3(signature = (most = usize::MAX))]
+    fn shortest_completion<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = engine(py, || lock(&self.core).shortest_completion_within(most))?.map_err(|error| raise(&error))?;
         Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
