@@ -161,7 +161,7 @@ impl State {
         self.shortest_completion_within(limits::COMPLETION_EXPANSIONS)
     }
 
-    /// The same with a lower limit on the search: states looked at.
+    /// A shortest completion, as [`Self::shortest_completion`], with a lower limit on the search: states looked at.
     ///
     /// # Errors
     /// The search passed its limit.
