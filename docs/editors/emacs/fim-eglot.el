@@ -35,7 +35,8 @@
                 (sh-mode :language-id "shellscript") (bash-mode :language-id "shellscript")
                 (bash-ts-mode :language-id "shellscript")
                 markdown-mode
-                yaml-mode yaml-ts-mode)
+                yaml-mode yaml-ts-mode
+                ruby-mode ruby-ts-mode)
                . ,(lambda (&rest _) `(,@fim-server-command :initializationOptions ,fim-server-settings))))
 
 ;; To keep gopls, jdtls, rust-analyzer or typescript-language-server, remove their modes here and above.
@@ -48,7 +49,8 @@
                 ess-r-mode-hook css-mode-hook css-ts-mode-hook scss-mode-hook toml-mode-hook toml-ts-mode-hook
                 sql-mode-hook nxml-mode-hook terraform-mode-hook dockerfile-mode-hook dockerfile-ts-mode-hook
                 php-mode-hook php-ts-mode-hook html-mode-hook less-css-mode-hook sh-mode-hook bash-mode-hook
-                bash-ts-mode-hook markdown-mode-hook yaml-mode-hook yaml-ts-mode-hook))
+                bash-ts-mode-hook markdown-mode-hook yaml-mode-hook yaml-ts-mode-hook
+                ruby-mode-hook ruby-ts-mode-hook))
   (add-hook hook #'eglot-ensure))
 
 (defun fim-server-explain ()

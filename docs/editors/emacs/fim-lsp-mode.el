@@ -37,7 +37,7 @@
   :activation-fn (lsp-activate-on "python" "go" "java" "rust" "javascript" "javascriptreact" "typescript"
                                   "typescriptreact" "json" "html" "vue" "svelte" "astro" "c" "cpp" "csharp" "kotlin"
                                   "swift" "dart" "scala" "zig" "lua" "r" "css" "scss" "toml" "sql" "xml" "terraform"
-                                  "dockerfile" "php" "less" "shellscript" "markdown" "yaml")
+                                  "dockerfile" "php" "less" "shellscript" "markdown" "yaml" "ruby")
   :add-on? t
   :multi-root t
   :initialization-options (lambda () (or fim-server-settings (make-hash-table)))
@@ -81,7 +81,8 @@
                 scss-mode-hook toml-mode-hook toml-ts-mode-hook sql-mode-hook nxml-mode-hook
                 terraform-mode-hook dockerfile-mode-hook dockerfile-ts-mode-hook php-mode-hook
                 php-ts-mode-hook less-css-mode-hook sh-mode-hook bash-mode-hook bash-ts-mode-hook
-                markdown-mode-hook yaml-mode-hook yaml-ts-mode-hook))
+                markdown-mode-hook yaml-mode-hook yaml-ts-mode-hook ruby-mode-hook
+                ruby-ts-mode-hook))
   (add-hook hook #'lsp-deferred))
 
 (provide 'fim-lsp-mode)

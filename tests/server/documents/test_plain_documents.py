@@ -146,7 +146,7 @@ async def test_editors_with_grammars_are_unchanged(wire: Wire) -> None:
     assert file.last["guarantee"] == "exact"
 
 
-@pytest.mark.parametrize(("name", "is_known"), [("ruby", True), ("rb", True), ("makefile", False)])
+@pytest.mark.parametrize(("name", "is_known"), [("rb", True), ("makefile", False)])
 async def test_languages_that_the_model_knows_are_suggested_unasked(name: str, is_known: bool) -> None:
     (smollm2,) = [row for row in known_formats() if row.family == "SmolLM2"]
     silent = plain_at(name).silent(False, ServerSettings(), smollm2.languages)

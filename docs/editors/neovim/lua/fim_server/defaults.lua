@@ -44,6 +44,7 @@ M.OPTIONS = {
     'bash',
     'markdown',
     'yaml',
+    'ruby',
   },
   --- The server's settings (docs/protocol.md): `{ deadlineMs = 800, languages = { json = 'off' } }`.
   settings = {},
