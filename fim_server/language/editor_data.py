@@ -10,7 +10,7 @@ import re
 import string
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice, product
 from pathlib import Path
@@ -177,7 +177,9 @@ def language_of(data: EditorData, text: str) -> Language | None:
 
 @lru_cache(maxsize=MOST_LANGUAGES)
 def _language(data: EditorData, uses: tuple[str, ...], depth: int) -> Language:
-    return Language(data.definition(uses, depth))
+    language = Language(data.definition(uses, depth))
+    language.spelling = replace(language.spelling, whole_files=True)
+    return language
 
 
 def _uses(data: EditorData, text: str, quote: str) -> list[str]:

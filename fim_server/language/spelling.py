@@ -30,6 +30,7 @@ class Spelling:
         surroundings: Pairs of lines that may stand above and below a part of a file so that it parses alone, each of
             them empty if nothing has to stand there.
         closes: What closes in a file of a definition with the guarantee `balanced`, in words.
+        whole_files: A file is judged whole or not at all: no line is left out.
     """
 
     placeholder: str = ""
@@ -45,6 +46,7 @@ class Spelling:
     headers: tuple[str, ...] = ()
     surroundings: tuple[tuple[str, str], ...] = ()
     closes: str = "brackets, strings and comments"
+    whole_files: bool = False
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:

@@ -163,6 +163,8 @@ class Recovery:
             if is_taken(self._open, session, left, right):
                 return session
         document, spelling = Document(left, right), session.spelling
+        if spelling.whole_files:
+            return unjudged(spelling, NO_WINDOW)
         found = self._repaired(document, session) if session.guarantee == "none" else None
         if not spelling.surroundings:
             return found or session

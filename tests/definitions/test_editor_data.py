@@ -9,6 +9,7 @@ import pytest
 from fim_server.errors import LanguageError
 from fim_server.language import editor_data
 from fim_server.language.editor_data import MOST_DEFINITIONS, MOST_PAIRS, EditorData, count_quotes, language_of
+from fim_server.recovery.recovery import Recovery
 
 BRACKETS = [["{", "}"], ["[", "]"], ["(", ")"]]
 
@@ -65,6 +66,16 @@ def test_a_file_that_no_use_of_a_quote_fits_has_no_language() -> None:
     assert language_of(STRINGS, "f('a', (\n") is None
     assert language_of(SIGNS, '(f "a)\n') is None
     assert len(list(NAMES.languages("a' 'b' `c"))) == MOST_DEFINITIONS
+
+
+def test_files_are_judged_whole_or_not_at_all() -> None:
+    file = "def a() {\n  f(1)\n}\n"
+    language = language_of(STRINGS, file)
+    assert language is not None
+    recovery = Recovery(language.open)
+    assert recovery.open("def a() {\n  f(", "\n}\n").guarantee == "balanced"
+    for left, right in (("def b() {\n}}\n" + file, file), ("def b() {\n  f(\n}\n" + file, "x = 1\n" + file)):
+        assert recovery.open(left, right).guarantee == "none"
 
 
 def test_strings_of_a_line_are_counted() -> None:

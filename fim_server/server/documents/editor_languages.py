@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_NAMES = 64
 """Most languages that one editor describes."""
 
+MOST_CHARACTERS = 300_000
+"""Most characters of a document that the editor's data describes. It opens in some 80 ms."""
+
 LONGEST_NAME = 100
 """Most characters of a language's name."""
 
@@ -67,7 +70,7 @@ class EditorLanguages:
         A document that is broken now keeps the language that took it before.
         """
         data = self._data.get(name)
-        if data is None:
+        if data is None or len(text) > MOST_CHARACTERS:
             self._chosen.pop(uri, None)
             return
         if self._chosen.get(uri, (None,))[0] != data:
