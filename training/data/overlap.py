@@ -28,8 +28,11 @@ _FIRST_COMMENT = re.compile(r"\A(?:\s*(?:/\*.*?\*/|//[^\n]*\n|#(?!include|define
 """Comments that a program begins with."""
 
 
-def shingle_hashes(text: str, length: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
-    """Hash every run of `length` words and marks: distinct uint64, sorted, at least one."""
+def shingle_hashes(text: str, length: int = SHINGLE_WORDS, fewest: int = 1) -> npt.NDArray[np.uint64]:
+    """Hash every run of `length` words and marks: distinct uint64, sorted.
+
+    `fewest`: least number of different words in a run; with 1 there is at least one hash.
+    """
     words = np.fromiter((zlib.crc32(word.encode()) for word in _WORD.findall(text)), dtype=np.uint64)
     if len(words) < length:
         words = np.concatenate([words, np.zeros(length - len(words), dtype=np.uint64)])
@@ -38,6 +41,9 @@ def shingle_hashes(text: str, length: int = SHINGLE_WORDS) -> npt.NDArray[np.uin
     for offset in range(length):
         hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + words[offset : offset + runs]
         hashes ^= hashes >> np.uint64(29)
+    if fewest > 1:
+        ordered = np.sort(np.lib.stride_tricks.sliding_window_view(words, length), axis=1)
+        hashes = hashes[(np.diff(ordered, axis=1) != 0).sum(axis=1) + 1 >= fewest]
     return np.unique(hashes)
 
 
@@ -89,6 +95,9 @@ def remove_near_duplicates(files: Iterable[SourceFile], duplicates: NearDuplicat
 # Words and marks in a run that two texts share only if one was copied from the other.
 OVERLAP_WORDS = 24
 
+DIFFERENT_WORDS = 12
+"""Different words in such a run; lines of dashes and lists of includes have fewer."""
+
 
 def overlaps(text: str, evaluation: npt.NDArray[np.uint64]) -> bool:
     """Tell whether a text shares a run of `OVERLAP_WORDS` words with the evaluation texts."""
@@ -114,7 +123,7 @@ def read_evaluation_texts(paths: Iterable[Path]) -> npt.NDArray[np.uint64]:
                     solutions.add(_solution(json.loads(line)))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TrainingError(f"{path}: not an infilling set ({error})") from error
-    hashes = [shingle_hashes(text, OVERLAP_WORDS) for text in sorted(solutions)]
+    hashes = [shingle_hashes(text, OVERLAP_WORDS, DIFFERENT_WORDS) for text in sorted(solutions)]
     return np.unique(np.concatenate(hashes)) if hashes else np.empty(0, dtype=np.uint64)
 
 

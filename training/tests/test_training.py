@@ -167,6 +167,10 @@ def test_evaluation_sets_are_read_and_found_again(tmp_path: Path) -> None:
     evaluation = overlap.read_evaluation_texts([path])
     assert overlap.overlaps(module("forest") + text, evaluation)
     assert not overlap.overlaps(module("forest"), evaluation)
+    record["suffix"] += f"\n# {'-' * 40}\n{'import os, ' * 20}"
+    path.write_text(json.dumps(record) + "\n")
+    evaluation = overlap.read_evaluation_texts([path])
+    assert not overlap.overlaps(f"# {'-' * 60}\n{'import os, ' * 30}", evaluation), "such lines are everybody's"
     path.write_text("not json\n")
     with pytest.raises(TrainingError, match="not an infilling set"):
         overlap.read_evaluation_texts([path])
