@@ -41,9 +41,6 @@ LANGUAGES = (
 HEADERS = ".h"
 """Suffix of files of C or C++."""
 
-OTHER_SUFFIXES = {".rb": "ruby", ".rake": "ruby"}
-"""Languages that the package has no definition of."""
-
 TESTS, LICENCE, OVERLAP, CAP = "tests, vendored or compiled", "licence", "evaluation text", "cap"
 """Reasons for leaving out a file, beside those of the filters."""
 
@@ -125,8 +122,7 @@ def _size(files: Iterable[SourceFile]) -> int:
 
 def language_of(path: str) -> str | None:
     """Return the language of a file by its name, if there is a corpus of it."""
-    pure = PurePosixPath(path)
-    language = OTHER_SUFFIXES.get(pure.suffix) or by_suffix(pure.name)
+    language = by_suffix(PurePosixPath(path).name)
     return language if language in LANGUAGES else None
 
 

@@ -28,7 +28,7 @@ from training.corpora.lists import (
     read_wheels,
     refuse_barred,
 )
-from training.corpora.reading import read_package
+from training.corpora.reading import language_of, read_package
 from training.data.corpus import HELD_OUT_FILE, TRAIN_FILE, read_corpus
 from training.data.filters import is_wanted_source
 
@@ -245,6 +245,11 @@ def test_a_file_may_deny_its_packages_licence() -> None:
 )
 def test_tests_and_compiled_files_of_all_languages_stay_out(path: str, wanted: bool) -> None:
     assert is_wanted_source(path) is wanted
+
+
+def test_a_files_name_tells_its_language() -> None:
+    named = {"a.rb": "ruby", "a.h": "cpp", "src/a.tsx": "tsx", "a.d.ts": None, "Makefile": None}
+    assert {path: language_of(path) for path in named} == named
 
 
 # --- the step --------------------------------------------------------------------------------------------------------
