@@ -56,7 +56,7 @@ impl LexerTable {
                 sets.intern(winners(matched.into_iter().map(|pattern| of[pattern]).collect(), spec))
             };
             let start = automaton.add(&patterns, limits::LEXER, label).map_err(|why| match why {
-                Unbuilt::Wrong(error) => wrong(one_line(&error, &patterns, spec)),
+                Unbuilt::Wrong(error) => wrong(one_line(&error, &patterns, &of, spec)),
                 Unbuilt::Start(why) => wrong(why),
                 Unbuilt::Large(what, given, limit) => Error::limit(&format!("lexemes: {what}"), given, limit),
             })?;
@@ -144,12 +144,12 @@ fn pattern_text(lexeme: &LexemeSpec) -> Option<String> {
     }
 }
 
-fn one_line(error: &BuildError, patterns: &[String], spec: &LanguageSpec) -> String {
-    for (pattern, lexeme) in patterns.iter().zip(spec.lexemes.iter().filter(|lexeme| pattern_text(lexeme).is_some())) {
+fn one_line(error: &BuildError, patterns: &[String], of: &[LexemeId], spec: &LanguageSpec) -> String {
+    for (pattern, id) in patterns.iter().zip(of) {
         if let Err(parse_error) = regex_syntax::parse(pattern) {
             let text = parse_error.to_string();
             let reason = text.lines().last().unwrap_or("").trim().to_string();
-            return format!("lexeme {}: {}", lexeme.name, reason);
+            return format!("lexeme {}: {}", spec.lexemes[id.index()].name, reason);
         }
     }
     error.to_string().replace('\n', " ")

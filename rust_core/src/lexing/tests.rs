@@ -153,6 +153,11 @@ fn definitions_that_cannot_be_lexed_are_refused() {
     assert!(refused(&["A /a*/"]).contains("lexeme A matches the empty text"), "{}", refused(&["A /a*/"]));
     assert!(refused(&["A /a(/"]).contains("lexeme A"), "{}", refused(&["A /a(/"]));
     assert!(refused(&["A"]).contains("no lexeme has a pattern"));
+    let mut spec = strings();
+    let end = spec.lexemes.iter_mut().find(|lexeme| lexeme.name == "END").expect("of a mode");
+    (end.literal, end.pattern) = (None, Some(r"[\<]".into()));
+    let why = LexerTable::compile(&spec).expect_err("refused").to_string();
+    assert!(why.contains("lexeme END:"), "{why}");
 }
 
 #[test]
