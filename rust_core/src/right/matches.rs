@@ -1,21 +1,25 @@
 //! Longest matches at the positions of R, in linear time.
 //!
 //! A raw string that does not end is read to the end of R, and then something shorter is taken. Where thousands begin,
-//! each would be read to the end. So states of the lexer after which nothing more is accepted are remembered, at every
-//! [`EVERY`]th byte (Reps, "Maximal-munch tokenization in linear time", 1998).
+//! each would be read to the end, as would comments that may begin at thousands of places of one line. So the last
+//! acceptance after a state of the lexer is remembered, at every [`EVERY`]th byte (Reps, "Maximal-munch tokenization in
+//! linear time", 1998, remembers states without one).
 
 use crate::ids::{AcceptId, ModeId, StateId};
 use crate::lexing::lexer::{DEAD, Lexer};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes between the places at which states are remembered.
 const EVERY: usize = 64;
 
-/// States from which R leads to no end of a symbol, each with its position.
+/// End of a match in R, and its accept set.
+type End = (usize, AcceptId);
+
+/// The last end of a symbol after some states, each with its position; `None` if none follows.
 #[derive(Debug, Default)]
 pub(super) struct Matches {
-    futile: Mutex<FxHashSet<(StateId, usize)>>,
+    known: Mutex<FxHashMap<(StateId, usize), Option<End>>>,
 }
 
 impl Matches {
@@ -35,25 +39,27 @@ impl Matches {
             if state == DEAD {
                 break;
             }
+            let at = index + 1;
             if lexer.accepts(state) {
-                best = Some((index + 1 - position, lexer.accept(state)));
-                passed.clear();
+                best = Some((at, lexer.accept(state)));
             }
-            if (index + 1) % EVERY == 0 {
-                if self.is_futile((state, index + 1)) {
+            if at % EVERY == 0 {
+                if let Some(known) = self.known(state, at) {
+                    best = known.or(best);
                     break;
                 }
-                passed.push((state, index + 1));
+                passed.push((state, at));
             }
         }
         if !passed.is_empty() {
-            self.futile.lock().unwrap_or_else(PoisonError::into_inner).extend(passed);
+            let after = passed.into_iter().map(|place| (place, best.filter(|&(end, _)| end > place.1)));
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(after);
         }
-        best
+        best.map(|(end, accept)| (end - position, accept))
     }
 
-    fn is_futile(&self, place: (StateId, usize)) -> bool {
-        self.futile.lock().unwrap_or_else(PoisonError::into_inner).contains(&place)
+    fn known(&self, state: StateId, at: usize) -> Option<Option<End>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&(state, at)).copied()
     }
 }
 
@@ -65,7 +71,7 @@ mod tests {
     #[test]
     fn matches_are_those_of_the_lexer() {
         let mut random = Random::new(12);
-        let mut futile = 0;
+        let mut known = [0, 0];
         for (spec, alphabet) in [(strings(), &b"ab<<>{}"[..]), (slashes(), b"ab/();`{}")] {
             let language = compile(&spec);
             let lexer = &language.lexer;
@@ -87,9 +93,11 @@ mod tests {
                         }
                     }
                 }
-                futile += matches.futile.into_inner().expect("no panic").len();
+                for end in matches.known.into_inner().expect("no panic").into_values() {
+                    known[usize::from(end.is_some())] += 1;
+                }
             }
         }
-        assert!(futile > 100, "{futile} places are futile");
+        assert!(known.iter().all(|&count| count > 100), "{known:?} places without and with an end after them");
     }
 }
