@@ -34,6 +34,9 @@ use std::sync::Arc;
 /// Incoming chunks of one set.
 type Chunks = Box<[At<ChunkId>]>;
 
+/// A part, a symbol, a filter of its items, and the bytes of a text that rules in the middle have bound.
+type MoveKey = (PartId, SymbolId, ItemFilter, Option<Cost>);
+
 /// Distance of costs from which they are split. Unit: bytes of middle.
 pub(super) const APART: Cost = 64;
 
@@ -148,7 +151,7 @@ struct Store {
     lists: Vec<Arc<List>>,
     list_ids: FxHashMap<Arc<List>, SourceId>,
     closed: FxHashMap<(Chunks, Kind), Box<[At<PartId>]>>,
-    moved: FxHashMap<(PartId, SymbolId, ItemFilter, Option<Cost>), Option<At<ChunkId>>>,
+    moved: FxHashMap<MoveKey, Option<At<ChunkId>>>,
     seeds: FxHashMap<SeedKey, Option<At<ChunkId>>>,
     /// Items of all parts and chunks, and of the keys of all results.
     items: usize,
