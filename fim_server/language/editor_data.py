@@ -209,13 +209,18 @@ def count_quotes(data: EditorData, text: str, quote: str) -> tuple[int, int]:
     usual_string = re.compile(rf"(?:{escaped}[\s\S]|[^{usual}{escaped}])*{usual}")
     on_line = re.compile(rf"(?:{escaped}.|[^{quote}{escaped}\n])*{quote}(\w?)")
     pairs = others = at = 0
+    unended = -1  # end of a line whose other quotes are all escaped, so that none ends a string
     while (found := begins.search(text, at)) is not None:
         mark, at = found[0], found.end()
         if mark == quote:
-            ended = on_line.match(text, at)
+            ended = on_line.match(text, at) if at > unended else None
             is_string = ended is not None and not ended[1]
             pairs, others = pairs + is_string, others + (not is_string)
-            at = at if ended is None else ended.start(1)
+            if ended is not None:
+                at = ended.start(1)
+            elif at > unended:
+                line_end = text.find("\n", at)
+                unended = len(text) if line_end < 0 else line_end
             continue
         if mark == usual:
             ended = usual_string.match(text, at)

@@ -82,7 +82,8 @@ def test_strings_of_a_line_are_counted() -> None:
     text = "f('a') // don't\n/* ' */ \"'\" g('b', 'c')\ntype 'd\nx' = '\\''\n"
     assert count_quotes(STRINGS, text, "'") == (4, 1)
     assert count_quotes(STRINGS, "'a'b 'c", "'") == (0, 2)
-    for unending in ("/*" * 200_000, '"\\"' * 200_000, "'" * 400_001, "\n'" * 200_000):
+    assert count_quotes(STRINGS, "'a\\'b\\'\n'c' 'd\\'", "'") == (1, 5)
+    for unending in ("/*" * 200_000, '"\\"' * 200_000, "\\'" * 200_000, "'" * 400_001, "\n'" * 200_000):
         assert sum(count_quotes(STRINGS, unending, "'")) <= 200_001
 
 

@@ -51,18 +51,18 @@ class EditorLanguages:
     def describe(self, name: str, configuration: object) -> bool:
         """Take the data of a language; return whether it is new. Languages with a grammar need none.
 
-        Raises LanguageError if it cannot be used, or there are too many languages.
+        Raises LanguageError if it cannot be used, or there are too many languages. Earlier data counts no longer then.
         """
         if name in LANGUAGES or name in editor_names() or any(name in host.editor_ids for host in hosts()):
             return False
         if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
             raise LanguageError(f"{name[:LONGEST_NAME]!r} is no name of a language")
+        earlier = self._data.pop(name, None)
         data = EditorData.read(name, configuration)
-        if name not in self._data and len(self._data) >= MOST_NAMES:
+        if len(self._data) >= MOST_NAMES:
             raise LanguageError(f"language {name}: the editor describes more than {MOST_NAMES} languages")
-        is_new = self._data.get(name) != data
         self._data[name] = data
-        return is_new
+        return data != earlier
 
     def judge(self, uri: str, name: str, text: str) -> None:
         """Choose the language of an opened or saved document in the background.

@@ -33,7 +33,7 @@ def on_language_data(ls: FimLanguageServer, params: Any) -> None:
         is_new = ls.editor_languages.describe(name, fields)
     except LanguageError as error:
         ls.log_once(types.MessageType.Warning, f"{error}; its files have the guarantee none")
-        return
+        is_new = True
     if is_new:
         for document in tuple(ls.workspace.text_documents.values()):
             if isinstance(document, OpenDocument) and document.language_id == name:

@@ -116,6 +116,15 @@ async def test_wrong_data_is_logged_and_the_server_lives(wire: Wire, configurati
     await file.close()
 
 
+async def test_wrong_data_takes_the_place_of_earlier_data(wire: Wire) -> None:
+    await describe(wire, "made-up", GROOVY)
+    file = await opened(wire, TAKEN.replace("(‸", "(‸)"), "made-up")
+    assert await guarantee_of(file, "balanced") == "balanced"
+    await describe(wire, "made-up", {"brackets": 5})
+    assert await guarantee_of(file, "none") == "none"
+    await file.close()
+
+
 async def test_data_of_languages_with_a_grammar_is_ignored(wire: Wire) -> None:
     for language in ("python", "typescriptreact", "html", "shellscript"):
         await describe(wire, language, GROOVY)
