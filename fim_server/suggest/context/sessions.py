@@ -327,7 +327,7 @@ class DocumentSessions:
 
 
 def covers(closers: str) -> list[int]:
-    """Return the numbers of characters of closers, and the blanks before each, to try without."""
+    """Return the lengths of the parts of closers that the middle is tried with in turn. Each ends with a closer."""
     ends = [end for end, character in enumerate(closers, 1) if not character.isspace()]
     return sorted({*ends[:MOST_COVERED], *ends[-1:]})
 
@@ -353,8 +353,8 @@ class Reopening(IntEnum):
 def reopening(found: Session | Recovered, line: str, closers: str) -> Reopening:
     """Return the use of the closers right of the cursor, by what completes a session.
 
-    That is a shortest completion; NO if none is found within the limit. In a language of token trees it is the fewest
-    brackets and quotes, and HIDES if there are none.
+    That is a shortest completion; if none is found within the limit, NO. In a language of token trees it is the fewest
+    brackets and quotes; if none complete it, HIDES.
 
     Args:
         found: The session.
