@@ -57,6 +57,7 @@ class Asked:
         self.protocol = SimpleNamespace(spellings=Spellings(), owner_of=lambda uri: uri)
         self.folders: list[str] = []
         self.file_of = lambda uri: ""
+        self.described = lambda uri, language: None
         self.secrets = SimpleNamespace(known=lambda *of: False, reason=None)
         self.spawned: list[Any] = []
         self.spawn = self.spawned.append
