@@ -282,7 +282,8 @@ impl Free {
         }
     }
 
-    /// The least by which a text of some bytes, of the symbol after a dot, is longer than the symbol's price.
+    /// The bytes that the price of the symbol after a dot leaves out if the symbol has a text of so many bytes: at least
+    /// so many more are written.
     #[must_use]
     pub(crate) fn missing(&self, grammar: &Grammar, dot: DotId, bytes: Cost) -> Cost {
         let Some(prices) = &self.prices else { return 0 };

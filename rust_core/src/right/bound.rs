@@ -90,7 +90,8 @@ impl Chart<'_> {
         Some(self.lexed.text_of(symbol, position)?.1)
     }
 
-    /// Return whether a rule of the middle that a symbol matches has bound all bytes of its text there.
+    /// Return whether R cannot begin with the end of the text that a symbol matches. Then a rule that began in the middle
+    /// has bound the whole text there.
     pub(super) fn is_bound_whole(&self, symbol: SymbolId) -> bool {
         let mark = self.language.marks.as_ref().and_then(|marks| marks.of_symbol(symbol));
         mark.is_some_and(|mark| !mark.binds && NAMED.contains(&mark.slot))

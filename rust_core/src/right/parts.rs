@@ -622,7 +622,7 @@ fn waiting_from_0(part: &Part, grammar: &Grammar, nonterminal: SymbolId) -> (Box
     (own.iter().map(|&(dot, from, cost)| (dot, from, cost - least)).collect(), least)
 }
 
-/// The costs, from the least on, before each of which there are none for more than [`APART`].
+/// The least cost of each group. Between two groups is a gap of more than [`APART`].
 fn begins<C: Iterator<Item = Cost>>(costs: impl Fn() -> C) -> Vec<Cost> {
     let Some(least) = costs().min() else { return Vec::new() };
     let mut low = [false; LOW];
