@@ -168,7 +168,7 @@ def test_packages_that_are_there_are_not_fetched_again(monkeypatch: pytest.Monke
     assert not list(tmp_path.glob(".new-*"))
 
 
-def test_a_batch_is_halved_where_the_program_names_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_batch_is_halved_if_no_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fetch(packages: Sequence[Named], own: Path, into: Path) -> None:
         if any(one.name == "bad" for one in packages):
             raise DatasetError("something is wrong")
