@@ -138,11 +138,14 @@ def _digest(files: Sequence[SourceFile]) -> str:
     return digest.hexdigest()
 
 
-def read_corpus(path: Path) -> list[SourceFile]:
-    """Read what `write_corpus` wrote, or the same packed by `xz`. Raises TrainingError if neither is there."""
+def read_corpus(path: Path, step: str = "collect") -> list[SourceFile]:
+    """Read what `write_corpus` wrote, or the same packed by `xz`.
+
+    Raises TrainingError if neither is there; it names the step that writes it.
+    """
     packed = path.with_name(f"{path.name}.xz")
     try:
         with lzma.open(packed, "rt", encoding="utf-8") if packed.exists() else path.open(encoding="utf-8") as lines:
             return [SourceFile(**json.loads(line)) for line in lines]
     except OSError as error:
-        raise TrainingError(f"{path}: not found; run `collect` first") from error
+        raise TrainingError(f"{path}: not found; run `{step}` first") from error

@@ -87,7 +87,7 @@ def read_texts(options: FimOptions, name: str) -> Texts:
     """Read one file of the corpus, or of those of the languages that have a share."""
     if not options.share:
         return Texts(read_corpus(options.work / "corpus" / name), None, {})
-    languages = {one: read_corpus(options.work / CORPORA / one / name) for one in options.share}
+    languages = {one: read_corpus(options.work / CORPORA / one / name, "corpus") for one in options.share}
     return mixed({one: files for one, files in languages.items() if files}, options.share)
 
 

@@ -518,7 +518,7 @@ def test_languages_are_trained_on_by_their_shares(
     for wrong, told in (
         ("go", "not LANGUAGE=SHARE"),
         ("go=0", "not positive"),
-        ("zig=1", "zig/train.jsonl: not found"),
+        ("zig=1", "zig/train.jsonl: not found; run `corpus` first"),
     ):
         assert run_fim(tmp_path, "--base", str(base), "--share", wrong) == 2
         assert told in capsys.readouterr().err
