@@ -67,6 +67,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
         inline_completion.on_inline_completion
     )
     server.command(ACCEPTED)(commands.on_accepted)
+    server.command(commands.DISMISSED)(commands.on_dismissed)
     server.command(commands.EXPLAIN)(commands.on_explain)
     server.command(commands.LANGUAGES)(commands.on_languages)
     server.command(commands.STATISTICS)(commands.on_statistics)

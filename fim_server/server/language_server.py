@@ -28,6 +28,7 @@ from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.protocol import DocumentProtocol
 from fim_server.server.documents.secret_documents import SecretDocuments, name_in
 from fim_server.server.documents.workspace import NOTEBOOK_SYNC, SYNC_KIND
+from fim_server.server.requests.dismissals import Dismissals
 from fim_server.server.state import ClientState, IndexState, ModelState, RequestState, SentStatus
 from fim_server.server.usage import Usage
 from fim_server.suggest.answer_cache import AnswerCache
@@ -82,6 +83,7 @@ class FimLanguageServer(LanguageServer):
         self.worker = CompletionWorker(settings, models or SharedModels(), self.project)
         self.model = ModelState()
         self.answers = AnswerCache()
+        self.dismissals = Dismissals()
         self.cursors = Places()
         self.requests = RequestState()
         self.usage = Usage()

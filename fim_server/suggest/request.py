@@ -34,6 +34,7 @@ class Request:
         word_ends: Whether the word before the cursor is whole, because the user chose it from a list.
         cell: The contexts of the cursor's cell in a notebook, or of its region in a file of another language.
         described: The language by the editor's own data, if the package has none.
+        dismissed: Texts that the user dismissed at this cursor.
     """
 
     uri: str
@@ -46,6 +47,7 @@ class Request:
     word_ends: bool = False
     cell: CellContexts | None = None
     described: Language | None = None
+    dismissed: tuple[str, ...] = ()
 
     @property
     def contexts(self) -> Split:

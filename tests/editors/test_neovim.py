@@ -295,6 +295,10 @@ def test_dismissed_until_something_changes(start: Start) -> None:
     neovim.until_ghost()
     neovim.look(0.3)
     assert neovim.ghost == []
+    neovim.last_sent(
+        "workspace/executeCommand",
+        lambda sent: sent == {"command": "fim-server.dismissed", "arguments": [{"id": "0", "guarantee": "exact"}]},
+    )
     neovim.type("r")
     neovim.until_ghost("int(a)")
 

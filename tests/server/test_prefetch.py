@@ -21,6 +21,7 @@ from fim_server.server.constants import SERVER
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.spellings import Spellings
 from fim_server.server.requests import prompt_prefetch
+from fim_server.server.requests.dismissals import Dismissals
 from fim_server.server.state import RequestState
 from fim_server.server.usage import Usage
 from fim_server.suggest.answer_cache import Answer, AnswerCache
@@ -51,7 +52,7 @@ class Asked:
     def __init__(self, text: str, **settings: Any) -> None:
         self.settings = ServerSettings(**settings)
         self.cursors, self.answers, self.usage = Places(), AnswerCache(), Usage(requests=1)
-        self.learnt = None
+        self.learnt, self.dismissals = None, Dismissals()
         self.client = SimpleNamespace(fallback=None)
         self.requests = RequestState()
         self.protocol = SimpleNamespace(spellings=Spellings(), owner_of=lambda uri: uri)

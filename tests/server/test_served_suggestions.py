@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from lsprotocol import types
 
+from fim_server.suggest.ranking.display import DISMISSED
 from support.editors.editor import (
     AUTOMATIC,
     INVOKED,
@@ -18,6 +19,7 @@ from support.editors.editor import (
     assert_parses,
     guarantee_of,
     in_comment,
+    plain,
     serving,
     written,
 )
@@ -319,6 +321,27 @@ async def test_a_word_of_a_suggestion_is_accepted(client: Client) -> None:
         (item,) = await editor.ask(typist.cursor, kind=AUTOMATIC)
         assert client.last["origin"] == "cache"
         assert editor.applied(item, typist.cursor) == whole
+
+
+async def test_a_dismissed_suggestion_comes_again_on_request_or_once_its_line_changes(client: Client) -> None:
+    await client.use(prefetch=False)
+    editor = Editor(client, "dismissed.py", FUNCTION)
+    (item,) = await editor.ask(RETURN, kind=AUTOMATIC)
+    assert item.command is not None
+    (argument,) = item.command.arguments or ()
+    assert await client.run("dismissed", plain(argument)) is None
+    assert await editor.ask(RETURN, kind=AUTOMATIC) == []
+    assert client.last["reason"] == DISMISSED.message
+    editor.change(0, 0, "import sys\n")  # above it
+    moved = RETURN + len("import sys\n")
+    assert await editor.ask(moved, kind=AUTOMATIC) == []
+    editor.change(0, len("import sys\n"), "")
+    assert written(item) in [written(one) for one in await editor.ask(RETURN)]
+    assert await editor.ask(RETURN, kind=AUTOMATIC) == []
+    editor.change(RETURN, RETURN, "q")
+    await editor.ask(RETURN + 1, kind=AUTOMATIC)
+    editor.change(RETURN, RETURN + 1, "")
+    assert await editor.ask(RETURN, kind=AUTOMATIC)
 
 
 async def test_another_character_leads_to_another_answer(client: Client) -> None:

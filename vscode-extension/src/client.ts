@@ -19,6 +19,7 @@ import {
 } from "vscode-languageclient/node";
 import { SECTION, SERVER_SETTINGS, serverSettings } from "./configuration";
 import { levelOf, Tail } from "./log";
+import { Offered } from "./offered";
 import { OpenFiles } from "./openFiles";
 import {
   CURSOR_NOTIFICATION,
@@ -73,6 +74,7 @@ export class Connection {
   private stopping = false;
   private sentSettings = "";
   private readonly openFiles = new OpenFiles();
+  private readonly offered = new Offered();
   private readonly described = new Set<string>();
 
   constructor(
@@ -158,6 +160,14 @@ export class Connection {
     });
   }
 
+  /** Tells the server that the ghost text at a cursor was dismissed, if it is the server's. */
+  async dismiss(cursor: Cursor | undefined): Promise<void> {
+    const id = cursor && this.offered.take(this.uriOf(cursor.document.uri), cursor.position.line);
+    if (id !== undefined && this.started && !this.stopping) {
+      await this.execute(SERVER_COMMANDS.dismissed, [{ id }]);
+    }
+  }
+
   uriOf(uri: vscode.Uri): string {
     return this.client.code2ProtocolConverter.asUri(uri);
   }
@@ -219,6 +229,14 @@ export class Connection {
             ? answer(others)
             : Promise.resolve(others).then((values) => (Array.isArray(values) ? answer(values) : values));
         },
+      },
+      provideInlineCompletionItems: async (document, position, context, token, next) => {
+        const found = await next(document, position, context, token);
+        if (!token.isCancellationRequested) {
+          const items = Array.isArray(found) ? found : (found?.items ?? []);
+          this.offered.note(this.uriOf(document.uri), position.line, items);
+        }
+        return found;
       },
       // The extension shows the progress of downloads itself, with a cancel button.
       handleWorkDoneProgress: (token, params, next) => {

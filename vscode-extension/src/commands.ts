@@ -9,6 +9,7 @@ export const COMMANDS = [
   "fim-server.chooseLanguage",
   "fim-server.toggleWorkspace",
   "fim-server.acceptLine",
+  "fim-server.dismiss",
   "fim-server.showStatistics",
   "fim-server.restart",
   "fim-server.showLogs",

@@ -54,6 +54,10 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.chooseLanguage": () => chooseLanguage(server),
     "fim-server.toggleWorkspace": toggleWorkspace,
     "fim-server.acceptLine": () => vscode.commands.executeCommand("editor.action.inlineSuggest.acceptNextLine"),
+    "fim-server.dismiss": async () => {
+      await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+      server.dismiss(cursorOf(vscode.window.activeTextEditor));
+    },
     "fim-server.showStatistics": () => statistics.show(),
     "fim-server.restart": restart,
     "fim-server.showLogs": () => log.show(),

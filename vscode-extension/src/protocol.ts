@@ -11,6 +11,7 @@ export const GETTING_TOKENS = "fim-server/getting/";
 /** The server's commands. The language client registers them, so the extension's commands need other names. */
 export const SERVER_COMMANDS = {
   accepted: "fim-server.accepted",
+  dismissed: "fim-server.dismissed",
   explainAt: "fim-server.explainAt",
   languages: "fim-server.languages",
   statistics: "fim-server.statistics",

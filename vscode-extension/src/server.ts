@@ -158,6 +158,11 @@ export class Server implements Disposable {
     void this.connection?.sendCursor(cursor).catch((error) => this.log.debug(`the cursor was not sent: ${error}`));
   }
 
+  /** Tells a running server that the user dismissed the ghost text at a cursor. */
+  dismiss(cursor: Cursor | undefined): void {
+    void this.connection?.dismiss(cursor).catch((error) => this.log.debug(`the dismissal was not sent: ${error}`));
+  }
+
   /** Turns suggestions on or off for this session, or ends a snooze. */
   async toggle(): Promise<void> {
     if (this.snoozing.isOn) {

@@ -35,7 +35,7 @@ interface Manifest {
       readonly category: string;
       readonly enablement?: string;
     }[];
-    readonly keybindings?: unknown;
+    readonly keybindings: readonly { readonly command: string; readonly key: string; readonly when: string }[];
     readonly configuration: { readonly properties: Readonly<Record<string, Setting>> };
     readonly walkthroughs: readonly {
       readonly id: string;
@@ -150,8 +150,14 @@ test("the server's commands are the protocol's, and the extension has none of th
   }
 });
 
-test("no key is bound", () => {
-  assert.equal(manifest.contributes.keybindings, undefined);
+test("Escape alone is bound, and only where it hides ghost text anyway", () => {
+  const [binding, ...others] = manifest.contributes.keybindings;
+  assert.deepEqual(others, []);
+  assert.deepEqual([binding?.command, binding?.key], ["fim-server.dismiss", "escape"]);
+  const conditions = binding?.when.split(" && ") ?? [];
+  for (const condition of ["inlineSuggestionVisible", "fim-server.running", "!suggestWidgetVisible", "!vim.active"]) {
+    assert.ok(conditions.includes(condition), condition);
+  }
 });
 
 test("it wakes up once the editor has started, for files of every language", () => {

@@ -26,12 +26,17 @@ from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
 
 EXPLAIN, STATISTICS, LANGUAGES = "fim-server.explainAt", "fim-server.statistics", "fim-server.languages"
-SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
+DISMISSED, SET_ENABLED, RELOAD = "fim-server.dismissed", "fim-server.setEnabled", "fim-server.reload"
 GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "fim-server.removeModel"
 
 
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
     ls.usage.count_acceptance(text_member(accepted, "id"))
+
+
+def on_dismissed(ls: FimLanguageServer, dismissed: Any) -> None:
+    """Keep a suggestion and its alternatives away from their place until its line changes."""
+    ls.dismissals.dismiss(text_member(dismissed, "id"), ls.open_document)
 
 
 async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:

@@ -163,6 +163,7 @@ async def unless(event: asyncio.Event, found: asyncio.Future[T]) -> T | None:
 async def reload(ls: FimLanguageServer) -> None:
     """Forget everything and load the model again."""
     ls.answers.clear()
+    ls.dismissals.clear()
     ls.worker.reload(ls.settings)
     await load(ls)
 

@@ -155,6 +155,7 @@ def conclude(
         ls.usage.answered_from_cache += 1
     if found.suggestions:
         ls.answers.saw(found.suggestions[0], request.split.left)
+        ls.dismissals.note(incoming, request, found.suggestions)
         ls.usage.count_sent(found.suggestions)
     origin = "memory" if is_recalled else "model" if from_model else "prefetch" if found.prefetched else "cache"
     report_answered(ls, incoming.uri, work.costs, found, origin)

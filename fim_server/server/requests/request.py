@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lsprotocol import types
 
@@ -112,7 +112,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         return cut
     word_ends = selected is not None and is_word(cut.split.left[-1:])
     single_line = is_single_line(cut, language, ls.settings, incoming.takes_lines)
-    return Request(
+    request = Request(
         uri=cut.uri,
         split=cut.split,
         language_id=language.editor_id,
@@ -124,6 +124,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         cell=cut.cell,
         described=ls.described(cut.uri, language),
     )
+    return replace(request, dismissed=ls.dismissals.at(incoming, request))
 
 
 def size_of(document: OpenDocument) -> int:

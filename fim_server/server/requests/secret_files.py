@@ -17,6 +17,7 @@ async def secret_reason(ls: FimLanguageServer, uri: str) -> str | None:
     if reason is not None:
         ls.project.drop(uri)
         ls.answers.forget(uri)
+        ls.dismissals.forget(uri)
     return reason
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 NOT_SURE = "the model is not sure enough (setting minConfidence)"
 NO_NAME = "it would load an undefined name"
+DISMISSED = Suppression(Reason.DISMISSED, "it was dismissed here; it may come again once the line changes")
 CHANGES_COMMANDS = Suppression(Reason.CHANGES_COMMANDS, "it would change which lines of the cell are commands")
 ENDS_REGION = Suppression(Reason.ENDS_REGION, ENDS_CODE)
 
@@ -202,7 +203,23 @@ def asked_for(suggestion: Suggestion, closers: str, least: float) -> Suggestion:
 
 def display(answer: Answer, request: Request) -> Answer:
     """Return the displayed part of an answer, with the suppressed suggestions and the reason if none is shown."""
-    return kept_in_cell(confident(answer, request), request.cell)
+    return kept_in_cell(not_dismissed(confident(answer, request), request), request.cell)
+
+
+def not_dismissed(answer: Answer, request: Request) -> Answer:
+    """Return an answer without what the user dismissed at this cursor. An explicit request may bring it back."""
+    if request.invoked:
+        return answer
+    kept = tuple(one for one in answer.suggestions if not is_one_of(one.text, request.dismissed))
+    if len(kept) == len(answer.suggestions):
+        return answer
+    reason = answer.reason if kept else DISMISSED.message
+    return replace(answer, suggestions=kept, reason=reason, suppressed=(*answer.suppressed, DISMISSED))
+
+
+def is_one_of(text: str, dismissed: tuple[str, ...]) -> bool:
+    """Return whether a text continues a dismissed one or begins it."""
+    return any(text.startswith(one) or one.startswith(text) for one in dismissed)
 
 
 def confident(answer: Answer, request: Request) -> Answer:

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     HIDDEN_CHARACTER = "has a hidden character"
     MISSING_CLOSER = "lacks a closer right of the cursor"
     LOW_CONFIDENCE = "low confidence"
+    DISMISSED = "dismissed"
     ENDS_REGION = "changes the end of a region"
     CHANGES_COMMANDS = "changes the commands of a notebook cell"
 

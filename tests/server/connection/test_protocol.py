@@ -34,6 +34,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COMMANDS = {
     "accepted",
+    "dismissed",
     "explainAt",
     "languages",
     "statistics",
@@ -270,6 +271,9 @@ WRONG: list[tuple[str, list[Any]]] = [
     ("accepted", [{}]),
     ("accepted", [{"id": "1"}, {"id": "2"}]),
     ("accepted", ["1"]),
+    ("dismissed", []),
+    ("dismissed", [{}]),
+    ("dismissed", [{"id": 1}]),
     ("explainAt", []),
     ("explainAt", [{}]),
     ("explainAt", [17]),

@@ -12,7 +12,7 @@ from fim_server.language import Language
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.context.sessions import Opened
 from fim_server.suggest.postprocess.stage import trimmed_text
-from fim_server.suggest.ranking.display import display, refusal_of_text
+from fim_server.suggest.ranking.display import DISMISSED, display, refusal_of_text
 from fim_server.suggest.ranking.reasons import Reason, Suppression, reasons_in_words
 from fim_server.suggest.ranking.red_flags import DEFINED_AGAIN, REPEATED_LINE, RedFlag
 from fim_server.suggest.suggestion import Suggestion
@@ -120,3 +120,14 @@ def test_a_text_that_became_unlikely_lacks_confidence(stop: StopReason, reason: 
     opened = Opened(Language.load("python").open("x = ", ""), "exact", "x = ", "")
     found = trimmed_text(Completion(None, "exact", stop, "nothing"), AUTOMATIC, opened)
     assert found == Suppression(reason, "nothing")
+
+
+@pytest.mark.parametrize(("dismissed", "kept"), [("ab", ()), ("a", ()), ("abc", ()), ("b", ("ab",)), ("", ("ab",))])
+def test_a_dismissed_suggestion_is_hidden_until_requested(dismissed: str, kept: tuple[str, ...]) -> None:
+    asked = replace(AUTOMATIC, dismissed=(dismissed,) if dismissed else ())
+    answer = asked.answered((of("ab", 0.9),))
+    found = display(answer, asked)
+    assert tuple(one.text for one in found.suggestions) == kept
+    assert [one.reason for one in found.suppressed] == ([] if kept else [Reason.DISMISSED])
+    assert found.reason == (None if kept else DISMISSED.message)
+    assert display(answer, replace(asked, invoked=True)).suggestions

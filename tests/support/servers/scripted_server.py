@@ -87,7 +87,7 @@ class Server:
             self.send({"id": number, "error": {"code": METHOD_NOT_FOUND, "message": method}})
 
     def capabilities(self, params: dict[str, Any]) -> dict[str, Any]:
-        commands = ["accepted", "explainAt", "statistics", "setEnabled", "reload"]
+        commands = ["accepted", "dismissed", "explainAt", "statistics", "setEnabled", "reload"]
         text_document = params["capabilities"]["textDocument"]
         inline = text_document.get("inlineCompletion") is not None
         self.snippets = bool(text_document.get("completion", {}).get("completionItem", {}).get("snippetSupport"))

@@ -325,19 +325,13 @@ end
 
 -- --- actions -----------------------------------------------------------------------------------------
 
---- Insert lines at the cursor, and move the cursor behind them.
-local function put(buf, row, col, end_row, end_col, text)
-  local lines = vim.split(text, '\n', { plain = true })
-  vim.bo[buf].undolevels = vim.bo[buf].undolevels -- a separate undo step
-  api.nvim_buf_set_text(buf, row, col, end_row, end_col, lines)
-  local last = #lines == 1 and col + #lines[1] or #lines[#lines]
-  api.nvim_win_set_cursor(0, { row + #lines, last })
-end
-
-local function run_command(s)
+--- Run the command of an item, or another one with its argument.
+---@param name? string
+local function run_command(s, name)
   local client = s.command and lsp.get_client_by_id(s.client_id)
   if client then
-    client:exec_cmd(s.command, { bufnr = s.buf }, function() end)
+    local command = vim.tbl_extend('force', s.command, name and { command = name } or {})
+    client:exec_cmd(command, { bufnr = s.buf }, function() end)
   end
 end
 
@@ -353,10 +347,10 @@ local function take(s, part)
   local left_over = rest:sub(#piece + 1)
   if left_over == '' or left_over == s.after:sub(1, s.covered) then
     offer = nil
-    put(s.buf, row, col, row, col + s.covered, rest)
+    texts.put(s.buf, row, col, row, col + s.covered, rest)
     run_command(s)
   else
-    put(s.buf, row, col, row, col, piece)
+    texts.put(s.buf, row, col, row, col, piece)
   end
   update()
 end
@@ -461,9 +455,12 @@ function M.previous()
   return cycle(-1)
 end
 
---- Dismiss the suggestion until the text or the cursor changes. False: there was none.
+--- Dismiss the suggestion until its line changes. False: there was none.
 function M.dismiss()
   local was_visible = M.visible()
+  if was_visible then
+    run_command(offer.items[offer.index], 'fim-server.dismissed')
+  end
   cancel()
   offer = nil
   erase()

@@ -34,4 +34,13 @@ function M.piece_of(rest, part)
   return piece ~= '' and piece or rest
 end
 
+--- Insert lines at the cursor, and move the cursor behind them.
+function M.put(buf, row, col, end_row, end_col, text)
+  local lines = vim.split(text, '\n', { plain = true })
+  vim.bo[buf].undolevels = vim.bo[buf].undolevels -- a separate undo step
+  vim.api.nvim_buf_set_text(buf, row, col, end_row, end_col, lines)
+  local last = #lines == 1 and col + #lines[1] or #lines[#lines]
+  vim.api.nvim_win_set_cursor(0, { row + #lines, last })
+end
+
 return M
