@@ -28,7 +28,7 @@ from fim_server.datasets.python.human_eval import build_human_eval
 from fim_server.datasets.safim import KINDS as SAFIM_KINDS
 from fim_server.datasets.safim import SET as SAFIM
 from fim_server.datasets.safim import build_safim
-from fim_server.datasets.samples import SET_NAMES, Sample, read_samples
+from fim_server.datasets.samples import SET_NAMES, MatchTest, ProgramTest, Sample, Test, read_samples
 from fim_server.datasets.sources.named import language_of
 from fim_server.errors import DatasetError
 from fim_server.language.limited_files import parse_json, read_found
@@ -352,6 +352,17 @@ def look_over(path: Path) -> dict[str, Any]:
     }
 
 
+def test_title(test: Test) -> str:
+    """Describe a test in a few words."""
+    match test:
+        case ProgramTest(cases):
+            return f"{len(cases)} inputs and outputs"
+        case MatchTest(rule):
+            return f"the same {rule}"
+        case _:
+            return test.task_id
+
+
 def describe(sample: Sample, context: int, colour: bool) -> str:
     """Return a sample for the user: its origin, and the lines around its hole.
 
@@ -376,5 +387,5 @@ def describe(sample: Sample, context: int, colour: bool) -> str:
         f"{origin.source}: {package + ', ' if package else ''}{origin.path}, {origin.licence or 'licence not known'}",
     ]
     if sample.test is not None:
-        heading.append(f"with a test: {sample.test.task_id}")
+        heading.append(f"with a test: {test_title(sample.test)}")
     return "\n".join([*(paint(one, "dim", colour) for one in heading), "", f"{escaped(left)}{middle}{escaped(right)}"])

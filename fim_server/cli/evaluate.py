@@ -425,8 +425,8 @@ def run_run(arguments: RunArguments) -> int:
     asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
     known, ids, languages = read_data(data)  # before loading the model, so that a refusal comes early
     settings = worker_settings(arguments, languages)
-    if not arguments.unsafe and arguments.ray is None:  # a cluster's machines check it themselves
-        require_sandbox(all_samples(data, arguments.limit))
+    if arguments.ray is None:  # a cluster's machines check it themselves
+        require_sandbox(all_samples(data, arguments.limit), arguments.unsafe)
     if arguments.dry_run:
         with Worker(settings) as worker:
             return dry_run(arguments, ids, worker)

@@ -65,6 +65,32 @@ class UnitTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """Standard input of a program, and the outputs that are right."""
+
+    input: str
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramTest:
+    """Test of a whole program: it runs once on each input, and writes one of the case's outputs."""
+
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTest:
+    """Comparison with the true middle in place of a run."""
+
+    match: str
+    """The rule; ``call`` is the only one (:mod:`.calls`)."""
+
+
+Test = UnitTest | ProgramTest | MatchTest
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """Hole in a file: ``left + middle + right`` is the file. Line ends are "\\n"."""
 
@@ -76,7 +102,7 @@ class Sample:
     right: str
     language: str
     origin: Origin
-    test: UnitTest | None = None
+    test: Test | None = None
 
     @property
     def text(self) -> str:
@@ -110,7 +136,7 @@ class Sample:
                 right=fields["right"],
                 language=fields["language"],
                 origin=Origin(**{name: origin[name] for name in Origin.__dataclass_fields__}),
-                test=None if test is None else UnitTest(**{name: test[name] for name in UnitTest.__dataclass_fields__}),
+                test=None if test is None else _test(test),
             )
         except (KeyError, TypeError) as error:
             missing = error.args[0] if isinstance(error, KeyError) else "an object"
@@ -118,11 +144,24 @@ class Sample:
         named = (sample.id, sample.set, sample.kind, sample.left, sample.middle, sample.right, sample.language)
         if not all(isinstance(part, str) for part in named):
             raise DatasetError("not a sample: id, set, kind, left, middle, right and language have to be strings")
-        if sample.test is not None and not all(isinstance(part, str) for part in astuple(sample.test)):
+        if sample.test is not None and not _are_strings(astuple(sample.test)):
             raise DatasetError("not a sample: all of its test has to be strings")
         if not all(part is None or isinstance(part, str) for part in astuple(sample.origin)):
             raise DatasetError("not a sample: all of its origin has to be strings, or null")
         return sample
+
+
+def _test(fields: Mapping[str, Any]) -> Test:
+    """Return the test with these fields, which tell the kind of it. Raises KeyError and TypeError."""
+    if "cases" in fields:
+        return ProgramTest(tuple(Case(one["input"], tuple(one["outputs"])) for one in fields["cases"]))
+    if "match" in fields:
+        return MatchTest(fields["match"])
+    return UnitTest(**{name: fields[name] for name in UnitTest.__dataclass_fields__})
+
+
+def _are_strings(part: object) -> bool:
+    return isinstance(part, str) or (isinstance(part, tuple) and all(map(_are_strings, part)))
 
 
 def encode_sample(sample: Sample) -> bytes:

@@ -98,6 +98,20 @@ class Session(Protocol):
     def matcher(self, vocabulary: Any, /, shape: Any = None, *, healing: bytes = b"") -> Matcher: ...
 
 
+class Verdict(Protocol):
+    """Result of ``session.check(middle)``."""
+
+    @property
+    def complete(self) -> bool: ...
+
+
+@runtime_checkable
+class CheckingSession(Session, Protocol):
+    """Session that judges whole middles."""
+
+    def check(self, middle: str, /) -> Verdict: ...
+
+
 class MiddleState(Protocol):
     """Result of ``session.start()``: a middle in progress, in bytes."""
 

@@ -19,7 +19,7 @@ from fim_server.language.limited_files import lines_of, parse_json, read_limited
 MODES = ("unconstrained", "checked", "constrained")
 """Every mode, in the order of tables."""
 
-WON = ("end_token", "point", "landed", "prefix", "budget")
+WON = ("end_token", "point", "landed", "prefix", "truncated", "budget")
 """Values of :attr:`Record.won`."""
 
 RUN_FILE = "run.json"

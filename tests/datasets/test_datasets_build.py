@@ -22,12 +22,23 @@ from typing import Any
 import pytest
 
 from fim_server.cli import program as cli
-from fim_server.datasets import SET_NAMES, Origin, Sample, UnitTest, read_samples, write_samples
+from fim_server.datasets import (
+    SET_NAMES,
+    Case,
+    MatchTest,
+    Origin,
+    ProgramTest,
+    Sample,
+    UnitTest,
+    read_samples,
+    write_samples,
+)
 from fim_server.datasets import build as building
 from fim_server.datasets.build import Counts, Request, build
 from fim_server.datasets.journal import Journal
 from fim_server.datasets.manifest import manifest_path
 from fim_server.datasets.python.constructions import CONSTRUCTIONS
+from fim_server.datasets.safim import truncated
 from fim_server.datasets.sources.source import Source, SourceText
 from fim_server.errors import DatasetError
 from support.command_line import run_command
@@ -333,7 +344,7 @@ SAFIM: list[dict[str, Any]] = [
         "prompt": "A task.\n\nif # TODO: Your code here\n    pass\n",
         "eval_prompt": "if {{completion}}\n    pass\n",
         "ground_truth": "True:",
-        "unit_tests": [],
+        "unit_tests": [{"input": "1", "output": ["2", "3"]}],
         "task_id": "control_completion_000016",
     },
     {
@@ -341,9 +352,10 @@ SAFIM: list[dict[str, Any]] = [
         "prompt": "",
         "eval_prompt": "class A {\r\n\tint a = {{completion}};\r\n}",
         "ground_truth": "1 +\r\n2",
+        "unit_tests": [],
         "task_id": "control_completion_000017",
     },
-    {"lang": "cpp", "prompt": "", "eval_prompt": "{{completion}}", "ground_truth": ";", "task_id": "other"},
+    {"lang": "csharp", "prompt": "", "eval_prompt": "{{completion}}", "ground_truth": ";", "task_id": "other"},
 ]
 """Records of the form that SAFIM's files have."""
 
@@ -356,9 +368,10 @@ def test_safim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*build, str(out)]) == 0
     samples = list(read_samples(out))
     assert [(one.id, one.kind, one.language) for one in samples] == [
-        ("safim.1/control/control_completion_000016", "control", "python"),
-        ("safim.1/control/control_completion_000017", "control", "java"),
+        ("safim.2/control/control_completion_000016", "control", "python"),
+        ("safim.2/control/control_completion_000017", "control", "java"),
     ]
+    assert [one.test for one in samples] == [ProgramTest((Case("1", ("2", "3")),)), None]
     assert samples[0].text == "if True:\n    pass\n"
     assert (samples[1].left, samples[1].middle, samples[1].right) == ("class A {\n\tint a = ", "1 +\n2", ";\n}")
     assert cli.main([*build, str(tmp_path / "java.jsonl"), "--language", "java", "--kind", "control"]) == 0
@@ -367,9 +380,33 @@ def test_safim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "block_completion.jsonl.gz: no such file" in capsys.readouterr().err
     assert cli.main([*build, str(tmp_path / "multi.jsonl"), "--kind", "multi-line"]) == 2
     assert "safim has no kind multi-line, but api, control, block" in capsys.readouterr().err
+    write_lines(folder / "api_completion.jsonl.gz", [{**SAFIM[1], "lang": "cpp"}])
+    assert cli.main([*build, str(tmp_path / "api.jsonl"), "--kind", "api"]) == 0
+    [call] = read_samples(tmp_path / "api.jsonl")
+    assert (call.kind, call.language, call.test) == ("api", "cpp", MatchTest("call"))
+    capsys.readouterr()
+    assert cli.main(["dataset", "show", str(out), "--sample", "1"]) == 0
+    assert "with a test: 1 inputs and outputs" in capsys.readouterr().out
     write_lines(folder / "control_completion.jsonl.gz", [{**SAFIM[0], "eval_prompt": "no hole"}])
     assert cli.main([*build, str(tmp_path / "broken.jsonl")]) == 2
     assert "control_completion.jsonl.gz:1: not a task of SAFIM" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "language", "text", "kept"),
+    [
+        ("control", "python", "\n  x in y:\n    continue", "  x in y:"),
+        ("control", "python", "", ""),
+        ("control", "java", "f(a) < (b)) { c(); }", "f(a) < (b)"),
+        ("api", "python", "a.b(c(1), 2).d(3)\ne = f()", "a.b(c(1), 2)"),
+        ("api", "java", "new A(", "new A("),
+        ("block", "python", "a = 1\nb = 2\nc = (", "a = 1\nb = 2\n"),
+        ("block", "java", "(\n(", ""),
+    ],
+)
+def test_texts_are_cut_as_the_benchmark_cuts_them(kind: str, language: str, text: str, kept: str) -> None:
+    sample = Sample("", "safim", kind, "", "", "", language, Origin("", None, None, "", None, ""), ProgramTest(()))
+    assert truncated(sample, text, lambda text: "(" not in text) == kept
 
 
 def write_human_eval(folder: Path) -> Path:

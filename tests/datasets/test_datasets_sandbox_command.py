@@ -28,7 +28,7 @@ def values(words: list[str], option: str, count: int = 1) -> list[tuple[str, ...
 @pytest.mark.parametrize("user", [0, 1000])
 def test_the_command_shuts_out_everything(user: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    words = bubblewrap.command(CHILD)
+    words = bubblewrap.command(bubblewrap.Harness(CHILD))
     assert words[0] == "bwrap"
     for option in ("pid", "net", "ipc", "uts", "cgroup-try"):
         assert f"--unshare-{option}" in words

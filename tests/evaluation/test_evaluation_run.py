@@ -21,9 +21,10 @@ import pytest
 import torch
 
 from fim_server import Language
-from fim_server.datasets import Sample, UnitTest, read_samples, write_samples
+from fim_server.datasets import Case, MatchTest, ProgramTest, Sample, UnitTest, read_samples, write_samples
 from fim_server.datasets.python import sandbox
 from fim_server.decoding.loop.healing import Healing
+from fim_server.errors import RunError
 from fim_server.evaluation.records import (
     MODES,
     Record,
@@ -35,7 +36,7 @@ from fim_server.evaluation.records import (
 from fim_server.evaluation.running import measures, provenance, run, unit_tests, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
-from fim_server.evaluation.running.modes import Decoder, Offer, follow, tokens_of_line
+from fim_server.evaluation.running.modes import Decoder, Offer, Prepared, as_benchmark, follow, tokens_of_line
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard
 from fim_server.evaluation.running.worker import Worker
@@ -636,6 +637,37 @@ def test_the_samples_own_tests_are_run(tiny: FimModel, monkeypatch: pytest.Monke
         "constrained": (True, None),
     }
     assert {(record.passed, record.failure) for record in records[3:]} == {(None, None)}
+
+
+def test_tests_of_programs_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def ran(language: str, program: str, test: ProgramTest, *, unsafe: bool) -> sandbox.Outcome:
+        asked.append(program)
+        return sandbox.Outcome(sandbox.Verdict.TIMEOUT, "", 0.0, ())
+
+    monkeypatch.setattr(unit_tests, "run_program", ran)
+    sample = sample_of(0, left="print(", middle="1 + 1", right=")\n", test=ProgramTest((Case("", ("2",)),)))
+    assert unit_tests.run_test(sample, "1 + 1", False) == (True, None)  # as it stood there
+    assert unit_tests.run_test(sample, "2", False) == (False, "timeout")
+    assert asked == ["print(2)\n"]
+    call = replace(sample, middle="f(1)", test=MatchTest("call"))
+    assert unit_tests.run_test(call, "f( 1 )", False) == (True, None)
+    assert unit_tests.run_test(call, "f(2)", False) == (False, "wrong")
+    unit_tests.require_sandbox([call], unsafe=False)
+    monkeypatch.setattr(unit_tests, "missing_tool", lambda language: "javac is not installed")
+    with pytest.raises(RunError, match="java: tests cannot be run, javac is not installed"):
+        unit_tests.require_sandbox([replace(sample, language="java")], unsafe=True)
+
+
+def test_unconstrained_texts_are_cut_as_their_benchmark_cuts_them() -> None:
+    call = sample_of(0, set="safim", kind="block", left="if x:\n    ", middle="y", right="\n")
+    offer = Offer("a = 1\n    b = (\n", "exact", "budget", "budget", 9, 9, 0, 0, 0, (), 0.0, 0.0, 0.0, 0.0, 0.0)
+    one = Prepared(call, (), Language.load("python").open(call.left, call.right), 0.0)
+    assert (as_benchmark(one, offer).text, as_benchmark(one, offer).won) == ("a = 1\n", "truncated")
+    whole = replace(offer, text="a = 1")
+    assert as_benchmark(one, whole) is whole
+    assert as_benchmark(replace(one, sample=replace(call, set="block")), offer) is offer
 
 
 def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:

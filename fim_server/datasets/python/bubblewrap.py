@@ -11,13 +11,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 BWRAP = "bwrap"
 FOLDER = "/tmp"  # the program's own, in the sandbox
 HARNESS = "/harness.py"
+BESIDE = "/beside.py"
 
 LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.conf")
@@ -46,7 +48,28 @@ def python_command(harness: str) -> list[str]:
     return [interpreter(), "-s", "-S", "-P", "-B", harness]
 
 
-def command(harness: Path) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """Script that runs in a sandbox, or without one.
+
+    Attributes:
+        script: The file.
+        beside: A second file; the script's argument is the path that it has in the place where it runs.
+        reads: Further files and folders of this machine that it can read.
+        environment: Further variables of its environment.
+    """
+
+    script: Path
+    beside: Path | None = None
+    reads: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def bare_command(self) -> list[str]:
+        """Return the command that runs it without a sandbox."""
+        return [*python_command(str(self.script)), *([] if self.beside is None else [str(self.beside)])]
+
+
+def command(harness: Harness) -> list[str]:
     """Return the command that runs ``harness`` in a sandbox.
 
     For root it keeps the rights to become a user that owns nothing, since the kernel does not count root's threads.
@@ -57,7 +80,7 @@ def command(harness: Path) -> list[str]:
     words = [BWRAP, *NAMESPACES, *([] if root else ["--unshare-user"]), "--hostname", "sandbox"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"]
     words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if root else []
-    paths = visible()
+    paths = visible(harness.reads)
     for folder in sorted({str(above) for path in (*paths, *DEVICES) for above in Path(path).parents} - {"/"}):
         words += ["--dir", folder]  # those that it makes by itself are root's alone
     for path in paths:
@@ -67,17 +90,18 @@ def command(harness: Path) -> list[str]:
             words += ["--ro-bind", path, path]
     for device in DEVICES:
         words += ["--dev-bind", device, device]
-    words += ["--ro-bind", str(harness), HARNESS]
+    words += ["--ro-bind", str(harness.script), HARNESS]
+    words += [] if harness.beside is None else ["--ro-bind", str(harness.beside), BESIDE]
     words += ["--perms", "0777", "--tmpfs", FOLDER, "--remount-ro", "/", "--chdir", FOLDER, "--clearenv"]
-    for name, value in {**ENVIRONMENT, "HOME": FOLDER, "TMPDIR": FOLDER}.items():
+    for name, value in {**ENVIRONMENT, **harness.environment, "HOME": FOLDER, "TMPDIR": FOLDER}.items():
         words += ["--setenv", name, value]
-    return [*words, "--", *python_command(HARNESS)]
+    return [*words, "--", *python_command(HARNESS), *([] if harness.beside is None else [BESIDE])]
 
 
-def visible() -> list[str]:
+def visible(reads: Sequence[str] = ()) -> list[str]:
     """Return the files and folders of this machine that a program can read, none inside another."""
     executable = interpreter()
-    wanted = [*LIBRARIES, *LOADER, *(str(Path(sys.base_prefix, name)) for name in ("lib", "lib64")), executable]
+    wanted = [*reads, *LIBRARIES, *LOADER, *(str(Path(sys.base_prefix, name)) for name in ("lib", "lib64")), executable]
     if executable.startswith("/nix/store/"):
         wanted.append("/nix/store")
     found: list[str] = []

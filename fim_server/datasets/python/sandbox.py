@@ -21,13 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fim_server.datasets.python import bubblewrap
+from fim_server.datasets.python.bubblewrap import Harness
 from fim_server.datasets.samples import Sample, UnitTest
 from fim_server.errors import DatasetError
 
@@ -94,8 +97,8 @@ def run_sample(sample: Sample, middle: str, limits: Limits = DEFAULT_LIMITS, *, 
     Raises:
         DatasetError: The sample has no test, or as `run_test`.
     """
-    if sample.test is None:
-        raise DatasetError(f"{sample.id}: the sample has no test")
+    if not isinstance(sample.test, UnitTest):
+        raise DatasetError(f"{sample.id}: the sample has no test of a function")
     return run_test(sample.test, sample.filled(middle), limits, reference=sample.text, unsafe=unsafe)
 
 
@@ -157,8 +160,6 @@ def unavailable() -> str | None:
 
 
 def _run(test: UnitTest, program: str, limits: Limits, reference: str, *, sandboxed: bool) -> Outcome:
-    scope = bubblewrap.scope() if sandboxed else ()
-    isolation = (("bubblewrap", "cgroup") if scope else ("bubblewrap",)) if sandboxed else ()
     told = {
         "program": program,
         "entry_point": test.entry_point,
@@ -167,33 +168,47 @@ def _run(test: UnitTest, program: str, limits: Limits, reference: str, *, sandbo
         **asdict(limits),
     }
     asked = {"test": test.test, "entry_point": test.entry_point, "reference": reference}
-    messages = b"".join(
-        len(message).to_bytes(8, "big") + message for message in (json.dumps(one).encode() for one in (told, asked))
+    report, ran = launch(Harness(_CHILD), (told, asked), limits, sandboxed=sandboxed)
+    if report is None:
+        return ran
+    return Outcome(Verdict(report["verdict"]), report["detail"], ran.seconds, ran.isolation)
+
+
+def launch(
+    harness: Harness, messages: Sequence[object], limits: Limits, *, sandboxed: bool
+) -> tuple[Any | None, Outcome]:
+    """Run a harness on messages of JSON; return its report, and the outcome that holds where it has none.
+
+    ``limits``: those of the whole. Raises DatasetError if it does not start.
+    """
+    scope = bubblewrap.scope() if sandboxed else ()
+    isolation = (("bubblewrap", "cgroup") if scope else ("bubblewrap",)) if sandboxed else ()
+    written = b"".join(
+        len(message).to_bytes(8, "big") + message for message in (json.dumps(one).encode() for one in messages)
     )
     started = time.monotonic()
     with ExitStack() as stack:
         if sandboxed:
-            command = bubblewrap.command(_CHILD)
+            command = bubblewrap.command(harness)
             if scope:
                 command = [*scope, *bubblewrap.scope_limits(limits.memory_bytes, limits.processes), "--", *command]
             folder, environment = "/", dict(os.environ)
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fim-server-test-"))
-            command = bubblewrap.python_command(str(_CHILD))
-            environment = {**bubblewrap.ENVIRONMENT, "HOME": folder, "TMPDIR": folder}
-        said, complaint, in_time = _communicate(command, folder, environment, messages, limits.seconds)
+            command = harness.bare_command()
+            environment = {**bubblewrap.ENVIRONMENT, **harness.environment, "HOME": folder, "TMPDIR": folder}
+        said, complaint, in_time = _communicate(command, folder, environment, written, limits.seconds)
     seconds = time.monotonic() - started
+    late = Outcome(Verdict.TIMEOUT, "wall clock", seconds, isolation)
     if not said.startswith(_STARTED):
         if in_time:
             raise DatasetError(_last_line(complaint) or f"{command[0]}: the processes of a test do not start")
-        return Outcome(Verdict.TIMEOUT, "wall clock", seconds, isolation)
+        return None, late
     try:
-        report = json.loads(said.removeprefix(_STARTED))
+        return json.loads(said.removeprefix(_STARTED)), replace(late, verdict=Verdict.PASSED, detail="")
     except ValueError:  # none: it was killed by the deadline, or by the program
-        if in_time:
-            return Outcome(Verdict.ERROR, "ended before its test did", seconds, isolation)
-        return Outcome(Verdict.TIMEOUT, "wall clock", seconds, isolation)
-    return Outcome(Verdict(report["verdict"]), report["detail"], seconds, isolation)
+        ended = Outcome(Verdict.ERROR, "ended before its test did", seconds, isolation)
+        return None, ended if in_time else late
 
 
 def _communicate(

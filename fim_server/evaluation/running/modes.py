@@ -19,12 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fim_server.datasets.safim import SET as SAFIM
+from fim_server.datasets.safim import truncated
 from fim_server.decoding.ending.right_closer import ClosedSession, RightCloser
 from fim_server.decoding.loop.conclusion import final_length, text_of, winner
 from fim_server.decoding.loop.healing import Healing
 from fim_server.decoding.loop.run import Run, start
 from fim_server.decoding.loop.watch import Watch
 from fim_server.decoding.options import DecodeOptions
+from fim_server.decoding.protocols import CheckingSession
 from fim_server.decoding.results import StopReason
 from fim_server.decoding.strategies.batches import decode_together
 from fim_server.decoding.strategies.in_turn import SharedReading, decode_in_turn
@@ -242,7 +245,8 @@ class Decoder:
             run, outcome = runs["unconstrained"], outcomes["unconstrained"]
             tokens = run.tokens[: tokens_of_line(run, one.healing) if one.single_line else None]
             followed = follow(one.session, self.model, tokens, one.healing)
-            offers["unconstrained"] = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
+            free = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
+            offers["unconstrained"] = as_benchmark(one, free)
             checked = checked_text(run, outcome, followed.complete)
             offers["checked"] = offer(one, run, outcome, checked, followed.complete, followed.engine_ms)
         if "constrained" in runs:
@@ -358,6 +362,15 @@ def cut_text(one: Prepared, text: str) -> str | None:
         return None
     text = text[len(one.healing) :]
     return text.partition("\n")[0] if one.single_line else text
+
+
+def as_benchmark(one: Prepared, offer: Offer) -> Offer:
+    """An unconstrained offer as its benchmark judges it: SAFIM cuts texts that run on."""
+    session = one.session
+    if one.sample.set != SAFIM or offer.text is None or not isinstance(session, CheckingSession):
+        return offer
+    text = truncated(one.sample, offer.text, lambda text: session.check(text).complete)
+    return offer if text == offer.text else replace(offer, text=text, won="truncated")
 
 
 def tokens_of_line(run: Run, healing: str) -> int:

@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from fim_server.datasets.samples import Sample
+from fim_server.datasets.calls import is_same_call
+from fim_server.datasets.programs.running import missing_tool, run_program
+from fim_server.datasets.python import sandbox
+from fim_server.datasets.python.sandbox import Verdict, run_sample
+from fim_server.datasets.samples import MatchTest, ProgramTest, Sample
 from fim_server.errors import RunError
 
 if TYPE_CHECKING:
@@ -31,23 +35,35 @@ def start_tests(
 
 def run_test(sample: Sample, text: str, unsafe: bool) -> Test:
     """Run the sample's own test with a text; return its verdict. Raises DatasetError if it cannot be run."""
-    from fim_server.datasets.python.sandbox import run_sample
-
-    outcome = run_sample(sample, text, unsafe=unsafe)
+    match sample.test:
+        case MatchTest():
+            passed = is_same_call(text, sample.middle, sample.language)
+            return passed, None if passed else str(Verdict.WRONG)
+        case ProgramTest():
+            if text == sample.middle:  # which the benchmark does not run, either
+                return True, None
+            outcome = run_program(sample.language, sample.filled(text), sample.test, unsafe=unsafe)
+        case _:
+            outcome = run_sample(sample, text, unsafe=unsafe)
     return outcome.passed, None if outcome.passed else str(outcome.verdict)
 
 
-def require_sandbox(samples: Iterable[Sample]) -> None:
-    """Raises RunError where samples have tests, which run what the model wrote, and there is no sandbox."""
-    from fim_server.datasets.python.sandbox import refusal, unavailable
-
-    missing = unavailable()
-    if missing is not None and any(sample.test is not None for sample in samples):
-        raise RunError(refusal(missing))
+def require_sandbox(samples: Iterable[Sample], unsafe: bool) -> None:
+    """Raises RunError where the samples' tests run what the model wrote, and a tool or the sandbox is missing."""
+    languages: set[str] = set()
+    for sample in samples:
+        if sample.test is None or isinstance(sample.test, MatchTest):
+            continue
+        no_sandbox = None if unsafe else sandbox.unavailable()
+        if no_sandbox is not None:
+            raise RunError(sandbox.refusal(no_sandbox))
+        if isinstance(sample.test, ProgramTest) and sample.language not in languages:
+            languages.add(sample.language)
+            missing = missing_tool(sample.language)
+            if missing is not None:
+                raise RunError(f"{sample.language}: tests cannot be run, {missing}")
 
 
 def isolation() -> str:
     """Describe the place where tests run, for run.json."""
-    from fim_server.datasets.python.sandbox import unavailable
-
-    return "bubblewrap" if unavailable() is None else "none"
+    return "bubblewrap" if sandbox.unavailable() is None else "none"

@@ -19,8 +19,8 @@ def what_won(data: Measured) -> Table:
     rows = tuple(sorted(rows, key=lambda row: known.get(row[0], len(known))))
     note = (
         "*end_token*: the model ended the text; *point*: the best complete point before the budget's end; *landed*: "
-        "the text that the budget's end forced; *prefix*: the best prefix that parses; *budget*: cut off where the "
-        "budget ended."
+        "the text that the budget's end forced; *prefix*: the best prefix that parses; *truncated*: cut as SAFIM cuts "
+        "texts; *budget*: cut off where the budget ended."
     )
     return Table("won", "What was offered", header, rows, 1, note, brief=True)
 
