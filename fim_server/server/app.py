@@ -68,6 +68,7 @@ def create_server(settings: ServerSettings, version: str = "", models: SharedMod
     )
     server.command(ACCEPTED)(commands.on_accepted)
     server.command(commands.DISMISSED)(commands.on_dismissed)
+    server.command(commands.RESET_THRESHOLD)(commands.on_reset_threshold)
     server.command(commands.EXPLAIN)(commands.on_explain)
     server.command(commands.LANGUAGES)(commands.on_languages)
     server.command(commands.STATISTICS)(commands.on_statistics)

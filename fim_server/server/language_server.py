@@ -22,12 +22,14 @@ from pygls.protocol import default_converter
 
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.language import Language
+from fim_server.language.cache import cache_folder
 from fim_server.server.documents.cut import LanguageAt
 from fim_server.server.documents.editor_languages import EditorLanguages
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.documents.protocol import DocumentProtocol
 from fim_server.server.documents.secret_documents import SecretDocuments, name_in
 from fim_server.server.documents.workspace import NOTEBOOK_SYNC, SYNC_KIND
+from fim_server.server.habits import Habits
 from fim_server.server.requests.dismissals import Dismissals
 from fim_server.server.state import ClientState, IndexState, ModelState, RequestState, SentStatus
 from fim_server.server.usage import Usage
@@ -84,6 +86,7 @@ class FimLanguageServer(LanguageServer):
         self.model = ModelState()
         self.answers = AnswerCache()
         self.dismissals = Dismissals()
+        self.habits = Habits(cache_folder())
         self.cursors = Places()
         self.requests = RequestState()
         self.usage = Usage()

@@ -86,6 +86,9 @@ class RankingConstants:
     repeated_below_confidence: float
     near_lines: int
     repeated_words: int
+    personal_share: float
+    personal_decisions: int
+    personal_most: float
 
 
 CONTEXT = read_constants(ContextConstants, FOLDER / "context" / "constants.toml")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fim_server.language import Language
 from fim_server.language.plain import PlainText, plain_name
 from fim_server.suggest.answer_cache import Answer
+from fim_server.suggest.ranking.personal import shifted_threshold
 from fim_server.text.document import Split
 from fim_server.text.notebook import CellContexts, healable
 
@@ -35,6 +36,7 @@ class Request:
         cell: The contexts of the cursor's cell in a notebook, or of its region in a file of another language.
         described: The language by the editor's own data, if the package has none.
         dismissed: Texts that the user dismissed at this cursor.
+        shift: Shift of the threshold by what the user accepts and dismisses in the language.
     """
 
     uri: str
@@ -48,6 +50,7 @@ class Request:
     cell: CellContexts | None = None
     described: Language | None = None
     dismissed: tuple[str, ...] = ()
+    shift: float = 0.0
 
     @property
     def contexts(self) -> Split:
@@ -72,6 +75,11 @@ class Request:
     def own(self) -> Split:
         """Return the document's own texts around the cursor."""
         return self.split if self.cell is None else replace(self.split, left=self.cell.before, right=self.cell.after)
+
+    @property
+    def least(self) -> float:
+        """Return the least confidence of a suggestion that is not asked for."""
+        return shifted_threshold(self.settings.min_confidence, self.shift)
 
     @property
     def above(self) -> int:
@@ -124,3 +132,8 @@ class Request:
             lasting=lasting,
             suppressed=suppressed,
         )
+
+
+def language_name(request: Request) -> str:
+    """Return the name of a request's language; the editor's own for one without a definition."""
+    return Language.name_for_editor(request.language_id)

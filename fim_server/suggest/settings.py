@@ -67,6 +67,8 @@ class ServerSettings:
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
     min_confidence: float = 0.45
     """Least confidence of the first lexeme of an unrequested suggestion, from 0 to 1; 0 shows all."""
+    personal_threshold: bool = True
+    """Let what the user accepts and dismisses move ``min_confidence`` by at most 0.1."""
     alternatives: int = 3
     """Suggestions for an explicit request."""
     max_tokens: int = 128
@@ -303,6 +305,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "insideStrings": ("inside_strings", boolean),
     "multiline": ("multiline", one_of(*MULTILINE)),
     "minConfidence": ("min_confidence", number(0, 1)),
+    "personalThreshold": ("personal_threshold", boolean),
     "alternatives": ("alternatives", whole(1, 5)),
     "maxTokens": ("max_tokens", whole(1, 4096)),
     "maxLineTokens": ("max_line_tokens", whole(1, 1024)),

@@ -40,7 +40,7 @@ class Editor:
         self.dismissals.note(*self.at(text, uri), found)
 
     def dismiss(self, identity: str = "1") -> bool:
-        return self.dismissals.dismiss(identity, lambda uri: self.document)
+        return self.dismissals.dismiss(identity, lambda uri: self.document) is not None
 
     def dismissed(self, text: str, **more: Any) -> tuple[str, ...]:
         return self.dismissals.at(*self.at(text, **more))

@@ -344,6 +344,18 @@ async def test_a_dismissed_suggestion_comes_again_on_request_or_once_its_line_ch
     assert await editor.ask(RETURN, kind=AUTOMATIC)
 
 
+async def test_decisions_move_the_threshold_until_it_is_reset(client: Client) -> None:
+    await client.use(prefetch=False, minConfidence=0.01)
+    for kind, moves in ((INVOKED, False), (AUTOMATIC, True)):
+        editor, cursor = marked(client, f"decided{moves}.py", "import os\n\nfor name |\n    print(name)\n")
+        item = (await editor.ask(cursor, kind=kind))[0]
+        assert item.command is not None
+        await client.run("dismissed", plain((item.command.arguments or ())[0]))
+        assert ("python" in (await client.run("statistics"))["thresholdShifts"]) == moves
+    await client.run("resetThreshold")
+    assert (await client.run("statistics"))["thresholdShifts"] == {}
+
+
 async def test_another_character_leads_to_another_answer(client: Client) -> None:
     await client.use(prefetch=False)
     editor = Editor(client, "other.py", FUNCTION)

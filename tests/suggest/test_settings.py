@@ -85,6 +85,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "insideStrings": False,
         "multiline": "never",
         "minConfidence": 0.25,
+        "personalThreshold": False,
         "alternatives": 5,
         "maxTokens": 64,
         "maxLineTokens": 12,

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { keyOf, SECTION, toggledMode } from "./configuration";
 import { setLanguage } from "./languagePicker";
 import { type MenuAction, menuGroups } from "./menu";
+import { SERVER_COMMANDS } from "./protocol";
 import type { Server } from "./server";
 import { readMinutes } from "./snooze";
 import { ACTION_TITLES, isOff, learntIn, Once, type ProblemAction, problemOf, type State, withoutLinks } from "./state";
@@ -107,6 +108,17 @@ export async function toggleWorkspace(): Promise<void> {
   const isOffForUser = configuration.inspect<boolean>("enabled")?.globalValue === false;
   const value = isOn ? false : isOffForUser ? true : undefined;
   await configuration.update("enabled", value, vscode.ConfigurationTarget.Workspace);
+}
+
+/** Has the server forget what was accepted and dismissed. */
+export async function resetThreshold(server: Server): Promise<void> {
+  const connection = await server.connected();
+  if (connection === undefined) {
+    reportNotRunning(server);
+    return;
+  }
+  await connection.execute(SERVER_COMMANDS.resetThreshold, []);
+  void vscode.window.showInformationMessage("fim-server: the threshold is the setting minConfidence again.");
 }
 
 /** Reports each problem once. */

@@ -10,6 +10,7 @@ export const COMMANDS = [
   "fim-server.toggleWorkspace",
   "fim-server.acceptLine",
   "fim-server.dismiss",
+  "fim-server.forgetDecisions",
   "fim-server.showStatistics",
   "fim-server.restart",
   "fim-server.showLogs",

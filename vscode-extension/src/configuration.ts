@@ -62,6 +62,7 @@ export const SERVER_SETTINGS = [
   "insideStrings",
   "multiline",
   "minConfidence",
+  "personalThreshold",
   "alternatives",
   "maxTokens",
   "maxLineTokens",

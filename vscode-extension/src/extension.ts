@@ -1,7 +1,7 @@
 // Entry point: connects the parts. The language client itself requests textDocument/inlineCompletion and passes the
 // items to the editor.
 import * as vscode from "vscode";
-import { Problems, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
+import { Problems, resetThreshold, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
 import type { Cursor } from "./client";
 import { COMMANDS, type Handlers } from "./commands";
 import { RESTARTING_SETTINGS, SECTION } from "./configuration";
@@ -58,6 +58,7 @@ export function activate(context: vscode.ExtensionContext): void {
       await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
       server.dismiss(cursorOf(vscode.window.activeTextEditor));
     },
+    "fim-server.forgetDecisions": () => resetThreshold(server),
     "fim-server.showStatistics": () => statistics.show(),
     "fim-server.restart": restart,
     "fim-server.showLogs": () => log.show(),

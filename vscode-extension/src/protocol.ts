@@ -12,6 +12,7 @@ export const GETTING_TOKENS = "fim-server/getting/";
 export const SERVER_COMMANDS = {
   accepted: "fim-server.accepted",
   dismissed: "fim-server.dismissed",
+  resetThreshold: "fim-server.resetThreshold",
   explainAt: "fim-server.explainAt",
   languages: "fim-server.languages",
   statistics: "fim-server.statistics",
@@ -200,6 +201,8 @@ export interface Statistics {
     readonly p95Ms: number | null;
     readonly serverP95Ms: number | null;
   };
+  /** Shifts of the threshold by what was accepted and dismissed, by language. */
+  readonly thresholdShifts: readonly (readonly [language: string, shift: number])[];
   readonly since: string;
 }
 
@@ -415,6 +418,7 @@ export function readStatistics(value: unknown): Statistics | undefined {
       p95Ms: numberOrNull(latency["p95Ms"]),
       serverP95Ms: numberOrNull(latency["serverP95Ms"]),
     },
+    thresholdShifts: Object.entries(fields(value["thresholdShifts"])).map(([name, shift]) => [name, count(shift)]),
     since: text(value["since"]),
   };
 }

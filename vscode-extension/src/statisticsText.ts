@@ -23,6 +23,9 @@ export function statisticsText(statistics: Statistics, formatDate = localDate): 
     ["Latency, median", optionalDuration(latency.p50Ms)],
     ["Latency, 95th percentile", optionalDuration(latency.p95Ms)],
     ["without model, engine and waiting", optionalDuration(latency.serverP95Ms)],
+    ...statistics.thresholdShifts.map(
+      ([language, shift]) => [`Threshold in ${language}`, `${shift < 0 ? "−" : "+"}${Math.abs(shift)}`] as const,
+    ),
   ];
   const names = rows.map(([name]) => (/^[A-Z0-9]/.test(name) ? name : `  ${name}`));
   const nameWidth = Math.max(...names.map((name) => name.length));

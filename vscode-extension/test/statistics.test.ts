@@ -18,6 +18,7 @@ test("the statistics as a page", () => {
     superseded: 3,
     failed: 0,
     latency: { p50Ms: 123.4, p95Ms: 1534, serverP95Ms: 2.25 },
+    thresholdShifts: { python: -0.013, go: 0.1 },
     since: "2026-11-21T10:00:00Z",
   });
   assert.ok(statistics !== undefined);
@@ -38,6 +39,8 @@ since the server started, 2026-11-21T10:00:00Z
   Latency, median                      123 ms
   Latency, 95th percentile              1.5 s
     without model, engine and waiting  2.3 ms
+  Threshold in python                  −0.013
+  Threshold in go                        +0.1
 
 The server keeps these numbers in memory until it ends. They never leave this machine.
 `,

@@ -15,28 +15,45 @@ from fim_server.models.store.catalogue import DEFAULT_NAME, entry_of
 from fim_server.server.arguments import member, object_of, position_of, text_member
 from fim_server.server.documents.cut import cut_of, language_at
 from fim_server.server.explanation import explanation_json
+from fim_server.server.habits import Decision
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.languages import languages_json
 from fim_server.server.models.fetching import get_model, stop_getting
 from fim_server.server.models.installed import list_models, remove_model
 from fim_server.server.models.loading import reload
+from fim_server.server.requests.dismissals import Offer
 from fim_server.server.requests.secret_files import secret_reason
 from fim_server.server.status import send_status
 from fim_server.suggest.request import Request
 from fim_server.text.hidden import on_one_line
 
 EXPLAIN, STATISTICS, LANGUAGES = "fim-server.explainAt", "fim-server.statistics", "fim-server.languages"
-DISMISSED, SET_ENABLED, RELOAD = "fim-server.dismissed", "fim-server.setEnabled", "fim-server.reload"
+DISMISSED, RESET_THRESHOLD = "fim-server.dismissed", "fim-server.resetThreshold"
+SET_ENABLED, RELOAD = "fim-server.setEnabled", "fim-server.reload"
 GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "fim-server.removeModel"
 
 
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
-    ls.usage.count_acceptance(text_member(accepted, "id"))
+    identity = text_member(accepted, "id")
+    ls.usage.count_acceptance(identity)
+    decide(ls, ls.dismissals.take(identity), True)
 
 
 def on_dismissed(ls: FimLanguageServer, dismissed: Any) -> None:
     """Keep a suggestion and its alternatives away from their place until its line changes."""
-    ls.dismissals.dismiss(text_member(dismissed, "id"), ls.open_document)
+    decide(ls, ls.dismissals.dismiss(text_member(dismissed, "id"), ls.open_document), False)
+
+
+def decide(ls: FimLanguageServer, offer: Offer | None, is_accepted: bool) -> None:
+    """Learn from a decision on an unrequested suggestion."""
+    if offer is not None and offer.confidence is not None and ls.settings.personal_threshold:
+        ls.habits.decide(Decision(offer.language, offer.confidence, is_accepted))
+
+
+def on_reset_threshold(ls: FimLanguageServer, *arguments: Any) -> None:
+    """Forget what the user accepted and dismissed."""
+    object_of(arguments)
+    ls.habits.forget()
 
 
 async def on_explain(ls: FimLanguageServer, question: Any) -> dict[str, Any]:
@@ -97,7 +114,8 @@ def on_languages(ls: FimLanguageServer, *arguments: Any) -> list[dict[str, Any]]
 def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     """Return counts and latencies since the server started."""
     object_of(arguments)
-    return ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
+    counts = ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
+    return counts | {"thresholdShifts": ls.habits.as_json()}
 
 
 def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:

@@ -29,6 +29,7 @@ def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None
 async def on_initialized(ls: FimLanguageServer, params: types.InitializedParams) -> None:
     """Take the client's settings, then load the model in the background."""
     await ask_for_settings(ls)
+    ls.habits.update()
     read_project(ls)
     ls.spawn(register_watchers(ls))
     if ls.worker.loads_like(ls.settings):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fim_server.suggest.context.cursor import Place
+from fim_server.suggest.request import language_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,12 +53,16 @@ class Offer:
         uri, owner: The document, as of the request.
         line: The cursor's line.
         texts: That line's text before the cursor, with each suggestion.
+        language: The language.
+        confidence: Confidence of the first lexeme, when it was shown first; None if the user asked for it.
     """
 
     uri: str
     owner: str
     line: int
     texts: tuple[str, ...]
+    language: str = ""
+    confidence: float | None = None
 
     def is_of(self, uri: str) -> bool:
         return uri in (self.uri, self.owner)
@@ -98,25 +103,33 @@ class Dismissals:
         if len(before) > LONGEST_LINE:
             return
         texts = tuple(before + one.text for one in suggestions)
-        offer = Offer(incoming.uri, incoming.owner, incoming.position.line, texts)
+        before_it = self._sent.get(suggestions[0].identity)
+        confidence = suggestions[0].display.confidence if before_it is None else before_it.confidence
+        place = incoming.uri, incoming.owner, incoming.position.line
+        offer = Offer(*place, texts, language_name(request), None if request.invoked else confidence)
         for one in suggestions:
             self._sent[one.identity] = offer
             self._sent.move_to_end(one.identity)
         while len(self._sent) > MOST_SENT:
             self._sent.popitem(last=False)
 
-    def dismiss(self, identity: str, opened: Callable[[str], OpenDocument | None]) -> bool:
-        """Dismiss a suggestion with its alternatives; return False if it is unknown, or was dismissed.
+    def take(self, identity: str) -> Offer | None:
+        """Return and forget a suggestion with its alternatives; None if it is unknown, or was taken before."""
+        offer = self._sent.get(identity)
+        if offer is not None:
+            self._sent = OrderedDict((known, sent) for known, sent in self._sent.items() if sent is not offer)
+        return offer
+
+    def dismiss(self, identity: str, opened: Callable[[str], OpenDocument | None]) -> Offer | None:
+        """Dismiss a suggestion with its alternatives; return them as :meth:`take`.
 
         ``opened``: return the open document of a name.
         """
-        offer = self._sent.get(identity)
+        offer = self.take(identity)
         document = None if offer is None else opened(offer.uri)
-        if offer is None or document is None:
-            return False
-        self._sent = OrderedDict((known, sent) for known, sent in self._sent.items() if sent is not offer)
-        self._dismissed.append((Spot.of(document, offer.line), offer))
-        return True
+        if offer is not None and document is not None:
+            self._dismissed.append((Spot.of(document, offer.line), offer))
+        return offer
 
     def at(self, incoming: Incoming, request: Request) -> tuple[str, ...]:
         """Return the texts that were dismissed at a cursor, and forget those whose line has changed."""

@@ -90,7 +90,7 @@ def confirmed(recalled: Answer, written: Answer, request: Request) -> Answer:
     """
 
     def seen(suggestion: Suggestion) -> str:
-        part = shown(suggestion, request.split.right[: suggestion.covered], request.settings.min_confidence)
+        part = shown(suggestion, request.split.right[: suggestion.covered], request.least)
         return "" if part is None else part.text
 
     first, *rest = recalled.suggestions

@@ -13,7 +13,7 @@ from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.postprocess.blocks import owes_block
-from fim_server.suggest.request import Request
+from fim_server.suggest.request import Request, language_name
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import LINE_BREAK
 from fim_server.text.notebook import Notebook
@@ -124,7 +124,8 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         cell=cut.cell,
         described=ls.described(cut.uri, language),
     )
-    return replace(request, dismissed=ls.dismissals.at(incoming, request))
+    shift = ls.habits.shift_of(language_name(request)) if ls.settings.personal_threshold else 0.0
+    return replace(request, dismissed=ls.dismissals.at(incoming, request), shift=shift)
 
 
 def size_of(document: OpenDocument) -> int:

@@ -229,7 +229,7 @@ def confident(answer: Answer, request: Request) -> Answer:
     still fits stays; any other request gets at most one suggestion.
     """
     closers = [request.split.right[: one.covered] for one in answer.suggestions]
-    least = request.settings.min_confidence
+    least = request.least
     if request.invoked or (answer.complete and answer.moved):
         parts: dict[str, Suggestion] = {}
         for suggestion, text in zip(answer.suggestions[: None if request.invoked else 1], closers, strict=False):

@@ -34,8 +34,7 @@ def rank(job: Job, project: ProjectSuggestions, is_written: bool, is_line: bool)
                 most = request.settings.alternatives
                 job.suggestions = together(job.suggestions, recalled, job.closers, most)
             else:
-                least = request.settings.min_confidence
-                job.suggestions = ranked_for_display(job.suggestions, recalled, job.closers, least)
+                job.suggestions = ranked_for_display(job.suggestions, recalled, job.closers, request.least)
     found = bool(job.suggestions)
     is_late = any(completion.stop_reason == "deadline" for completion in job.work.completions)
     # An answer on a part of the text does not last: at the next key, the session covers the whole.

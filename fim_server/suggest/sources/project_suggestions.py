@@ -46,7 +46,7 @@ class ProjectSuggestions:
     def surest(self, request: Request, opened: Opened, language: Language) -> tuple[Suggestion, ...]:
         """Return the suggestions that are sure enough without the model, or the most valuable if no model is asked."""
         closers = request.split.right[: opened.covered]
-        least = 0.0 if request.invoked else request.settings.min_confidence
+        least = 0.0 if request.invoked else request.least
         most = request.settings.alternatives if request.invoked else 1
         asks_model = request.settings.ask_model
 

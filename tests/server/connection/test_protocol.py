@@ -35,6 +35,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMMANDS = {
     "accepted",
     "dismissed",
+    "resetThreshold",
     "explainAt",
     "languages",
     "statistics",
@@ -250,7 +251,7 @@ async def test_statistics_count_shown_and_accepted_suggestions(client: Client) -
     assert set(after) == {
         *("requests", "answeredFromCache", "shown", "accepted", "acceptedCharacters"),
         *("savedKeystrokes", "cancelled", "superseded"),
-        *("failed", "replaced", "latency", "promptTokens", "since"),
+        *("failed", "replaced", "latency", "promptTokens", "thresholdShifts", "since"),
     }
 
 
@@ -271,6 +272,7 @@ WRONG: list[tuple[str, list[Any]]] = [
     ("accepted", [{}]),
     ("accepted", [{"id": "1"}, {"id": "2"}]),
     ("accepted", ["1"]),
+    ("resetThreshold", [1, 2]),
     ("dismissed", []),
     ("dismissed", [{}]),
     ("dismissed", [{"id": 1}]),
