@@ -89,8 +89,8 @@ def is_docstring(node: ast.stmt) -> bool:
 
 # --- the editor ---------------------------------------------------------------------------------------------------
 
-PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'"}
-QUOTES = frozenset("\"'")
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+QUOTES = frozenset("\"'`")
 CLOSED_BEFORE = frozenset(";:.,=}])> \t\n")
 """VS Code closes a bracket or a quote only before one of these (`autoCloseBefore`) or at the end."""
 
@@ -99,6 +99,46 @@ WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)")
 INDENT = 4
 
 BACKSPACE, DELETE = "backspace", "delete"
+
+
+@dataclass(frozen=True)
+class Keyboard:
+    """An editor's settings for a language.
+
+    Attributes:
+        quotes: Characters that are closed when they are typed, beside the brackets.
+        comments: Beginnings of comments up to the line's end.
+        deeper: Ends of a line after which the next one is indented deeper.
+        indentation: What a level of indentation is where the line has none.
+    """
+
+    quotes: str = "\"'"
+    comments: tuple[str, ...] = ("//",)
+    deeper: tuple[str, ...] = ("(", "[", "{")
+    indentation: str = " " * INDENT
+
+    def closer_of(self, key: str) -> str:
+        """Return the text that closes a key, or an empty one."""
+        return BRACKETS.get(key) or (key if key in self.quotes else "")
+
+    def is_inside_a_string_or_comment(self, line: str) -> bool:
+        """Return whether a line's end is inside a string that begins on it, or in a comment."""
+        quote = ""
+        at = 0
+        while at < len(line):
+            if quote and line[at] == "\\":
+                at += 1
+            elif quote and line[at] == quote:
+                quote = ""
+            elif not quote and line[at] in self.quotes:
+                quote = line[at]
+            elif not quote and line.startswith(self.comments, at):
+                return True
+            at += 1
+        return bool(quote)
+
+
+PYTHON = Keyboard(comments=("#",), deeper=(":", "(", "[", "{"))
 
 
 @dataclass(frozen=True)
@@ -111,18 +151,19 @@ class Edit:
 
 
 class Editor:
-    """Text with a cursor, edited by keys like VS Code with its settings for Python.
+    """Text with a cursor, edited by keys like VS Code with its settings for a language.
 
     Brackets and quotes are closed when they are opened. A typed closer goes over one that the editor inserted. A new
-    line is indented like the one before, deeper after a colon or an opening bracket. Blanks that only indented an empty
-    line vanish when the next line begins. Backspace takes a level of indentation. One thing is simpler: a new line
-    between an opening bracket and its closer leaves the closer behind the cursor instead of putting it on a line of its
-    own.
+    line is indented like the one before, deeper after an opening bracket and, in Python, a colon. Blanks that only
+    indented an empty line vanish when the next line begins. Backspace takes a level of indentation. One thing is
+    simpler: a new line between an opening bracket and its closer leaves the closer behind the cursor instead of putting
+    it on a line of its own.
     """
 
-    def __init__(self, text: str, cursor: int) -> None:
+    def __init__(self, text: str, cursor: int, keyboard: Keyboard = PYTHON) -> None:
         self.text = text
         self.cursor = cursor
+        self.keyboard = keyboard
         self.before = text
         """The text that the last edit was made in."""
         self.closers = ""
@@ -165,11 +206,11 @@ class Editor:
         return edit
 
     def _type(self, key: str) -> Edit:
-        escaped = key in QUOTES and self.text[self.cursor - 1 : self.cursor] == "\\"
+        escaped = key in self.keyboard.quotes and self.text[self.cursor - 1 : self.cursor] == "\\"
         if self.closers.startswith(key) and not escaped:
             self.closers = self.closers[1:]
             return self._apply(Edit(self.cursor, self.cursor + 1, key))
-        closer = PAIRS.get(key, "") if self._closes(key) else ""
+        closer = self.keyboard.closer_of(key) if self._closes(key) else ""
         edit = self._apply(Edit(self.cursor, self.cursor, key + closer))
         self.cursor -= len(closer)
         self.closers = closer + self.closers
@@ -179,11 +220,11 @@ class Editor:
         following = self.text[self.cursor : self.cursor + 1]
         if following and following not in CLOSED_BEFORE and not self.closers:
             return False
-        if key not in QUOTES:
+        if key not in self.keyboard.quotes:
             return True
         before = self.line
         after_name = is_word(before[-1:]) and not STRING_PREFIX.search(before)
-        return not after_name and before[-1:] != key and not is_inside_a_string_or_comment(before)
+        return not after_name and before[-1:] != key and not self.keyboard.is_inside_a_string_or_comment(before)
 
     def _enter(self) -> Edit:
         line = self.line
@@ -191,15 +232,15 @@ class Editor:
         start = self.cursor
         if line and not line.strip():
             start -= len(line)
-        elif line.rstrip().endswith((":", "(", "[", "{")):
-            indentation += "\t" if "\t" in indentation else " " * INDENT
+        elif line.rstrip().endswith(self.keyboard.deeper):
+            indentation += "\t" if "\t" in indentation else self.keyboard.indentation
         return self._apply(Edit(start, self.cursor, "\n" + indentation))
 
     def _backspace(self) -> Edit:
         line = self.line
         if line and not line.strip(" "):
             return self._apply(Edit(self.cursor - 1 - (len(line) - 1) % INDENT, self.cursor, ""))
-        pair = bool(self.closers) and PAIRS.get(self.text[self.cursor - 1]) == self.closers[0]
+        pair = bool(self.closers) and self.keyboard.closer_of(self.text[self.cursor - 1]) == self.closers[0]
         self.closers = self.closers[pair:]
         return self._apply(Edit(self.cursor - 1, self.cursor + pair, ""))
 
@@ -215,23 +256,6 @@ def common(some: str, other: str) -> int:
     return next(
         (at for at, (one, two) in enumerate(zip(some, other, strict=False)) if one != two), min(len(some), len(other))
     )
-
-
-def is_inside_a_string_or_comment(line: str) -> bool:
-    """Return whether a line's end is inside a string that begins on it, or in a comment."""
-    quote = ""
-    at = 0
-    while at < len(line):
-        if quote and line[at] == "\\":
-            at += 1
-        elif quote and line[at] == quote:
-            quote = ""
-        elif not quote and line[at] in "\"'":
-            quote = line[at]
-        elif not quote and line[at] == "#":
-            return True
-        at += 1
-    return bool(quote)
 
 
 def next_key(editor: Editor, start: int, wanted: str) -> str | None:

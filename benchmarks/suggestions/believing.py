@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.suggestions.holes import LEXEME
-from benchmarks.suggestions.lines import Project as Sources
-from benchmarks.suggestions.lines import Task
+from benchmarks.suggestions.projects import Project as Sources
+from benchmarks.suggestions.projects import Task
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.decoding.bias.lexeme_check import LexemeCheck
 from fim_server.decoding.bias.project_bias import project_bias_tokens

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from benchmarks.suggestions.lines import Project as Sources
+from benchmarks.suggestions.projects import Project as Sources
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.suggest.context.cursor import indentation
 from fim_server.suggest.postprocess.blocks import FIRST_WORD, likelihood_of_block, owes_block

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from benchmarks.server.played_editor import DELETE, Editor, next_key
 from benchmarks.server.scenarios import Item
 from benchmarks.suggestions.judge import Judgement, Truth, judge
-from benchmarks.suggestions.lines import Project as Sources
-from benchmarks.suggestions.lines import Task
+from benchmarks.suggestions.projects import Project as Sources
+from benchmarks.suggestions.projects import Task
 from benchmarks.suggestions.recipes import PROMPT_TOKENS, command_line, drawn_of, end_with, remembered
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.request import Request

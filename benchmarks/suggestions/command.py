@@ -19,21 +19,16 @@ from pathlib import Path
 from benchmarks.options import add_json, add_seed, positive_count
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
 from benchmarks.server.command import shared
-from benchmarks.suggestions.lines import (
-    Project,
-    Task,
-    draw_edits,
-    draw_lines,
-    half_of,
-    open_folder,
-    open_package,
-)
+from benchmarks.suggestions.lines import draw_edits, draw_lines
 from benchmarks.suggestions.parts import CURSOR, PARTS, setting_named, settings_without
 from benchmarks.suggestions.playing import ACCEPTING, TYPING, Record, accept_what_is_right, type_all
+from benchmarks.suggestions.projects import Project, Task, open_folder, open_package, open_set
 from benchmarks.suggestions.report import Report
 from benchmarks.suggestions.suggesting import Copying, Suggester, serving
+from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.errors import BenchError
 from fim_server.text.terminal import Progress
+from training.corpora.lists import SUGGESTION_USES
 
 HUMAN, NONE = "human", "none"
 
@@ -47,6 +42,8 @@ class SuggestionsOptions:
     path: list[str] | None
     package: list[str] | None
     edits: list[list[str]] | None
+    set: str | None
+    language: str
     lines: int
     seed: int
     pace: str
@@ -87,6 +84,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--package", action="append", metavar="NAME[==VERSION]", help="an installed distribution as a project"
+    )
+    parser.add_argument(
+        "--set",
+        choices=SUGGESTION_USES,
+        help="the projects of that set in datasets/suggestions, fetched from their registry into .work/suggestions",
+    )
+    parser.add_argument(
+        "--language", default=PYTHON, metavar="NAME", help="a language of the package (default: %(default)s)"
     )
     parser.add_argument(
         "--edits",
@@ -173,7 +178,7 @@ def measure(options: SuggestionsOptions, settings: dict[str, object], progress: 
         DatasetError: A project cannot be read.
     """
     progress.say("choosing lines")
-    projects = list(choose(options))
+    projects = list(choose(options, progress.say))
     report = Report(setting(options, settings, projects))
     asyncio.run(Measuring(options, settings, report, progress).measure_all(projects))
     if not report.efforts and not report.records:
@@ -181,18 +186,22 @@ def measure(options: SuggestionsOptions, settings: dict[str, object], progress: 
     return report
 
 
-def choose(options: SuggestionsOptions) -> Iterator[Project]:
+def choose(options: SuggestionsOptions, say: Callable[[str], None]) -> Iterator[Project]:
     """The projects, each with its lines.
 
     Raises:
         BenchError: None is named, one is not there or has nothing to type, or two have one name.
         DatasetError: One cannot be read.
     """
-    plain = [open_folder(path) for path in options.path or ()] + [open_package(one) for one in options.package or ()]
-    edited = [(open_folder(old), open_folder(new)) for old, new in options.edits or ()]
+    language = options.language
+    plain = [open_folder(path, language) for path in options.path or ()]
+    plain += [open_package(one) for one in options.package or ()]
+    if options.set is not None:
+        plain += open_set(language, options.set, say)
+    edited = [(open_folder(old, language), open_folder(new, language)) for old, new in options.edits or ()]
     names = [project.name for project in plain] + [old.name for old, _ in edited]
     if not names:
-        raise BenchError("nothing to type in: --path, --package or --edits expected")
+        raise BenchError("nothing to type in: --set, --path, --package or --edits expected")
     if twice := {name for name in names if names.count(name) > 1}:
         raise BenchError(f"{min(twice)}: two projects of this name")
     shares = iter(shared(options.lines, len(names)))
@@ -258,7 +267,9 @@ class Measuring:
 
 def setting(options: SuggestionsOptions, settings: dict[str, object], projects: Sequence[Project]) -> dict[str, str]:
     """The machine and the work, in words; folders of this machine are not named."""
-    given = [f"--path {Path(path).resolve().name}" for path in options.path or ()]
+    given = [] if options.set is None else [f"--set {options.set}"]
+    given += [f"--language {options.language}"] if options.language != PYTHON else []
+    given += [f"--path {Path(path).resolve().name}" for path in options.path or ()]
     given += [f"--package {name}" for name in options.package or ()]
     given += [f"--edits {Path(old).resolve().name} {Path(new).resolve().name}" for old, new in options.edits or ()]
     given += [f"--lines {options.lines}", f"--seed {options.seed}", f"--pace {options.pace}"]
@@ -272,8 +283,7 @@ def setting(options: SuggestionsOptions, settings: dict[str, object], projects: 
         "versions": f"fim-server {version_of('fim-server')}",
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()) or "the defaults",
         "projects": ", ".join(
-            f"{project.name} ({len({task.file for task in project.tasks})} of {len(project.files)} files, "
-            f"{half_of(project.name) or 'in neither half'})"
+            f"{project.name} ({len({task.file for task in project.tasks})} of {len(project.files)} files)"
             for project in projects
         ),
         "lines": f"{sum(task.lines for project in projects for task in project.tasks)} chosen",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fim_server.text.document import Split
 
 if TYPE_CHECKING:
-    from benchmarks.suggestions.lines import Project as Sources
+    from benchmarks.suggestions.projects import Project as Sources
 
 LEXEME = re.compile(r"\w+|[^\w\s]")
 """Pattern of a word or a sign."""

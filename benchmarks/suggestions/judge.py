@@ -5,12 +5,12 @@ Pure: a text with a cursor, a suggestion, and the truth.
 
 from __future__ import annotations
 
-import re
-import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from benchmarks.server.played_editor import PAIRS, QUOTES, Editor, first_word, is_inside_a_string_or_comment
+from benchmarks.server.played_editor import QUOTES, Editor, first_word
 from benchmarks.server.scenarios import Item
+from benchmarks.suggestions.typed_language import TypedLanguage, typed
+from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.language.texts import is_word
 
 BELOW_LINES = 3
@@ -25,8 +25,8 @@ BESIDE = "beside the way"
 KINDS = (LINE_START, IN_WORD, AFTER_WORD, DOT, BRACKETS, EMPTY_BRACKETS, STRING, ELSEWHERE, LINE_END, BESIDE)
 """Kinds of place. At a line's end nothing of the line is missing; beside the way a key has to be taken back first."""
 
-_LEXEME = re.compile(tokenize.PseudoToken)
-"""A lexeme of Python's own tokenizer with the blanks before it; a string that is not closed on its line is none."""
+MEMBERS = (".", "->", "::")
+"""Texts that a member stands behind."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Truth:
 
     text: str
     end: int
+    language: TypedLanguage = field(default_factory=lambda: typed(PYTHON), repr=False)
 
     def rest(self, cursor: int) -> str:
         """Return the missing text at a cursor whose left side is written."""
@@ -81,7 +82,7 @@ def judge(editor: Editor, truth: Truth, item: Item) -> Judgement:
     below = truth.below()
     word = first_word(item.text, item.covered)
     return Judgement(
-        *_line(editor, rest, item),
+        *_line(editor, truth, item),
         rest.startswith(item.text)
         and _spare(editor.closers[item.covered :], rest[len(item.text) :]) <= _spare(editor.closers, rest),
         word if word and rest.startswith(word) else "",
@@ -91,10 +92,10 @@ def judge(editor: Editor, truth: Truth, item: Item) -> Judgement:
     )
 
 
-def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
+def _line(editor: Editor, truth: Truth, item: Item) -> tuple[bool, bool]:
     """Return whether the first lexeme is right, and the whole line."""
-    left = editor.line
-    wanted = left + rest.partition("\n")[0]
+    left, lexeme_end = editor.line, truth.language.lexeme_end
+    wanted = left + truth.rest(editor.cursor).partition("\n")[0]
     offered, several, _ = item.text.partition("\n")
     following = editor.text[editor.cursor + item.covered :].partition("\n")[0]
     found = left + offered + ("" if several else following)
@@ -104,23 +105,6 @@ def _line(editor: Editor, rest: str, item: Item) -> tuple[bool, bool]:
         reached += 1  # the quote that came by itself ends the string that the offer goes on with
     lexeme = end is not None and reached >= end and found[:end] == wanted[:end] and lexeme_end(found, len(left)) == end
     return lexeme, found.rstrip() == wanted.rstrip()
-
-
-def lexeme_end(line: str, column: int) -> int | None:
-    """Return the end of the lexeme in or before which a cursor stands, or None at the line's end.
-
-    >>> lexeme_end("return x", 2), lexeme_end("return x", 6), lexeme_end("return x", 8)
-    (6, 8, None)
-    """
-    if not line[column:].strip():
-        return None
-    at = 0
-    while at <= column:
-        match = _LEXEME.match(line, at)
-        if match is None or match.end() == at or not match[1]:
-            return len(line.rstrip())  # a string that goes on, or what no Python is
-        at = match.end()
-    return at
 
 
 def _spare(closers: str, rest: str) -> int:
@@ -141,11 +125,11 @@ def kind_of(editor: Editor, truth: Truth) -> str:
     if not line.strip():
         return LINE_START
     last = line[-1]
-    if last not in QUOTES and editor.closers and PAIRS.get(last) == editor.closers[0]:
+    if last not in QUOTES and editor.closers and editor.keyboard.closer_of(last) == editor.closers[0]:
         return EMPTY_BRACKETS if rest.lstrip()[:1] == editor.closers[0] else BRACKETS
-    if is_inside_a_string_or_comment(line):
+    if editor.keyboard.is_inside_a_string_or_comment(line):
         return STRING
-    if last == ".":
+    if line.endswith(MEMBERS):
         return DOT
     if is_word(last):
         return IN_WORD if is_word(rest[0]) else AFTER_WORD

@@ -9,8 +9,9 @@ from benchmarks.server.played_editor import Editor, next_key
 from benchmarks.server.scenarios import Item
 from benchmarks.suggestions import judge
 from benchmarks.suggestions.judge import Judgement, Truth
-from benchmarks.suggestions.lines import Task
+from benchmarks.suggestions.projects import Task
 from benchmarks.suggestions.suggesting import OVERTAKEN, Answer, Suggester
+from benchmarks.suggestions.typed_language import typed
 
 TYPING, ACCEPTING = "typing", "accepting"
 
@@ -107,9 +108,10 @@ class Screen:
 
     def __init__(self, task: Task, suggester: Suggester, sweep: str) -> None:
         self.task = task
-        self.editor = Editor(task.before + task.after, len(task.before))
+        language = typed(task.language)
+        self.editor = Editor(task.before + task.after, len(task.before), language.keyboard)
         self.records: list[Record] = []
-        self._truth = Truth(task.before + task.wanted + task.after, len(task.before) + len(task.wanted))
+        self._truth = Truth(task.before + task.wanted + task.after, len(task.before) + len(task.wanted), language)
         self._suggester = suggester
         self._sweep = sweep
         self._ghost: Ghost | None = None
@@ -237,7 +239,7 @@ async def accept_what_is_right(task: Task, suggester: Suggester) -> tuple[Effort
 
 def keys_alone(task: Task) -> int:
     """Keys of typing a task without offers, in an editor that closes brackets by itself."""
-    editor = Editor(task.before + task.after, len(task.before))
+    editor = Editor(task.before + task.after, len(task.before), typed(task.language).keyboard)
     keys = 0
     while (key := next_key(editor, len(task.before), task.wanted)) is not None:
         editor.press(key)

@@ -33,7 +33,7 @@ from fim_server.suggest.sources.scope_cache import ScopeCache
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.suggestions.lines import Project as Sources
+    from benchmarks.suggestions.projects import Project as Sources
     from fim_server.models.model import FimModel
 
 Array = NDArray[np.float64]

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from benchmarks.options import positive_count
-from benchmarks.suggestions.lines import Project as Sources
-from benchmarks.suggestions.lines import draw_lines, open_folder
+from benchmarks.suggestions.lines import draw_lines
+from benchmarks.suggestions.projects import Project as Sources
+from benchmarks.suggestions.projects import open_folder
 from benchmarks.suggestions.suggesting import written
 from fim_server.decoding.options import DecodeOptions
 from fim_server.errors import FimServerError

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from benchmarks.server.lsp_client import AUTOMATIC, CAPABILITIES, Client
 from benchmarks.server.played_editor import QUOTES, Edit, Editor, position, span
 from benchmarks.server.scenarios import Item, Request, note
-from benchmarks.suggestions.lines import Project, Task
+from benchmarks.suggestions.projects import Project, Task
 from fim_server.server.handlers.documents import CURSOR
 
 SERVER, COPYING = "server", "copying rule"
@@ -101,7 +101,7 @@ class Served:
 
     def open(self, task: Task) -> None:
         self._uri, self._version = (self._folder / task.file).as_uri(), 1
-        document = {"uri": self._uri, "languageId": "python", "version": 1, "text": task.before + task.after}
+        document = {"uri": self._uri, "languageId": task.language, "version": 1, "text": task.before + task.after}
         self.client.notify("textDocument/didOpen", {"textDocument": document})
 
     async def rest(self, editor: Editor) -> None:

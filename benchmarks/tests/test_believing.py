@@ -22,7 +22,8 @@ from benchmarks.suggestions.believing import (
     steps,
     writes_right,
 )
-from benchmarks.suggestions.lines import Task, draw_lines, open_folder
+from benchmarks.suggestions.lines import draw_lines
+from benchmarks.suggestions.projects import Task, open_folder
 from fim_server.memory.belief import Belief
 from fim_server.models.load import load_model
 from fim_server.text.document import Split

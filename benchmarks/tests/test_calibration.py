@@ -11,7 +11,7 @@ import pytest
 from benchmarks.server.played_editor import Editor
 from benchmarks.suggestions.calibration import FIRST, TEXTS, examples_of, fit, places, report
 from benchmarks.suggestions.judge import Truth
-from benchmarks.suggestions.lines import Task
+from benchmarks.suggestions.projects import Task
 from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.suggest.suggestion import Ends, Likelihoods, Origin, Suggestion
 

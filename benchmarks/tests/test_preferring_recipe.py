@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.suggestions.lines import draw_lines, open_folder
+from benchmarks.suggestions.lines import draw_lines
 from benchmarks.suggestions.preferring import ALONE, Candidate, Examples, Step, fit, main, report, steps
+from benchmarks.suggestions.projects import open_folder
 from fim_server.models.load import load_model
 from support.models.tiny_models import write_tiny_model
 

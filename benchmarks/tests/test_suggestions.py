@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import time
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
@@ -17,9 +18,8 @@ from benchmarks.compare import figures_of
 from benchmarks.server.lsp_client import Asked, Client
 from benchmarks.server.played_editor import Edit, Editor
 from benchmarks.server.scenarios import Item, Request
-from benchmarks.suggestions import command, judge, lines, parts, report
+from benchmarks.suggestions import command, judge, lines, parts, projects, report
 from benchmarks.suggestions.judge import Judgement, Truth
-from benchmarks.suggestions.lines import Project, Task
 from benchmarks.suggestions.playing import (
     GONE,
     KEPT,
@@ -35,7 +35,9 @@ from benchmarks.suggestions.playing import (
     keys_alone,
     type_all,
 )
+from benchmarks.suggestions.projects import Project, Task
 from benchmarks.suggestions.suggesting import Answer, Copying, Served, copied, covered_by, told
+from benchmarks.suggestions.typed_language import typed
 from fim_server.errors import BenchError
 from support.bench_corpus import TYPED_SOURCE as SOURCE
 
@@ -286,7 +288,7 @@ def test_what_a_server_tells_of_an_offer() -> None:
 
 
 def project(**files: str) -> Project:
-    return Project("project", {f"{name}.py": text.encode() for name, text in files.items()})
+    return Project("project", {f"{name}.py": text.encode() for name, text in files.items()}, typed("python"))
 
 
 def test_lines_of_code() -> None:
@@ -330,9 +332,77 @@ def test_lines_of_edits() -> None:
         lines.draw_edits(old, old, 20, 0)
 
 
-def test_the_halves_of_the_held_out_packages() -> None:
-    assert (lines.half_of("structlog"), lines.half_of("flask"), lines.half_of("numpy")) == ("tuning", "reported", None)
-    assert (lines.half_of("structlog-25.5.0"), lines.half_of("python-standard-library")) == ("tuning", "reported")
+GO = """package a
+
+// says it
+func f(x int) string {
+	if x > 1 { // more
+		return g(x, "a b")
+	}
+	raw := `two
+lines`
+	return raw
+}
+"""
+
+
+def test_lines_of_another_language() -> None:
+    found = Project("project", {"a.go": GO.encode(), "b.go": b"package b\n"}, typed("go"))
+    lines.draw_lines(found, 20, 1)
+    wanted = ["func f(x int) string {", "if x > 1 {", "package a", 'return g(x, "a b")', "return raw"]
+    assert sorted(each.wanted for each in found.tasks) == wanted
+    assert {each.language for each in found.tasks} == {"go"}
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "ends"),
+    [
+        ("go", 'if err := f(x, "a b"); err != nil {', [2, 6, 9, 11, 12, 13, 14, 20, 21, 22, 26, 29, 33, 35]),
+        ("rust", "let x: &'a str = y?;", [3, 5, 6, 8, 10, 14, 16, 18, 19, 20]),
+        ("c", "x->y = 'a';", [1, 2, 3, 4, 6, 10, 11]),
+        ("php", '$a = "b $c d";', [2, 4, 13, 14]),
+        ("go", 'x = "a b', [1, 3, 8]),
+    ],
+)
+def test_lexemes_of_a_line(language: str, line: str, ends: list[int]) -> None:
+    found = {typed(language).lexeme_end(line, column) for column in range(len(line))}
+    assert sorted(end for end in found if end is not None) == ends
+    assert typed(language).lexeme_end(line, len(line)) is None
+
+
+def test_quotes_that_an_editor_closes() -> None:
+    def typing(language: str, *keys: str) -> str:
+        editor = Editor("", 0, typed(language).keyboard)
+        for key in keys:
+            editor.press(key)
+        return editor.text
+
+    assert typing("go", "`") == "``"
+    assert typing("rust", "'") == "'"
+    assert typing("go", "{", "\n", "x") == "{\n    x}"
+    assert typing("go", *"// '") == "// '"
+    assert typing("python", "#", "'") == "#'"
+    assert typing("java", "#", "'") == "#''"
+
+
+def test_a_set_of_projects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    sets = tmp_path / "sets"
+    sets.mkdir()
+    (sets / "go.toml").write_text('registry = "go"\nfit = ["example.org/a@v1.0.0"]\ndevelop = ["example.org/b@v1.0.0"]')
+    monkeypatch.setattr(projects, "SETS", sets)
+    monkeypatch.setattr(projects, "DOWNLOADS", tmp_path)
+    (tmp_path / "go" / "example.org+a@v1.0.0").mkdir(parents=True)
+    with zipfile.ZipFile(tmp_path / "go" / "example.org+a@v1.0.0" / "a.zip", "w") as archive:
+        archive.writestr("example.org/a@v1.0.0/a.go", GO * 3)
+        archive.writestr("example.org/a@v1.0.0/a_test.go", GO * 3)
+        archive.writestr("example.org/a@v1.0.0/readme.md", "a")
+    (found,) = projects.open_set("go", "fit", lambda said: None)
+    assert (found.name, list(found.files), found.language.name) == ("example-org-a", ["a.go"], "go")
+    with pytest.raises(BenchError, match="go: no set report in sets"):
+        list(projects.open_set("go", "report", lambda said: None))
+    monkeypatch.setattr(projects, "download", lambda packages, *_: {packages[0]: "refused"})
+    with pytest.raises(BenchError, match=r"go:example\.org/b: refused"):
+        list(projects.open_set("go", "develop", lambda said: None))
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -352,8 +422,8 @@ def test_bad_input_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = ["--path", str(tmp_path)]
-    assert "--path, --package or --edits expected" in complaint(capsys)
-    assert "no Python files to type in" in complaint(capsys, *path)
+    assert "--set, --path, --package or --edits expected" in complaint(capsys)
+    assert "no files of python to type in" in complaint(capsys, *path)
     assert "no such file or folder" in complaint(capsys, "--path", str(tmp_path / "none"))
     assert "invalid choice: 'luck'" in complaint(capsys, *path, "--without", "luck")
     monkeypatch.setattr(parts, "PARTS", {**parts.PARTS, "model": {}, "memory": {"noSuchSetting": False}})
