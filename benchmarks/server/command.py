@@ -183,7 +183,12 @@ async def play(scenario: Scenario, sources: Sequence[Source], options: ServerOpt
     with tempfile.TemporaryFile() as errors:
         client = await Client.start(given, options.threads, errors)
         try:
-            initialize = {"processId": os.getpid(), "rootUri": None, "capabilities": CAPABILITIES}
+            initialize = {
+                "processId": os.getpid(),
+                "rootUri": None,
+                "capabilities": CAPABILITIES,
+                "initializationOptions": {"personalThreshold": False},
+            }
             await client.answer_to(client.ask("initialize", initialize))
             client.notify("initialized", {})
             played.ready = await client.ready()

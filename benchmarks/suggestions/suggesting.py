@@ -52,6 +52,10 @@ class Answer:
     told: Mapping[str, Any] = field(default_factory=dict)
 
 
+UNTAUGHT = {"personalThreshold": False}
+"""Settings of a server that learns nothing of what is accepted, and leaves nothing on the machine."""
+
+
 class Suggester(Protocol):
     """Source of suggestions at a cursor."""
 
@@ -208,7 +212,7 @@ async def serving(
                     **CAPABILITIES,
                     "workspace": {"configuration": True, "workspaceFolders": True},
                 },
-                "initializationOptions": dict(settings),
+                "initializationOptions": {**UNTAUGHT, **settings},
             }
             await client.answer_to(client.ask("initialize", initialize))
             client.notify("initialized", {})
