@@ -22,7 +22,7 @@ from fim_server.cli.arguments import (
     load_options,
     python_version,
 )
-from fim_server.cli.output import DONE, NEGATIVE
+from fim_server.cli.output import DONE, NEGATIVE, UNFINISHED
 from fim_server.datasets.judging.programs import ASK_ENGINE, ASK_NONE
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.evaluation.records import MODES
@@ -57,7 +57,7 @@ One process uses one core well. For two cores, start the command twice with OMP_
 one folder afterwards.
 
 Exit status: 0 done, 1 done except for some samples (their results say why), 2 bad input,
-130 interrupted."""
+5 out of --minutes, 130 interrupted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,7 @@ class RunArguments(ModelArguments):
     score: bool
     unsafe: bool
     limit: int | None
+    minutes: int | None
     shard: Shard
     ray: int | None
     retry_failed: bool
@@ -332,6 +333,13 @@ def add_sharing(parser: argparse.ArgumentParser) -> None:
         "--limit", type=at_least(1), metavar="N", help="evaluate only the first N samples; may be raised later"
     )
     parser.add_argument(
+        "--minutes",
+        type=at_least(1),
+        metavar="N",
+        help="begin no batch that would end later than this many minutes from now, and exit with status 5 if samples "
+        "are left; the same command continues",
+    )
+    parser.add_argument(
         "--shard",
         type=shard,
         default=Shard(),
@@ -422,7 +430,10 @@ def run_run(arguments: RunArguments) -> int:
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard both share the work: use one of them")
     data = tuple(arguments.data)
-    asked = Asked(data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed)
+    ends = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
+    asked = Asked(
+        data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed, ends
+    )
     known, ids, languages = read_data(data)  # before loading the model, so that a refusal comes early
     settings = worker_settings(arguments, languages)
     if arguments.ray is None:  # a cluster's machines check it themselves
@@ -433,16 +444,19 @@ def run_run(arguments: RunArguments) -> int:
     try:
         if arguments.ray is None:
             with Worker(settings) as worker:
-                failures = run(asked, settings, worker, known, ids)
+                ended = run(asked, settings, worker, known, ids)
         else:
             from fim_server.evaluation.running.cluster import Cluster
 
             with Cluster(settings, arguments.ray) as cluster:
-                failures = run(asked, settings, cluster, known, ids)
+                ended = run(asked, settings, cluster, known, ids)
     except KeyboardInterrupt:
         print("\ninterrupted; the same command continues the run", file=sys.stderr)
         raise
-    return NEGATIVE if failures else DONE
+    if ended.left:
+        print(f"out of time, {ended.left:,} samples are left; the same command continues the run", file=sys.stderr)
+        return UNFINISHED
+    return NEGATIVE if ended.failed else DONE
 
 
 def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> WorkerSettings:

@@ -12,8 +12,9 @@ from fim_server.text.terminal import Progress
 
 PROGRAM = "fim-server"
 
-DONE, NEGATIVE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-"""Exit statuses: done, a negative verdict (no completion, a file that does not parse), bad input, interrupted."""
+DONE, NEGATIVE, BAD_INPUT, UNFINISHED, INTERRUPTED = 0, 1, 2, 5, 130
+"""Exit statuses: done, a negative verdict (no completion, a file that does not parse), bad input, out of time,
+interrupted."""
 
 MOST_SAID = 800
 """Characters of one message."""

@@ -39,6 +39,7 @@ from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.modes import Decoder, Offer, Prepared, as_benchmark, follow, tokens_of_line
 from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.shards import Shard
+from fim_server.evaluation.running.time_limit import TimeLimit
 from fim_server.evaluation.running.worker import Worker
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
@@ -201,6 +202,35 @@ def test_a_run_goes_on_wherever_it_was_cut(evaluate: Eval, tmp_path: Path) -> No
         assert results(cut) == wanted
         kept = content[: content.rfind(b"\n", 0, size) + 1]
         assert (cut / "samples.jsonl").read_bytes().startswith(kept)
+
+
+def test_a_run_in_pieces_has_the_results_of_a_whole_one(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+    evaluate(whole)
+    left = 14
+    monkeypatch.setattr(run, "TimeLimit", lambda ends: TimeLimit(0.0, iter(range(99)).__next__))  # a batch a piece
+    while left > 4:
+        left -= 4
+        status, _, errors = evaluate(pieces, "--minutes", "1")
+        assert (status, f"out of time, {left} samples are left" in errors) == (5, True)
+        assert len(results(pieces)) == (14 - left) * len(MODES)
+    assert evaluate(pieces, "--minutes", "1")[0] == 0
+    assert results(pieces) == results(whole)
+
+
+@pytest.mark.parametrize(
+    ("ends", "times", "begin"),
+    [
+        (None, [0, 900, 9000], [True, True, True]),
+        (720, [0, 300, 500], [True, True, False]),  # a third would end at 800
+        (720, [730, 800], [True, False]),
+    ],
+)
+def test_no_batch_begins_that_would_end_too_late(ends: float | None, times: list[float], begin: list[bool]) -> None:
+    limit = TimeLimit(ends, iter(times).__next__)
+    assert [limit.has_time() for _ in times] == begin
 
 
 def test_a_killed_run_loses_and_doubles_nothing(evaluate: Eval, tmp_path: Path, command: list[str]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 
 from fim_server.errors import RunError
 from fim_server.evaluation.records import Data, Record
@@ -18,6 +20,7 @@ from fim_server.evaluation.running.progress import Pace
 from fim_server.evaluation.running.resume import run_info, settle
 from fim_server.evaluation.running.settings import Asked, WorkerSettings
 from fim_server.evaluation.running.shards import form_batches
+from fim_server.evaluation.running.time_limit import TimeLimit
 from fim_server.evaluation.running.worker import Measuring
 from fim_server.text.terminal import Progress, is_terminal
 
@@ -29,10 +32,20 @@ FAILURES_IN_A_ROW = 200
 recorded for them is taken back, so that the run can go on from there."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Numbers of samples at the end of a run."""
+
+    failed: int
+    """Failures among those measured now."""
+    left: int
+    """Samples without results, for lack of time."""
+
+
 def run(
     asked: Asked, settings: WorkerSettings, measuring: Measuring, data: tuple[Data, ...], ids: Sequence[str]
-) -> int:
-    """Run, or go on; returns how many of the samples measured now failed. ``data``, ``ids``: of :func:`.read_data`.
+) -> Ended:
+    """Run, or go on. ``data``, ``ids``: of :func:`.read_data`.
 
     Raises RunError for a run that cannot be begun or gone on with, and RecordError for results that cannot be read.
     """
@@ -52,18 +65,19 @@ def run(
             for batch in form_batches(samples, asked.batch, settings.max_prompt_tokens)
             if lacks_results(sample.id for sample in batch)
         )
+        limit = TimeLimit(asked.ends)
         failures = Failures(journal)
         pace = Pace(len(own), sum(not lacks_results([name]) for name in own))
         with Progress(every=SAID_S, ticks=False, keeps=True) as progress:
             say(progress, pace)
-            for records in measuring.measure_all(batches):
+            for records in measuring.measure_all(takewhile(lambda _: limit.has_time(), batches)):
                 wanted = [record for record in records if record.key not in done]
                 failures.watch(wanted)
                 journal.write(wanted)
                 done.update(record.key for record in wanted)
                 pace.add(len({r.sample for r in wanted}), len({r.sample for r in wanted if r.error is not None}))
                 say(progress, pace)
-    return failures.count
+    return Ended(failures.count, pace.total - pace.done)
 
 
 def say(progress: Progress, pace: Pace) -> None:

@@ -66,3 +66,5 @@ class Asked:
     limit: int | None = None
     shard: Shard = field(default_factory=Shard)
     retry_failed: bool = False
+    ends: float | None = None
+    """Time on the monotonic clock when the run ends, finished or not."""
