@@ -23,6 +23,7 @@ from pygls.protocol import default_converter
 from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.language import Language
 from fim_server.language.cache import cache_folder
+from fim_server.server.checking.checkers import Checkers
 from fim_server.server.documents.cut import LanguageAt
 from fim_server.server.documents.editor_languages import EditorLanguages
 from fim_server.server.documents.open_document import OpenDocument
@@ -91,11 +92,19 @@ class FimLanguageServer(LanguageServer):
         self.requests = RequestState()
         self.usage = Usage()
         self.secrets = SecretDocuments()
+        self.checkers = Checkers(
+            lambda: self.settings.checker,
+            lambda: self.folders,
+            self.readable_texts,
+            lambda message: self.log_once(types.MessageType.Warning, message),
+        )
         self.editor_languages = EditorLanguages(
             self._prepare, lambda message: self.log_once(types.MessageType.Warning, message)
         )
         self.sent = SentStatus()
-        self.supervisor = Supervisor(self.worker, self.project, self.answers, lambda: self.settings.memory_mb)
+        self.supervisor = Supervisor(
+            self.worker, self.project, self.answers, lambda: self.settings.memory_mb, self.checkers
+        )
         self.tasks: set[asyncio.Task[Any]] = set()
         self.watch_client_process: Callable[[int | None], None] = lambda number: None
         """Watch the editor's process, in a process that serves this client alone."""
@@ -136,6 +145,18 @@ class FimLanguageServer(LanguageServer):
         """Return the open document of that name, if any."""
         return self.protocol.opened(uri)
 
+    def readable_texts(self, language: str) -> dict[str, str]:
+        """Return the texts of the open documents of a language that may be read, by URI."""
+        documents = (self.protocol.opened(uri) for uri in self.workspace.text_documents)
+        return {
+            one.uri: one.document.text
+            for one in documents
+            if one is not None
+            and one.language_id == language
+            and one.notebook is None
+            and self.secrets.known(one.uri, self.folders, self.settings.secret_files) is False
+        }
+
     def described(self, uri: str, language: LanguageAt) -> Language | None:
         """Return the language of a document by the editor's own data, if it has no grammar."""
         return None if language.has_grammar else self.editor_languages.of(uri)
@@ -167,6 +188,7 @@ class FimLanguageServer(LanguageServer):
         self.worker.close()
         self.project.close()
         self.editor_languages.close()
+        self.checkers.close()
         self.supervisor.close()
         if self.model.fetcher is not None:
             with contextlib.suppress(ProcessLookupError):

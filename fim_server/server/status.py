@@ -127,7 +127,7 @@ def memory_json(ls: FimLanguageServer) -> dict[str, Any]:
     """Return the status's field `memory`; unknown values are null."""
     resident, allowed, last = resident_lately(), ls.supervisor.allowed, ls.supervisor.budget.last
     return {
-        "residentMb": None if resident is None else resident // MEGABYTE,
+        "residentMb": None if resident is None else (resident + ls.checkers.resident_bytes) // MEGABYTE,
         "budgetMb": None if allowed is None else allowed // MEGABYTE,
         "projectMb": ls.project.size // MEGABYTE,
         "dropped": None if last is None else str(last),

@@ -16,6 +16,7 @@ from fim_server.workers.worker import LOADING_LOOKS, Replaced
 SILENT_SECONDS, OVERDUE_SECONDS = SILENT_LOOKS * LOOK_SECONDS, LOADING_LOOKS * LOOK_SECONDS
 
 DROPPED = {
+    Step.CHECKERS: "the checkers were ended",
     Step.CACHES: "the model's caches and the sessions of idle documents were dropped",
     Step.SESSIONS: "all sessions were dropped",
     Step.PROJECT: "the memory of the project was dropped; the next change reads it again, up to half as much",

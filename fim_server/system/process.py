@@ -37,10 +37,10 @@ def lately(seconds: float) -> Callable[[Callable[[], T]], Callable[[], T]]:
     return decorate
 
 
-def resident_bytes() -> int | None:
-    """Return the bytes of memory that the process holds; None on systems other than Linux."""
+def resident_bytes(process: int | str = "self") -> int | None:
+    """Return the bytes of memory that a process holds, by default this one; None on systems other than Linux."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
 
 

@@ -33,13 +33,14 @@ def bytes_for_sessions(allowed: int | None) -> int:
 class Step(StrEnum):
     """Steps, the mildest first."""
 
+    CHECKERS = "checkers"
     CACHES = "caches"
     SESSIONS = "sessions"
     PROJECT = "project"
     WORKER = "worker"
 
 
-STEPS = tuple(Step)
+STEPS = tuple(step for step in Step if step is not Step.CHECKERS)
 
 
 class MemoryBudget:
@@ -73,13 +74,19 @@ class MemoryBudget:
         if resident is not None:
             self._floor = self._loaded[model] = min(resident, self._loaded.get(model, resident))
 
-    def next_step(self, resident: int | None, allowed: int | None) -> Step | None:
-        """Return the next step, if any. Each is taken once until the memory is within the budget again."""
+    def next_step(self, resident: int | None, allowed: int | None, has_checkers: bool = False) -> Step | None:
+        """Return the next step, if any. Each is taken once until the memory is within the budget again.
+
+        ``has_checkers``: whether checkers run. They are ended before anything else is dropped.
+        """
         if resident is None or allowed is None:
             return None
         if resident <= allowed:
             self._taken = 0
             return None
+        if has_checkers:
+            self.last = Step.CHECKERS
+            return self.last
         if self._taken == len(STEPS):
             return None
         self.last = STEPS[self._taken]

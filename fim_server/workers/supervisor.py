@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fim_server.system.process import resident_bytes
 from fim_server.workers.budget import MemoryBudget, Step, bytes_for_sessions
@@ -29,6 +29,17 @@ STUCK = 3
 
 FAREWELL_SECONDS = 0.2
 """Time until that process ends, in which its last messages are sent."""
+
+
+class OtherProcesses(Protocol):
+    """Processes that this one has started."""
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of memory that they hold."""
+
+    def close(self) -> None:
+        """End them for good."""
 
 
 class Reports:
@@ -63,9 +74,15 @@ class Supervisor:
     """Supervisor of one worker and of the memory of its client."""
 
     def __init__(
-        self, worker: CompletionWorker, project: Project, answers: AnswerCache, memory_mb: Callable[[], int | None]
+        self,
+        worker: CompletionWorker,
+        project: Project,
+        answers: AnswerCache,
+        memory_mb: Callable[[], int | None],
+        others: OtherProcesses | None = None,
     ) -> None:
-        """``memory_mb``: return the setting of that name."""
+        """``memory_mb``: return the setting of that name. ``others``: processes that count as well."""
+        self._others = others
         self._worker, self._project, self._answers, self._memory_mb = worker, project, answers, memory_mb
         self.reports = Reports()
         self.budget = MemoryBudget(worker.models.resident)
@@ -80,6 +97,12 @@ class Supervisor:
     def allowed(self) -> int | None:
         """Bytes of memory that the process may have; None if that is not known."""
         return self.budget.bytes_for(self._memory_mb())
+
+    @property
+    def resident(self) -> int | None:
+        """Bytes of memory that the process and the others hold; None if unknown."""
+        own = resident_bytes()
+        return own if own is None or self._others is None else own + self._others.resident_bytes
 
     def begin(self) -> None:
         """Watch the worker until it has nothing left to do."""
@@ -115,11 +138,12 @@ class Supervisor:
             return True
         if worker.is_closed:
             return bool(replaced)
-        allowed, resident = self.allowed, resident_bytes()
+        allowed, resident = self.allowed, self.resident
         worker.session_memory.most = bytes_for_sessions(allowed)
         reports.looked(resident, allowed)
         # The memory that a model needs is not known before it is loaded.
-        step = None if worker.is_loading else self.budget.next_step(resident, allowed)
+        has_others = self._others is not None and self._others.resident_bytes > 0
+        step = None if worker.is_loading else self.budget.next_step(resident, allowed, has_others)
         if step is not None:
             self._drop(step)
         if worker.was_lost:
@@ -141,9 +165,12 @@ class Supervisor:
 
     def _drop(self, step: Step) -> None:
         """Take a step towards the budget."""
-        resident, allowed = resident_bytes() or 0, self.allowed or 0
+        resident, allowed = self.resident or 0, self.allowed or 0
         self._answers.clear()
         match step:
+            case Step.CHECKERS:
+                if self._others is not None:
+                    self._others.close()
             case Step.CACHES:
                 self._worker.forget_caches()
             case Step.SESSIONS:

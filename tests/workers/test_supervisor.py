@@ -39,7 +39,7 @@ from fim_server.system.watched_threads import SILENT_LOOKS
 from fim_server.text.document import PositionEncoding, Split
 from fim_server.workers import budget as budgets
 from fim_server.workers import supervisor
-from fim_server.workers.budget import BUDGET, MEGABYTE, MemoryBudget, Step
+from fim_server.workers.budget import BUDGET, MEGABYTE, STEPS, MemoryBudget, Step
 from fim_server.workers.shared_models import SharedModels
 from fim_server.workers.worker import CompletionWorker
 from support.editors.watched import PATIENCE, SETTINGS, Blocked, Gated, give_model, loaded, model_on, request, until
@@ -465,7 +465,8 @@ def test_memory_steps_follow_one_another() -> None:
     budget = MemoryBudget()
     assert budget.next_step(None, 1) is None
     assert budget.next_step(1, None) is None
-    assert [budget.next_step(11, 10) for _ in range(5)] == [*Step, None]
+    assert budget.next_step(11, 10, has_checkers=True) is Step.CHECKERS
+    assert [budget.next_step(11, 10) for _ in range(5)] == [*STEPS, None]
     assert budget.last is Step.WORKER
     assert budget.next_step(10, 10) is None
     assert budget.next_step(11, 10) is Step.CACHES

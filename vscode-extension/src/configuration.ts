@@ -75,6 +75,7 @@ export const SERVER_SETTINGS = [
   "memoryMb",
   "floor",
   "names",
+  "checker",
   "secretFiles",
   "projectMemory",
   "projectContext",
@@ -143,6 +144,8 @@ export interface Surroundings {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The folders of the workspace in order; none in an empty window. */
   readonly folders: readonly { readonly name: string; readonly path: string }[];
+  /** True if the user trusts the workspace. */
+  readonly trusted: boolean;
 }
 
 /** Reads one setting by its name without the section. */
@@ -197,7 +200,7 @@ export function serveArguments(settings: StartSettings): string[] {
 
 /**
  * Returns the settings for `initializationOptions`, `didChangeConfiguration` and `workspace/configuration`. Empty text,
- * which the settings editor leaves behind, becomes null.
+ * which the settings editor leaves behind, becomes null. No checker runs in a workspace that is not trusted.
  */
 export function serverSettings(read: Reader, surroundings: Surroundings): Record<string, unknown> {
   const settings: Record<string, unknown> = {};
@@ -217,6 +220,9 @@ export function serverSettings(read: Reader, surroundings: Surroundings): Record
     if (typeof path === "string") {
       settings[name] = expand(path, surroundings);
     }
+  }
+  if (!surroundings.trusted) {
+    settings["checker"] = "off";
   }
   return settings;
 }

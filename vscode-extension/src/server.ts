@@ -113,6 +113,7 @@ export class Server implements Disposable {
         return;
       }
       if (this.current.kind !== "missing" && isSameProgram(found.program, this.program)) {
+        this.sendSettings(); // trust changes some
         return;
       }
       this.crashes.forget();
@@ -286,8 +287,12 @@ export class Server implements Disposable {
     await connection?.stop();
   }
 
-  private snoozeChanged(): void {
+  private sendSettings(): void {
     void this.connection?.sendSettings().catch((error) => this.log.debug(`the settings were not sent: ${error}`));
+  }
+
+  private snoozeChanged(): void {
+    this.sendSettings();
     this.changes.fire(this.current);
   }
 

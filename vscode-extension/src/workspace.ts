@@ -33,7 +33,12 @@ export function localFolders(): { name: string; path: string }[] {
 }
 
 export function surroundings(): Surroundings {
-  return { home: homedir(), environment: process.env, folders: localFolders() };
+  return {
+    home: homedir(),
+    environment: process.env,
+    folders: localFolders(),
+    trusted: vscode.workspace.isTrusted,
+  };
 }
 
 /** The comments, brackets and quotes of a language, by the last extension that contributes some. */

@@ -23,11 +23,18 @@ const surroundings: Surroundings = {
     { name: "a", path: "/projects/a" },
     { name: "b", path: "/projects/b" },
   ],
+  trusted: true,
 };
 
 function reading(settings: Record<string, unknown>): Reader {
   return (name) => settings[name];
 }
+
+test("no checker runs in a workspace that is not trusted", () => {
+  const read = reading({ checker: "on" });
+  assert.deepEqual(serverSettings(read, surroundings), { checker: "on" });
+  assert.deepEqual(serverSettings(read, { ...surroundings, trusted: false }), { checker: "off" });
+});
 
 test("expand", () => {
   const cases: [string, string][] = [

@@ -68,5 +68,7 @@ def take_settings(ls: FimLanguageServer, values: object) -> None:
     ls.client.settings = merged
     if settings != ls.settings:
         ls.answers.clear()
+    if settings.checker != ls.settings.checker or settings.secret_files != ls.settings.secret_files:
+        ls.checkers.reconsider()
     ls.settings = settings
     ls.worker.use(settings)

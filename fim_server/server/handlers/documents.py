@@ -70,6 +70,7 @@ def forget(ls: FimLanguageServer, uri: str) -> None:
     ls.project.forget(uri)
     ls.answers.forget(uri)
     ls.dismissals.forget(uri)
+    ls.checkers.forget(uri)
     ls.editor_languages.forget(uri)
     ls.requests.suspended.pop(uri, None)
     ls.worker.unfinished.changed(uri)

@@ -46,4 +46,5 @@ def on_folders_changed(ls: FimLanguageServer, params: types.DidChangeWorkspaceFo
     """Forget removed folders and read new ones."""
     ls.index.folders_changed = True
     ls.project.leave([folder.uri for folder in params.event.removed])
+    ls.checkers.reconsider()
     read_project(ls)

@@ -42,4 +42,5 @@ async def on_shutdown(ls: FimLanguageServer, params: None) -> None:
     """Stop all work."""
     ls.worker.close()
     ls.project.close()
+    ls.checkers.close()
     await stop_and_wait(ls)

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.requests.checked import checked
 from fim_server.server.requests.known_answers import look_up, remember
 from fim_server.server.requests.prefetch import confirm, prefetch_next
 from fim_server.server.requests.request import IncomingRequest, build_request
@@ -89,7 +90,7 @@ async def find_answer(
     ls.cursors.note(incoming.uri, request.offset)
     cached = look_up(ls, request)
     if cached is not None:
-        return conclude(ls, incoming, request, Work(cached), from_model=False)
+        return await conclude(ls, incoming, request, Work(cached), from_model=False)
     followed_ms = 0.0
     if leader is not None:
         led, followed_ms = await follow(ls, request, leader, superseded)
@@ -98,7 +99,7 @@ async def find_answer(
         require_current()
         cached = look_up(ls, request)
         if cached is not None:
-            return conclude(ls, incoming, request, Work(cached, Costs(decode_ms=followed_ms)), from_model=True)
+            return await conclude(ls, incoming, request, Work(cached, Costs(decode_ms=followed_ms)), from_model=True)
     # A model that can begin at once reads the prompt while the project's memory is asked.
     pause_ms = 0.0 if incoming.invoked else pause_of(ls, incoming.owner)
     together = request.settings.ask_model and ls.worker.model is not None and pause_ms <= 0
@@ -108,11 +109,11 @@ async def find_answer(
     if recalled is not None:
         recalled.costs.queue_ms += followed_ms
         remember(ls, request, recalled.answer)
-        return conclude(ls, incoming, request, recalled, from_model=False)
+        return await conclude(ls, incoming, request, recalled, from_model=False)
     if not request.settings.ask_model:
         reason = "the project's memory has no suggestion, and no model is asked (setting askModel)"
         nothing = Work(request.answered((), reason, lasting=False), origin="memory")
-        return conclude(ls, incoming, request, nothing, from_model=False)
+        return await conclude(ls, incoming, request, nothing, from_model=False)
     waited_ms = await debounce(pause_ms, superseded)
     require_current()
     work = await run(ls, request, recalls and together)
@@ -122,7 +123,7 @@ async def find_answer(
         remember(ls, request, work.answer)
     if work is None or superseded.is_set():
         raise SupersededError
-    return conclude(ls, incoming, request, work, work.origin != "memory" and not work.answer.prefetched)
+    return await conclude(ls, incoming, request, work, work.origin != "memory" and not work.answer.prefetched)
 
 
 def pause_of(ls: FimLanguageServer, uri: str) -> float:
@@ -141,10 +142,15 @@ async def debounce(pause_ms: float, superseded: asyncio.Event) -> float:
     return 1000 * (time.perf_counter() - before)
 
 
-def conclude(
+async def conclude(
     ls: FimLanguageServer, incoming: IncomingRequest, request: Request, work: Work, from_model: bool
 ) -> Answered:
-    """Return the shown part of an answer, count and report it, and prefetch what follows. Raises SupersededError."""
+    """Return the shown part of a checked answer, count and report it, and prefetch what follows.
+
+    Raises SupersededError.
+    """
+    elapsed_ms = 1000 * (time.perf_counter() - incoming.arrived)
+    work.answer = await checked(ls, request, work.answer, elapsed_ms, waits=work.origin != "memory")
     if not incoming.is_current(ls):
         raise SupersededError
     found = display(work.answer, request)

@@ -17,6 +17,7 @@ from fim_server.server.constants import SERVER
 from fim_server.server.documents.cut import cut_of, language_at
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.requests.checked import warm_checker
 from fim_server.server.requests.known_answers import is_prefetched, look_up
 from fim_server.server.requests.request import is_single_line, size_of
 from fim_server.server.requests.secret_files import is_readable, secret_reason
@@ -110,6 +111,8 @@ def read_at(
         cell=cut.cell,
         described=ls.described(cut.uri, language),
     )
+    if rests:
+        warm_checker(ls, request)
     if is_prefetched(ls, request):
         return
     if cut.uri not in ls.requests.suspended and look_up(ls, request) is None:

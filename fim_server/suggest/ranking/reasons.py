@@ -22,6 +22,7 @@ class Reason(StrEnum):
     LOOP = "repeats itself"
     UNDEFINED_NAME = "loads an undefined name"
     UNKNOWN_MEMBER = "loads an unknown attribute"
+    FAILS_CHECK = "fails the language's checker"
     NEEDLESS_IMPORT = "imports a needless module"
     HIDDEN_CHARACTER = "has a hidden character"
     MISSING_CLOSER = "lacks a closer right of the cursor"

@@ -65,7 +65,8 @@ class RedFlag:
     @property
     def hides(self) -> bool:
         """Return whether a text with the suspicious part stays hidden, however likely its first word is."""
-        return self.end > 0 and (self.reason is Reason.UNDEFINED_NAME or self.confidence <= DEFINED_AGAIN)
+        is_undefined = self.reason in (Reason.UNDEFINED_NAME, Reason.FAILS_CHECK)
+        return self.end > 0 and (is_undefined or self.confidence <= DEFINED_AGAIN)
 
     @property
     def is_repeat(self) -> bool:
