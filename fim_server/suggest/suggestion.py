@@ -20,7 +20,7 @@ class Ends:
     Attributes:
         cuts: Lengths at which the text may end: the program is complete there, and no word or string is cut.
         lexemes: Lengths at which no word or string is cut.
-        continued: The cuts after which the expression continues with a call, an index or an attribute.
+        continued: The cuts after which the expression continues with a call or an index, or the list with an element.
     """
 
     cuts: tuple[int, ...] = ()

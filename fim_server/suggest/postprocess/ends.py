@@ -16,10 +16,8 @@ from fim_server.suggest.suggestion import Ends
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fim_server.decoding.results import Completion
     from fim_server.language import Session
     from fim_server.language.spelling import Spelling
-    from fim_server.suggest.postprocess.identifiers import OwnNames
     from fim_server.text.document import Split
 
 WANTS_OPERAND = re.compile(r"(?:[=$@<&^~\\]|(?<!\+)\+|(?<!-)-|(?<=\s)[|*/%])\Z")
@@ -27,6 +25,12 @@ WANTS_OPERAND = re.compile(r"(?:[=$@<&^~\\]|(?<!\+)\+|(?<!-)-|(?<=\s)[|*/%])\Z")
 
 WANTS_MEMBER = re.compile(r"(?<=[\w)\]])\.\Z")
 """A dot behind a value, at the end of a text."""
+
+MEMBER = re.compile(r"""(?<=[\w)\]}"'`?!>])(?:\s*\n\s*)?(?:\?\.|!?\.|->|::<?|&\.)(?=\w|\Z)""")
+"""The beginning of a member behind a value, also on the next line: `.b`, `->b`, `::b`, `?.b`; or of decimals."""
+
+APPLICATION = re.compile(r"""(?<=[\w)\]!])!?[(\[]|(?<=\w)["'`]""")
+"""The beginning of a call or an index behind a value, and of a string behind its prefix."""
 
 NEAR = 1000
 """Characters on each side of the cursor that cuts are compared with."""
@@ -99,6 +103,15 @@ def finished_cuts(ends: Ends, text: str, takes_dots: bool) -> Ends:
     return replace(ends, cuts=finished or ends.cuts)
 
 
+def without_members_cut_off(ends: Ends, whole: str) -> Ends:
+    """Return the ends of a text without the cuts at which a chain of members goes on, unless it does at all of them.
+
+    ``whole``: the text with what would follow it.
+    """
+    kept = tuple(end for end in ends.cuts if not MEMBER.match(whole, end))
+    return replace(ends, cuts=kept or ends.cuts)
+
+
 def boundaries(text: str) -> Iterator[int]:
     """Yield the positions behind a character that is no blank, and not inside a word; not the end of the text."""
     for end in range(1, len(text)):
@@ -107,22 +120,26 @@ def boundaries(text: str) -> Iterator[int]:
             yield end
 
 
-def continued_cuts(
-    cuts: Iterable[int], text: str, completion: Completion, own: OwnNames | None, right: str, spelling: Spelling
-) -> tuple[int, ...]:
-    """Return the cuts of a completion's text after which an expression or a list continues.
+def continued_cuts(cuts: Iterable[int], whole: str, right: str, spelling: Spelling) -> tuple[int, ...]:
+    """Return the cuts of a text after which an expression or a list continues.
 
     A list continues after a comma if a bracket closes right of the cursor. Alone, the comma would make a tuple, which
-    is rarely meant. ``right``: the text right of the cursor.
+    is rarely meant.
+
+    Args:
+        cuts: The cuts.
+        whole: The text with what would follow it.
+        right: The text right of the cursor.
+        spelling: The spelling of the language.
     """
-    whole = text + completion.following if text == completion.text else text
-    trailers = () if own is None else own.trailers
     closing = tuple(closer for _, closer in spelling.brackets)
     separator = COMMA if right.lstrip(" \t").startswith(closing) else None
     return tuple(
         end
         for end in cuts
-        if whole.startswith(trailers, end) or (separator is not None and text.endswith(separator, 0, end))
+        if MEMBER.match(whole, end)
+        or APPLICATION.match(whole, end)
+        or (separator is not None and whole.endswith(separator, 0, end))
     )
 
 

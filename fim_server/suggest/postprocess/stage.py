@@ -18,7 +18,13 @@ from fim_server.suggest.postprocess.blocks import (
     without_unsure_block,
 )
 from fim_server.suggest.postprocess.endings import with_shortest_ending
-from fim_server.suggest.postprocess.ends import continued_cuts, ends_of, finished_cuts, without_lines_below
+from fim_server.suggest.postprocess.ends import (
+    continued_cuts,
+    ends_of,
+    finished_cuts,
+    without_lines_below,
+    without_members_cut_off,
+)
 from fim_server.suggest.postprocess.identifiers import NameCounts, own_names
 from fim_server.suggest.postprocess.plain import closed_cuts, plain_line
 from fim_server.suggest.postprocess.trailing_comma import with_last_comma
@@ -106,8 +112,10 @@ class Postprocess:
             problem = missing_closer(text, request.split, opened.covered)
             if problem is not None:
                 return problem
-        own, spelling = own_names(language.name), opened.session.spelling
-        continued = continued_cuts(ends.cuts, text, completion, own, request.split.right, spelling)
+        spelling = opened.session.spelling
+        whole = text + completion.following if text == completion.text else text
+        ends = without_members_cut_off(ends, whole)
+        continued = continued_cuts(ends.cuts, whole, request.split.right, spelling)
         at = once_typed(request.split, text) if "\n" in text else request.split
         unknown = self._unknown_names(language, request, text, opened)
         flag = flag_of_loop(loop, self._flag(language, request, text, opened, unknown))
@@ -118,7 +126,7 @@ class Postprocess:
             closers=spelling.closers,
             origin=Origin(completion, opened.guarantee, opened.covered_lines, opened.stand_in),
             ends=replace(ends, continued=continued),
-            likelihoods=likelihoods_of(tokens, unknown, flag, own is not None),
+            likelihoods=likelihoods_of(tokens, unknown, flag, own_names(language.name) is not None),
             display=Display(
                 is_fresh=is_fresh(request.split, spelling),
                 is_header=is_header(at, language.name),

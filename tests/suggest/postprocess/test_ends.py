@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fim_server.suggest.postprocess.ends import boundaries, finished_cuts
+from fim_server.language import Language
+from fim_server.suggest.postprocess.ends import boundaries, continued_cuts, finished_cuts, without_members_cut_off
 from fim_server.suggest.suggestion import Ends
 
 
@@ -34,3 +35,37 @@ def test_a_sentence_ends_with_a_dot() -> None:
     ends = Ends((4, 5), ())
     assert finished_cuts(ends, "Done.", takes_dots=True).cuts == (4, 5)
     assert finished_cuts(ends, "Done.", takes_dots=False).cuts == (4,)
+
+
+@pytest.mark.parametrize(
+    ("text", "following", "ends"),
+    [
+        (
+            "c.Flags().Lookup(n)",
+            "",
+            ["c.", "c.Flags", "c.Flags(", "c.Flags().", "c.Flags().Lookup", "c.Flags().Lookup(", "c.Flags().Lookup(n"],
+        ),
+        ("a->b, c::d", "", ["a-", "a->", "a->b", "a->b,", "a->b, c:", "a->b, c::"]),
+        ("a?.b + c!.d", "", ["a?.", "a?.b", "a?.b +", "a?.b + c!."]),
+        ("Vec::<u8>::new", "", ["Vec:", "Vec::", "Vec::<", "Vec::<u8", "Vec::<u8>:", "Vec::<u8>::"]),
+        ("a\n  .b()", "", ["a\n  .", "a\n  .b", "a\n  .b("]),
+        ("0..n + 1.5", "", ["0", "0.", "0..", "0..n", "0..n +", "0..n + 1."]),
+        ("x, c.Flags", "(", ["x", "x,", "x, c."]),
+        ("x, c.Flags", ".F", ["x", "x,", "x, c."]),
+    ],
+)
+def test_no_text_ends_where_a_chain_of_members_goes_on(text: str, following: str, ends: list[str]) -> None:
+    whole = without_members_cut_off(Ends((*boundaries(text), len(text)), ()), text + following)
+    expected = [*ends, text] if following != ".F" else ends
+    assert [text[:end] for end in whole.cuts] == expected
+
+
+def test_a_chain_that_has_no_other_end_is_cut() -> None:
+    assert without_members_cut_off(Ends((1, 3), ()), "c.b.a").cuts == (1, 3)
+
+
+def test_calls_indexes_and_strings_continue_an_expression_in_every_language() -> None:
+    text = 'vec![a(b)[c], (d), f"e'
+    cuts = tuple(boundaries(text))
+    found = continued_cuts(cuts, text, "", Language.load("c").open("", "").spelling)
+    assert [text[:end] for end in found] == ["vec", "vec!", "vec![a", "vec![a(b)", "vec![a(b)[c], (d), f"]

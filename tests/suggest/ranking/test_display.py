@@ -64,10 +64,10 @@ def test_a_lone_comma_before_a_bracket_is_not_shown() -> None:
     spelling = Language.load("python").open("", "").spelling
     for right, wanted in ((")\n", "ab.c"), (" }'\n", "ab.c"), ("\n)\n", "ab.c,"), ("", "ab.c,")):
         found = suggestion(("ab.c", 0.9), (",", 0.9), left="f(", right=")")
-        ends = continued_cuts(found.ends.cuts, found.text, ENDED, None, right, spelling)
+        ends = continued_cuts(found.ends.cuts, found.text, right, spelling)
         assert text_of(shown(changed(found, continued=ends), "", 0.45)) == wanted
     more = suggestion(("a", 0.9), (",", 0.9), (" b", 0.9), left="f(", right=")")
-    assert continued_cuts(more.ends.cuts, more.text, ENDED, None, ")", spelling) == (2,)
+    assert continued_cuts(more.ends.cuts, more.text, ")", spelling) == (2,)
     assert text_of(shown(changed(more, continued=(2,)), "", 0.45)) == "a, b"
 
 
