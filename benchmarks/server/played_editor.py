@@ -197,6 +197,10 @@ class Editor:
         self.closers = ""
         return self._apply(Edit(start, end, text))
 
+    def move(self, cursor: int) -> None:
+        """Move the cursor; what was closed by itself is now just text."""
+        self.cursor, self.closers = cursor, ""
+
     def restore(self, text: str, cursor: int) -> Edit:
         """Go back to a text, by the smallest edit that does."""
         start = common(self.text, text)

@@ -19,10 +19,19 @@ from pathlib import Path
 from benchmarks.options import add_json, add_seed, positive_count
 from benchmarks.report import DONE, machine, progress_for, publish, version_of
 from benchmarks.server.command import shared
-from benchmarks.suggestions.lines import draw_edits, draw_lines
+from benchmarks.suggestions.edit_sessions import SWEEPS, draw_sessions, play_session
+from benchmarks.suggestions.lines import draw_lines
 from benchmarks.suggestions.parts import CURSOR, PARTS, setting_named, settings_without
-from benchmarks.suggestions.playing import ACCEPTING, TYPING, Record, accept_what_is_right, type_all
-from benchmarks.suggestions.projects import Project, Task, open_folder, open_package, open_set
+from benchmarks.suggestions.playing import LINE_SWEEPS, Record, play
+from benchmarks.suggestions.projects import (
+    EditSession,
+    Project,
+    Task,
+    open_folder,
+    open_package,
+    open_releases,
+    open_set,
+)
 from benchmarks.suggestions.report import Report
 from benchmarks.suggestions.suggesting import Copying, Suggester, serving
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
@@ -43,6 +52,7 @@ class SuggestionsOptions:
     package: list[str] | None
     edits: list[list[str]] | None
     set: str | None
+    edited: bool
     language: str
     lines: int
     seed: int
@@ -91,6 +101,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the projects of that set in datasets/suggestions, fetched from their registry into .work/suggestions",
     )
     parser.add_argument(
+        "--edited",
+        action="store_true",
+        help="edit the projects of --set from an older release, where the list has one, instead of typing lines",
+    )
+    parser.add_argument(
         "--language", default=PYTHON, metavar="NAME", help="a language of the package (default: %(default)s)"
     )
     parser.add_argument(
@@ -98,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         nargs=2,
         metavar=("OLD", "NEW"),
-        help="two releases of a project: what NEW changed or added is typed in the middle of OLD",
+        help="two releases of a project: files of OLD are edited to those of NEW, in sessions with jumps",
     )
     parser.add_argument(
         "--lines",
@@ -196,9 +211,11 @@ def choose(options: SuggestionsOptions, say: Callable[[str], None]) -> Iterator[
     language = options.language
     plain = [open_folder(path, language) for path in options.path or ()]
     plain += [open_package(one) for one in options.package or ()]
-    if options.set is not None:
-        plain += open_set(language, options.set, say)
     edited = [(open_folder(old, language), open_folder(new, language)) for old, new in options.edits or ()]
+    if options.set is not None and options.edited:
+        edited += open_releases(language, options.set, say)
+    elif options.set is not None:
+        plain += open_set(language, options.set, say)
     names = [project.name for project in plain] + [old.name for old, _ in edited]
     if not names:
         raise BenchError("nothing to type in: --set, --path, --package or --edits expected")
@@ -209,7 +226,7 @@ def choose(options: SuggestionsOptions, say: Callable[[str], None]) -> Iterator[
         draw_lines(project, next(shares), options.seed)
         yield project
     for old, new in edited:
-        draw_edits(old, new, next(shares), options.seed)
+        old.sessions = draw_sessions(old, new, next(shares), options.seed)
         yield old
 
 
@@ -229,10 +246,10 @@ class Measuring:
 
     async def measure_all(self, projects: Sequence[Project]) -> None:
         """Type in all projects, in both ways."""
-        self._parts = 2 * len(projects)
-        for project in projects:
-            for sweep in (TYPING, ACCEPTING):
-                await self._sweep(project, sweep)
+        sweeps = [(project, sweep) for project in projects for sweep in (SWEEPS if project.sessions else LINE_SWEEPS)]
+        self._parts = len(sweeps)
+        for project, sweep in sweeps:
+            await self._sweep(project, sweep)
 
     async def _sweep(self, project: Project, sweep: str) -> None:
         """Type in a project in one way, with a server of its own."""
@@ -247,27 +264,28 @@ class Measuring:
         self._progress.say(f"{project.name}, {sweep}: starting the server")
         async with serving(project, given, self._settings, draw, CURSOR not in (options.without or ())) as served:
             self._report.model = served.client.status.get("model", {})
-            for number, task in enumerate(project.tasks, start=1):
+            tasks = project.to_do
+            for number, task in enumerate(tasks, start=1):
                 if ends is not None and time.monotonic() > ends:
                     break
-                self._progress.update(f"{project.name}, {sweep}: {task.file}", number, len(project.tasks))
+                self._progress.update(f"{project.name}, {sweep}: {task.file}", number, len(tasks))
                 await self._play(task, served, sweep)
                 await self._play(task, Copying(), sweep)
             await served.client.settle()
             self._report.failures += served.client.errors_logged
 
-    async def _play(self, task: Task, suggester: Suggester, sweep: str) -> None:
-        if sweep == TYPING:
-            self._report.records += await type_all(task, suggester)
-            return
-        effort, records = await accept_what_is_right(task, suggester)
-        self._report.efforts.append(effort)
+    async def _play(self, task: Task | EditSession, suggester: Suggester, sweep: str) -> None:
+        if isinstance(task, Task):
+            efforts, records = await play(task, suggester, sweep)
+        else:
+            efforts, records = await play_session(task, suggester, sweep)
+        self._report.efforts += efforts
         self._report.records += records
 
 
 def setting(options: SuggestionsOptions, settings: dict[str, object], projects: Sequence[Project]) -> dict[str, str]:
     """The machine and the work, in words; folders of this machine are not named."""
-    given = [] if options.set is None else [f"--set {options.set}"]
+    given = [] if options.set is None else [f"--set {options.set}", *(["--edited"] if options.edited else [])]
     given += [f"--language {options.language}"] if options.language != PYTHON else []
     given += [f"--path {Path(path).resolve().name}" for path in options.path or ()]
     given += [f"--package {name}" for name in options.package or ()]
@@ -283,8 +301,7 @@ def setting(options: SuggestionsOptions, settings: dict[str, object], projects: 
         "versions": f"fim-server {version_of('fim-server')}",
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()) or "the defaults",
         "projects": ", ".join(
-            f"{project.name} ({len({task.file for task in project.tasks})} of {len(project.files)} files)"
-            for project in projects
+            f"{project.name} ({len(project.typed_files)} of {len(project.files)} files)" for project in projects
         ),
-        "lines": f"{sum(task.lines for project in projects for task in project.tasks)} chosen",
+        "lines": f"{sum(task.lines for project in projects for task in project.to_do)} chosen",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.server.played_editor import Editor, next_key
+from benchmarks.server.played_editor import Editor, common, next_key
 from benchmarks.server.scenarios import Item
 from benchmarks.suggestions import judge
 from benchmarks.suggestions.judge import Judgement, Truth
@@ -13,7 +13,14 @@ from benchmarks.suggestions.projects import Task
 from benchmarks.suggestions.suggesting import OVERTAKEN, Answer, Suggester
 from benchmarks.suggestions.typed_language import typed
 
-TYPING, ACCEPTING = "typing", "accepting"
+TYPING, ACCEPTING, HASTY = "typing", "accepting", "hasty"
+"""Sweeps: everything is typed; offers are accepted as far as they are right; or half-right ones as well, as a whole."""
+
+LINE_SWEEPS = TYPING, ACCEPTING
+"""Sweeps of lines."""
+
+HALF = 0.5
+"""Share of an offer's characters that have to be right for a hasty user."""
 
 KEPT, LONGER, SHORTER, REPLACED, GONE = "kept", "longer", "shorter", "replaced", "gone"
 """Fates of a suggestion whose next character was typed."""
@@ -79,6 +86,11 @@ class Effort:
     """Keys that were pressed."""
     accepted: int
     """Offers that were accepted, whole or by a word."""
+    sweep: str = ACCEPTING
+    inserted: int = 0
+    """Characters of accepted offers."""
+    kept: int = 0
+    """Those of them that are not taken back."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +118,23 @@ class Ghost:
 class Screen:
     """A task being typed, and what is seen meanwhile."""
 
-    def __init__(self, task: Task, suggester: Suggester, sweep: str) -> None:
+    def __init__(self, task: Task, suggester: Suggester, sweep: str, editor: Editor | None = None) -> None:
+        """Begin a task, in an editor with its text or in a new one."""
         self.task = task
         language = typed(task.language)
-        self.editor = Editor(task.before + task.after, len(task.before), language.keyboard)
+        self.editor = editor or Editor(task.before + task.after, len(task.before), language.keyboard)
         self.records: list[Record] = []
+        self.inserted = self.kept = 0
         self._truth = Truth(task.before + task.wanted + task.after, len(task.before) + len(task.wanted), language)
         self._suggester = suggester
         self._sweep = sweep
         self._ghost: Ghost | None = None
         self._height = 0
+
+    @property
+    def by(self) -> str:
+        """Return the suggester's name."""
+        return self._suggester.name
 
     @property
     def key(self) -> str | None:
@@ -140,10 +159,16 @@ class Screen:
         """Accept an offer or its first word."""
         whole = part == item.text
         self.records[-1].action = WHOLE if whole else WORD
+        self.inserted += len(part)
+        self.kept += self.right_of(part)
         edit = self.editor.accept(part, item.covered if whole else 0)
         if whole:
             self._suggester.accepted(item)
         self._suggester.edited(self.editor, edit)
+
+    def right_of(self, text: str) -> int:
+        """Return how many of a text's first characters are the next ones."""
+        return common(text, self._truth.rest(self.editor.cursor))
 
     def _note(self, kind: str, answer: Answer, judged: Judgement | None) -> None:
         editor, item, request = self.editor, answer.item, answer.request
@@ -195,46 +220,62 @@ def became(before: Ghost, editor: Editor, now: Ghost | None) -> str | None:
     return LONGER if new.startswith(left) else SHORTER if left.startswith(new) else REPLACED
 
 
-async def type_all(task: Task, suggester: Suggester) -> list[Record]:
+async def type_out(screen: Screen) -> None:
     """Type a task key by key, and look after each.
 
     Raises:
         BenchError: The server has ended or does not answer.
     """
-    screen = Screen(task, suggester, TYPING)
-    suggester.open(task)
-    await suggester.rest(screen.editor)
     await screen.look()
     while (key := screen.key) is not None:
         screen.press(key)
         await screen.look()
-    suggester.close()
-    return screen.records
 
 
-async def accept_what_is_right(task: Task, suggester: Suggester) -> tuple[Effort, list[Record]]:
+async def accept(screen: Screen, sweep: str = ACCEPTING) -> Effort:
     """Type a task, accepting each offer that is right as far as it goes, else its first word if that is.
+
+    A hasty user also accepts an offer whose first lexeme is right and half of whose characters are, and takes the rest
+    back.
 
     Raises:
         BenchError: The server has ended or does not answer.
     """
-    screen = Screen(task, suggester, ACCEPTING)
-    suggester.open(task)
-    await suggester.rest(screen.editor)
     item, judged = await screen.look()
     while (key := screen.key) is not None:
-        if item is not None and judged is not None and judged.agrees and item.text:
+        if item is None or judged is None or not item.text:
+            screen.press(key)
+        elif judged.agrees or (
+            sweep == HASTY and judged.lexeme and screen.right_of(item.text) >= HALF * len(item.text)
+        ):
             screen.accept(item, item.text)
-        elif item is not None and judged is not None and judged.word:
+        elif judged.word:
             screen.accept(item, judged.word)
         else:
             screen.press(key)
         item, judged = await screen.look()
-    suggester.close()
     actions = [record.action for record in screen.records]
-    accepted = actions.count(WHOLE) + actions.count(WORD)
-    place = suggester.name, task.project, task.file, task.line
-    return Effort(*place, keys_alone(task), actions.count(KEY), accepted), screen.records
+    task, accepted = screen.task, actions.count(WHOLE) + actions.count(WORD)
+    place = screen.by, task.project, task.file, task.line
+    return Effort(*place, keys_alone(task), actions.count(KEY), accepted, sweep, screen.inserted, screen.kept)
+
+
+async def play(task: Task, suggester: Suggester, sweep: str) -> tuple[list[Effort], list[Record]]:
+    """Do a task in one way, in a document of its own; return what it cost and what was seen.
+
+    Raises:
+        BenchError: The server has ended or does not answer.
+    """
+    screen = Screen(task, suggester, sweep)
+    suggester.open(task)
+    await suggester.rest(screen.editor)
+    efforts = []
+    if sweep == TYPING:
+        await type_out(screen)
+    else:
+        efforts.append(await accept(screen, sweep))
+    suggester.close()
+    return efforts, screen.records
 
 
 def keys_alone(task: Task) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import metadata
@@ -21,7 +21,7 @@ from fim_server.datasets.sources.source import Source
 from fim_server.errors import BenchError, TrainingError
 from fim_server.language.definition.paths import suffixes_of
 from training.corpora.downloads import download
-from training.corpora.lists import read_suggestions
+from training.corpora.lists import OLDER, Named, read_suggestions
 from training.corpora.reading import read_package
 
 CHECKOUT = Path(__file__).parents[2]
@@ -57,6 +57,36 @@ class Task:
         return self.wanted.count("\n") + 1
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Stretch of the older text, and the text in its place."""
+
+    start: int
+    end: int
+    text: str
+
+    @property
+    def lines(self) -> int:
+        """Return the number of lines that are typed, in whole or in part."""
+        return self.text.count("\n") + 1
+
+
+@dataclass(frozen=True)
+class EditSession:
+    """Edits of a file: its older text, and the stretches in their order."""
+
+    project: str
+    file: str
+    language: str
+    text: str = field(repr=False)
+    stretches: tuple[Stretch, ...] = field(repr=False)
+
+    @property
+    def lines(self) -> int:
+        """Return the number of lines that are typed, in whole or in part."""
+        return sum(stretch.lines for stretch in self.stretches)
+
+
 @dataclass
 class Project:
     """A folder or package, and what is typed in its files."""
@@ -67,6 +97,8 @@ class Project:
     language: TypedLanguage
     tasks: list[Task] = field(default_factory=list, repr=False)
     """In random order, so that any beginning is a fair draw."""
+    sessions: list[EditSession] = field(default_factory=list, repr=False)
+    """Sessions to play instead of the tasks, if there are any."""
 
     @cached_property
     def texts(self) -> dict[str, LinedText]:
@@ -85,8 +117,18 @@ class Project:
     @property
     def workspace(self) -> Iterator[tuple[str, bytes]]:
         """Paths and contents of the files that are on the disk: those in which nothing is typed."""
-        taken = {task.file for task in self.tasks}
+        taken = self.typed_files
         return ((path, content) for path, content in self.files.items() if path not in taken)
+
+    @property
+    def to_do(self) -> Sequence[Task | EditSession]:
+        """Return the sessions, or without any the tasks."""
+        return self.sessions or self.tasks
+
+    @property
+    def typed_files(self) -> set[str]:
+        """Return the paths of the files in which something is typed."""
+        return {one.file for one in self.to_do}
 
 
 def open_folder(path: str, language: str = PYTHON) -> Project:
@@ -132,18 +174,44 @@ def open_set(language: str, use: str, say: Callable[[str], None]) -> Iterator[Pr
     Raises:
         BenchError: There is no such set, or a project of it cannot be fetched.
     """
+    yield from _opened(language, _listed(language, use), say)
+
+
+def open_releases(language: str, use: str, say: Callable[[str], None]) -> Iterator[tuple[Project, Project]]:
+    """The projects of a set whose list has an older release of them: that one, and the set's.
+
+    Raises:
+        BenchError: There is no such set or no such release, or one cannot be fetched.
+    """
+    newer = {one.key: one for one in _listed(language, use)}
+    older = [one for one in _listed(language, OLDER) if one.key in newer]
+    if not older:
+        raise BenchError(f"{language}: no older releases of {use} in {SETS.name}")
+    yield from zip(
+        _opened(language, older, say), _opened(language, [newer[one.key] for one in older], say), strict=True
+    )
+
+
+def _listed(language: str, use: str) -> list[Named]:
     try:
         packages = read_suggestions(SETS).get((language, use))
-        if packages is None:
-            raise BenchError(f"{language}: no set {use} in {SETS.name}")
-        failed = download(packages, DOWNLOADS, LARGEST_PACKAGE, say)
-        for one in packages:
-            if one in failed:
-                raise BenchError(f"{one.key}: {failed[one]}")
-            read = read_package(one, DOWNLOADS, LARGEST_PACKAGE, np.empty(0, np.uint64), any_licence=True)
-            files = {file.path: file.text.encode() for file in read.files.get(language, ())}
-            if not files:
-                raise BenchError(f"{one.key}: no files of {language} to type in")
-            yield Project(re.sub(r"\W+", "-", one.name).strip("-"), files, typed(language))
     except TrainingError as error:
         raise BenchError(str(error)) from error
+    if packages is None:
+        raise BenchError(f"{language}: no set {use} in {SETS.name}")
+    return packages
+
+
+def _opened(language: str, packages: Sequence[Named], say: Callable[[str], None]) -> Iterator[Project]:
+    failed = download(packages, DOWNLOADS, LARGEST_PACKAGE, say)
+    for one in packages:
+        if one in failed:
+            raise BenchError(f"{one.key}: {failed[one]}")
+        try:
+            read = read_package(one, DOWNLOADS, LARGEST_PACKAGE, np.empty(0, np.uint64), any_licence=True)
+        except TrainingError as error:
+            raise BenchError(str(error)) from error
+        files = {file.path: file.text.encode() for file in read.files.get(language, ())}
+        if not files:
+            raise BenchError(f"{one.key}: no files of {language} to type in")
+        yield Project(re.sub(r"\W+", "-", one.name).strip("-"), files, typed(language))

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.report import page, page_head, paragraph, percentiles, setting_lines, shown
 from benchmarks.suggestions.judge import BESIDE, BRACKETS, KINDS, LINE_END, Judgement
-from benchmarks.suggestions.playing import KEPT, TYPING, Effort, Record
+from benchmarks.suggestions.playing import ACCEPTING, HASTY, KEPT, TYPING, Effort, Record
 from benchmarks.suggestions.suggesting import COPYING, OVERTAKEN, SERVER
 from fim_server.text.terminal import Table
 
@@ -99,6 +99,8 @@ def is_offered(record: Record) -> bool:
 OFFERED = "keystrokes with an offer"
 LEXEME, LINE, AGREES = "of these: first lexeme right", "whole rest of the line right", "right as far as it goes"
 SAVED = "keystrokes saved"
+WRONG = "keystrokes at which an offer is wrong somewhere"
+SURVIVED = "characters that a hasty user accepts and keeps"
 IN_BRACKETS = "fresh brackets in which something belongs: with an offer"
 FLICKER = "the key agreed with the offer, which changed or went"
 SEVERAL = "offers of several lines"
@@ -110,6 +112,7 @@ FIGURES: tuple[tuple[str, Says, Says], ...] = (
     (LEXEME, is_offered, lambda one: one.judged is not None and one.judged.lexeme),
     (LINE, is_offered, lambda one: one.judged is not None and one.judged.line),
     (AGREES, is_offered, lambda one: one.judged is not None and one.judged.agrees),
+    (WRONG, is_missing, lambda one: is_offered(one) and one.judged is not None and not one.judged.agrees),
     (IN_BRACKETS, lambda one: one.kind == BRACKETS, is_offered),
     (FLICKER, lambda one: one.change is not None, lambda one: one.change != KEPT),
     (HEIGHT, lambda one: one.height is not None, lambda one: bool(one.height)),
@@ -161,7 +164,9 @@ class Report:
     def figures(self, by: str) -> Iterator[Share]:
         """The main shares."""
         yield from shares_of(self.typed(by))
-        yield saved(effort for effort in self.efforts if effort.by == by)
+        efforts = [effort for effort in self.efforts if effort.by == by]
+        yield saved(efforts)
+        yield survived(efforts)
 
     def counts(self, by: str) -> dict[str, int]:
         """Numbers of the typing sweep."""
@@ -312,8 +317,17 @@ def saved(efforts: Iterable[Effort]) -> Share:
     """The share of keys that accepting has saved."""
     return share(
         SAVED,
-        (((one.project, one.file), one.alone - one.keys - one.accepted, one.alone) for one in efforts),
+        (
+            ((one.project, one.file), one.alone - one.keys - one.accepted, one.alone)
+            for one in efforts
+            if one.sweep == ACCEPTING
+        ),
     )
+
+
+def survived(efforts: Iterable[Effort]) -> Share:
+    """The share of the characters of accepted offers that a hasty user keeps."""
+    return share(SURVIVED, (((one.project, one.file), one.kept, one.inserted) for one in efforts if one.sweep == HASTY))
 
 
 def grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
@@ -336,8 +350,9 @@ Lines are taken out of files and typed again key by key to a server through the 
 is, which closes brackets and quotes by itself. The rest of the project is the workspace; the files that are typed in
 are not on its disk. In one sweep everything is typed and every offer is judged by what the line is to be; in the other,
 with a server of its own, an offer is accepted whole where it is right as far as it goes, else its first word where that
-is right. The copying rule offers what followed the longest earlier match of the characters left of the cursor in the
-same file, to the end of that line. Intervals are 95 % by bootstrap over files.
+is right. In edit sessions a hasty user also accepts offers of which half is right, and takes the rest back. The copying
+rule offers what followed the longest earlier match of the characters left of the cursor in the same file, to the end of
+that line. Intervals are 95 % by bootstrap over files.
 """
 
 SHARES_EXPLAINED = """

@@ -18,25 +18,27 @@ from benchmarks.compare import figures_of
 from benchmarks.server.lsp_client import Asked, Client
 from benchmarks.server.played_editor import Edit, Editor
 from benchmarks.server.scenarios import Item, Request
-from benchmarks.suggestions import command, judge, lines, parts, projects, report
+from benchmarks.suggestions import command, edit_sessions, judge, lines, parts, projects, report
 from benchmarks.suggestions.judge import Judgement, Truth
 from benchmarks.suggestions.playing import (
+    ACCEPTING,
     GONE,
+    HASTY,
     KEPT,
     KEY,
     LONGER,
     REPLACED,
     SHORTER,
+    TYPING,
     WHOLE,
     WORD,
     Effort,
     Record,
-    accept_what_is_right,
     keys_alone,
-    type_all,
+    play,
 )
 from benchmarks.suggestions.projects import Project, Task
-from benchmarks.suggestions.suggesting import Answer, Copying, Served, copied, covered_by, told
+from benchmarks.suggestions.suggesting import Answer, Copying, Served, Suggester, copied, covered_by, told
 from benchmarks.suggestions.typed_language import typed
 from fim_server.errors import BenchError
 from support.bench_corpus import TYPED_SOURCE as SOURCE
@@ -205,8 +207,19 @@ def task(wanted: str, before: str = "import os\n    ", after: str = "\nend()\n")
     return Task("project", "m.py", 2, before, wanted, after)
 
 
-def accept(wanted: str, offers: dict[str, str | tuple[str, int]]) -> tuple[Effort, list[Record]]:
-    return asyncio.run(accept_what_is_right(task(wanted), Scripted(offers)))
+def accepted(one: Task, suggester: Suggester, sweep: str = ACCEPTING) -> tuple[Effort, list[Record]]:
+    (effort,), records = asyncio.run(play(one, suggester, sweep))
+    return effort, records
+
+
+def typed_out(one: Task, suggester: Suggester) -> list[Record]:
+    return asyncio.run(play(one, suggester, TYPING))[1]
+
+
+def accept(
+    wanted: str, offers: dict[str, str | tuple[str, int]], sweep: str = ACCEPTING
+) -> tuple[Effort, list[Record]]:
+    return accepted(task(wanted), Scripted(offers), sweep)
 
 
 def test_keys_of_typing_alone() -> None:
@@ -247,7 +260,7 @@ def test_what_becomes_of_an_offer_while_it_is_typed() -> None:
         given: dict[str, str | tuple[str, int]] = {
             "return x"[:at]: offer for at, offer in enumerate(offers) if offer is not None
         }
-        records = asyncio.run(type_all(task("return x"), Scripted(given)))
+        records = typed_out(task("return x"), Scripted(given))
         return [record.change for record in records[1 : len(offers)]]
 
     assert changes("return x", "eturn x", "turn x") == [KEPT, KEPT]
@@ -260,20 +273,20 @@ def test_what_becomes_of_an_offer_while_it_is_typed() -> None:
 
 
 def test_heights() -> None:
-    records = asyncio.run(type_all(task("x = 1"), Scripted({"": "x\ny\nz", "x": "\ny", "x =": " 1"})))
+    records = typed_out(task("x = 1"), Scripted({"": "x\ny\nz", "x": "\ny", "x =": " 1"}))
     assert [record.height for record in records] == [2, 1, 0, 1, 0, 0]
 
 
 def test_the_rule_is_played_like_a_server() -> None:
     one = Task("project", "m.py", 3, "value = compute(a, b)\nother = 1\n", "value = compute(a, c)", "\n")
-    records = asyncio.run(type_all(one, Copying()))
+    records = typed_out(one, Copying())
     assert len(records) == keys_alone(one) + 1
     offers = {record.typed: record for record in records if record.text is not None}
     found = offers["value = compute("]
     assert (found.text, found.covered, found.closers) == ("a, b)", 1, ")")
     assert found.judged is not None
     assert (found.judged.lexeme, found.judged.agrees, found.judged.word) == (True, False, "a")
-    effort, _ = asyncio.run(accept_what_is_right(one, Copying()))
+    effort, _ = accepted(one, Copying())
     assert effort.by == "copying rule"
     assert 0 < effort.keys + effort.accepted < effort.alone
 
@@ -317,19 +330,52 @@ def test_lines_are_drawn_by_the_seed_from_a_quarter_of_the_files() -> None:
         lines.draw_lines(project(a="# nothing\n"), 6, 1)
 
 
-def test_lines_of_edits() -> None:
-    old = project(a="import os\n\ndef f():\n    return os.name\n\nlast = 1\n", b="same = 1\n", c="x = 1\n", d="y = 2\n")
-    new = project(a="import os\n\ndef f(name):\n    print(name)  # so\n    return name\n\nlast = 2\n", b="same = 1\n")
-    lines.draw_edits(old, new, 20, 0)
-    first, last = sorted(old.tasks, key=lambda each: each.line)
-    assert (first.line, first.lines, first.wanted) == (3, 3, "def f(name):\n    print(name)\n    return name")
-    assert first.before == "import os\n\n"
-    assert first.after == "\n\nlast = 1\n", "below, the file is the old one"
-    assert (last.wanted, last.after) == ("last = 2", "\n")
-    assert last.before.endswith("    print(name)  # so\n    return name\n\n"), "above, it is the new one"
-    assert {path for path, _ in old.workspace} == {"b.py", "c.py", "d.py"}
+def test_stretches_of_two_releases() -> None:
+    old = "import os\n\ndef f():\n    return os.name\n\nlast = 1\n"
+    new = "import os\n\ndef f(name):\n    print(name)\n    return name\n\nlast = 2\n"
+    found = list(edit_sessions.stretches(old, new))
+    assert [(old[one.start : one.end], one.text) for one in found] == [
+        ("):\n    return os.", "name):\n    print(name)\n    return "),
+        ("1", "2"),
+    ]
+    assert list(edit_sessions.stretches(old, old[:20])) == [], "only taken out"
+
+
+@pytest.mark.parametrize("sweep", edit_sessions.SWEEPS)
+def test_a_session_ends_in_the_newer_text(sweep: str) -> None:
+    old = "one = 1\nother = [1]\nuse(one)\n"
+    new = "one = 10\nsecond = 2\nother = [\n    1,\n]\nuse(one, second)\n"
+    for seed in range(8):
+        before, after = project(a=old, b="same = 1\n"), project(a=new, b="same = 1\n")
+        (session,) = edit_sessions.draw_sessions(before, after, 20, seed)
+        assert sorted(session.stretches, key=lambda one: one.start) == list(edit_sessions.stretches(old, new))
+        screen = Watching()
+        efforts, records = asyncio.run(edit_sessions.play_session(session, screen, sweep))
+        assert screen.text == new
+        assert bool(efforts) == (sweep != TYPING)
+        assert {record.sweep for record in records} == {sweep}
     with pytest.raises(BenchError, match="changed or added"):
-        lines.draw_edits(old, old, 20, 0)
+        edit_sessions.draw_sessions(before, before, 20, 0)
+
+
+class Watching(Copying):
+    """The copying rule, and the document that a server would have."""
+
+    def open(self, task: Task) -> None:
+        self.text = task.before + task.after
+
+    def edited(self, editor: Editor, edit: Edit) -> None:
+        self.text = self.text[: edit.start] + edit.text + self.text[edit.end :]
+
+
+def test_a_hasty_user_takes_back_what_is_wrong() -> None:
+    effort, records = accept("value = total", {"value =": " topic"}, HASTY)
+    assert effort.accepted == 0, "its first lexeme is wrong"
+    effort, records = accept("value = f(total)", {"value =": " f(topic)"}, HASTY)
+    assert (effort.accepted, effort.inserted, effort.kept) == (1, 9, 5)
+    assert [record.action for record in records if record.kind == judge.BESIDE] == [KEY] * 4
+    effort, _ = accept("value = f(total)", {"value =": " f(topic, topic)"}, HASTY)
+    assert (effort.inserted, effort.kept) == (2, 2), "only the first word, because most of it is wrong"
 
 
 GO = """package a
@@ -466,7 +512,7 @@ def test_intervals_are_by_file() -> None:
 
 
 def records_of(wanted: str, offers: dict[str, str | tuple[str, int]]) -> list[Record]:
-    return asyncio.run(type_all(task(wanted), Scripted(offers)))
+    return typed_out(task(wanted), Scripted(offers))
 
 
 def test_shares_of_requests() -> None:
@@ -549,7 +595,7 @@ def test_the_next_key_overtakes_at_a_human_pace(tmp_path: Path) -> None:
     client = Silent()
     served = Served(cast(Client, client), tmp_path, random.Random(1))
     started = time.perf_counter()
-    records = asyncio.run(type_all(task("a"), served))
+    records = typed_out(task("a"), served)
     assert [record.outcome for record in records] == ["overtaken", "overtaken"]
     assert len(client.cancelled) == 2
     assert time.perf_counter() - started >= 0.3, "no key before the least time between two"

@@ -21,6 +21,9 @@ BARRED_USES = ("reported", "choosing")
 SUGGESTION_USES = ("fit", "develop", "report")
 """Sets of a list in `datasets/suggestions`."""
 
+OLDER = "older"
+"""Older releases of packages of these sets."""
+
 _GO_MAJOR = re.compile(r"/v\d+$")
 
 
@@ -98,8 +101,8 @@ def read_barred(datasets: Path, wheels: Path) -> list[Named]:
                 found += [parse(listed.kind, name) for name in listed.names]
     except DatasetError as error:
         raise TrainingError(str(error)) from error
-    for packages in read_suggestions(datasets / "suggestions").values():
-        found += packages
+    for (_, use), packages in read_suggestions(datasets / "suggestions").items():
+        found += packages if use != OLDER else []
     return _distinct([*found, *(one for one in _listed_wheels(wheels) if one.name in HELD_OUT)])
 
 

@@ -19,6 +19,7 @@ from training.corpora import downloads
 from training.corpora.downloads import download
 from training.corpora.licensing import denies, licence_of_package
 from training.corpora.lists import (
+    OLDER,
     SUGGESTION_USES,
     Named,
     parse,
@@ -106,13 +107,18 @@ def test_packages_to_learn_from_are_measured_nowhere() -> None:
 
 
 def test_a_project_stands_in_one_set_for_suggestions() -> None:
-    sets = read_suggestions(ROOT / "datasets" / "suggestions")
+    found = read_suggestions(ROOT / "datasets" / "suggestions")
+    sets = {place: packages for place, packages in found.items() if place[1] != OLDER}
     languages = {language for language, _ in sets}
     assert languages == {"c", "cpp", "go", "java", "javascript", "kotlin", "python", "rust", "typescript"}
     assert set(sets) == {(language, use) for language in languages for use in SUGGESTION_USES}
     assert all(6 <= len(packages) <= 10 for packages in sets.values())
     keys = {place: {one.key for one in packages} for place, packages in sets.items()}
     assert all(keys[one].isdisjoint(keys[other]) for one, other in combinations(keys, 2))
+    for language, older in ((language, packages) for (language, use), packages in found.items() if use == OLDER):
+        newer = {*sets[language, "develop"], *sets[language, "report"]}
+        assert {one.key for one in older} <= {one.key for one in newer}
+        assert newer.isdisjoint(older)
 
 
 def test_measured_packages_are_refused_by_name_in_any_version() -> None:
