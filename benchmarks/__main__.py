@@ -44,6 +44,12 @@ SUBJECTS = {
         "the right ones. A rule that copies the text after the longest earlier match in the same file is judged beside "
         "them.",
     ),
+    "resolve": Subject(
+        "suggestions.resolving",
+        "ResolveOptions",
+        "suggestions that the language's checker refuses",
+        "Count the suggestions in which the language's checker has findings, and what hiding them changes.",
+    ),
     "soak": Subject(
         "server.soak",
         "SoakOptions",

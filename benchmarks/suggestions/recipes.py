@@ -91,7 +91,7 @@ def remembered(sources: Sources) -> Iterator[tuple[Path, Project]]:
     with tempfile.TemporaryDirectory(prefix="fim-recipe-") as made:
         root = written(sources, made)
         project = Project()
-        project.read([root.as_uri()], {".py": "python"})
+        project.read([root.as_uri()], dict.fromkeys(sources.language.suffixes, sources.language.name))
         project.memory.settle()
         yield root, project
         project.close()

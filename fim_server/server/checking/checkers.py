@@ -66,8 +66,13 @@ class LanguageChecker:
         self._checkers, self._entry, self._language = checkers, entry, language
 
     @property
+    def longest_seconds(self) -> float:
+        """Longest time that a suggestion ever waits for findings."""
+        return self._entry.wait_ms / 1000
+
+    @property
     def wait_seconds(self) -> float:
-        """Longest time that a suggestion waits for findings; 0 if the last ones took far longer."""
+        """Time that a suggestion waits for findings now; 0 if the last ones took far longer."""
         return self._checkers.wait_seconds(self._entry)
 
     async def findings(self, uri: str, text: str, lines: range, deadline: float) -> Sequence[Finding] | None:

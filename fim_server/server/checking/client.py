@@ -27,8 +27,9 @@ from fim_server.text.document import PositionEncoding
 if TYPE_CHECKING:
     from fim_server.server.checking.catalogue import Entry
 
-START_SECONDS, ANSWER_SECONDS = 30.0, 15.0
-"""Longest wait for the first answer, and for any other. A checker without an answer by then counts as crashed."""
+START_SECONDS, ANSWER_SECONDS = 30.0, 60.0
+"""Longest wait for the start, and for an answer; the first one takes as long as the project's files. A checker without
+an answer by then counts as crashed."""
 
 MOST_DOCUMENTS = 32
 """Most other documents that a checker is shown."""
