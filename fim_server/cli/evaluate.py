@@ -80,7 +80,9 @@ class RunArguments(ModelArguments):
     no_healing: bool
     single_line: bool
     score: bool
+    no_truncation: bool
     unsafe: bool
+    untested: bool
     limit: int | None
     minutes: int | None
     shard: Shard
@@ -94,6 +96,17 @@ class EvalArguments(RunArguments):
     """Arguments of ``fim-server eval`` without a step: a run, and the folder of its report, if any."""
 
     report: str | None
+
+
+@dataclass(frozen=True)
+class TestArguments:
+    """Arguments of ``fim-server eval test``."""
+
+    untested: str
+    data: Sequence[str]
+    out: str
+    unsafe: bool
+    minutes: int | None
 
 
 @dataclass(frozen=True)
@@ -143,6 +156,13 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
     )
     add_run_arguments(run, required=True)
     bind(run, RunArguments, run_run)
+    testing = steps.add_parser(
+        "test",
+        help="run the tests of a run's samples",
+        description="Run the samples' tests on the texts of a run that was made with --untested, into another run.",
+        epilog="Exit status: 0 done, 2 bad input, 5 out of --minutes; the same command continues.",
+    )
+    add_test(testing)
     reporting = steps.add_parser(
         "report", help="write tables, plots and a page of a run", description="Write the report on one or more runs."
     )
@@ -153,6 +173,16 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
         "table", help="compare models", description="Print a table for each set, with a row for each model."
     )
     add_table(tabling)
+
+
+def add_test(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``fim-server eval test``."""
+    parser.add_argument("untested", metavar="RUN", help="a folder of `fim-server eval run --untested`")
+    parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="the run's files of samples")
+    parser.add_argument("--out", required=True, metavar="TESTED", help="folder of the tested run")
+    add_unsafe(parser)
+    add_minutes(parser)
+    bind(parser, TestArguments, run_test)
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
@@ -272,6 +302,11 @@ def add_decoding(parser: argparse.ArgumentParser) -> None:
         help="measure the bits of the samples' own middles too, with another forward pass without the grammar",
     )
     parser.add_argument(
+        "--no-truncation",
+        action="store_true",
+        help="leave SAFIM's unconstrained texts as the model ended them, instead of cutting them as the benchmark does",
+    )
+    parser.add_argument(
         "--batch",
         type=at_least(1),
         default=BATCH,
@@ -320,10 +355,29 @@ def add_judging(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let constrained texts reach the budget, and cut them back, instead of ending them in time",
     )
+    add_unsafe(parser)
+    parser.add_argument(
+        "--untested",
+        action="store_true",
+        help="run no tests; `eval test` does so later, on a machine with a sandbox and the languages' compilers",
+    )
+
+
+def add_unsafe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unsafe",
         action="store_true",
         help="run the samples' tests even without a sandbox (bubblewrap): the model's code then has your rights",
+    )
+
+
+def add_minutes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--minutes",
+        type=at_least(1),
+        metavar="N",
+        help="begin no batch that would end later than this many minutes from now, and exit with status 5 if samples "
+        "are left; the same command continues",
     )
 
 
@@ -332,13 +386,7 @@ def add_sharing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=at_least(1), metavar="N", help="evaluate only the first N samples; may be raised later"
     )
-    parser.add_argument(
-        "--minutes",
-        type=at_least(1),
-        metavar="N",
-        help="begin no batch that would end later than this many minutes from now, and exit with status 5 if samples "
-        "are left; the same command continues",
-    )
+    add_minutes(parser)
     parser.add_argument(
         "--shard",
         type=shard,
@@ -430,13 +478,18 @@ def run_run(arguments: RunArguments) -> int:
     if arguments.ray is not None and arguments.shard.count > 1:
         raise RunError("--ray and --shard both share the work: use one of them")
     data = tuple(arguments.data)
-    ends = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     asked = Asked(
-        data, Path(arguments.out), arguments.batch, arguments.limit, arguments.shard, arguments.retry_failed, ends
+        data,
+        Path(arguments.out),
+        arguments.batch,
+        arguments.limit,
+        arguments.shard,
+        arguments.retry_failed,
+        end_of(arguments.minutes),
     )
     known, ids, languages = read_data(data)  # before loading the model, so that a refusal comes early
     settings = worker_settings(arguments, languages)
-    if arguments.ray is None:  # a cluster's machines check it themselves
+    if arguments.ray is None and not arguments.untested:  # a cluster's machines check it themselves
         require_sandbox(all_samples(data, arguments.limit), arguments.unsafe)
     if arguments.dry_run:
         with Worker(settings) as worker:
@@ -453,10 +506,28 @@ def run_run(arguments: RunArguments) -> int:
     except KeyboardInterrupt:
         print("\ninterrupted; the same command continues the run", file=sys.stderr)
         raise
-    if ended.left:
-        print(f"out of time, {ended.left:,} samples are left; the same command continues the run", file=sys.stderr)
-        return UNFINISHED
-    return NEGATIVE if ended.failed else DONE
+    return say_left(ended.left) or (NEGATIVE if ended.failed else DONE)
+
+
+def end_of(minutes: int | None) -> float | None:
+    """Return the end of a time that begins now, on the monotonic clock."""
+    return None if minutes is None else time.monotonic() + 60 * minutes
+
+
+def say_left(samples: int) -> int:
+    """Return the exit status of a run with this many samples left, and say so."""
+    if not samples:
+        return DONE
+    print(f"out of time, {samples:,} samples are left; the same command continues the run", file=sys.stderr)
+    return UNFINISHED
+
+
+def run_test(arguments: TestArguments) -> int:
+    """Run the command; return the exit status. Raises RunError, RecordError and DatasetError."""
+    from fim_server.evaluation.running.later_tests import test_later
+
+    ends = end_of(arguments.minutes)
+    return say_left(test_later(Path(arguments.untested), arguments.data, Path(arguments.out), arguments.unsafe, ends))
 
 
 def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> WorkerSettings:
@@ -480,7 +551,9 @@ def worker_settings(arguments: RunArguments, languages: tuple[str, ...]) -> Work
         heal=not arguments.no_healing,
         single_line=arguments.single_line,
         score=arguments.score,
+        truncation=not arguments.no_truncation,
         unsafe=arguments.unsafe,
+        tested=not arguments.untested,
         languages=languages,
         judges=judges,
         versions=dict(arguments.language_version),
@@ -491,7 +564,7 @@ def run_and_report(parser: argparse.ArgumentParser, arguments: EvalArguments) ->
     """Run ``fim-server eval --data ... --out RUN --report DIR``; return the exit status."""
     for name in ("data", "out"):
         if getattr(arguments, name) is None:
-            parser.error(f"--{name} is missing, or a step: run, report, compare, table")
+            parser.error(f"--{name} is missing, or a step: run, test, report, compare, table")
     status = run_run(arguments)
     if arguments.report is None or arguments.dry_run:
         return status

@@ -243,6 +243,10 @@ class RunInfo:
     """True if texts in sets of lines ended with their line."""
     score: bool = False
     """True if the true middles were scored."""
+    truncation: bool = True
+    """True if unconstrained texts of SAFIM were cut as the benchmark cuts them."""
+    tested: bool = True
+    """True if the samples' own tests were run."""
     languages: tuple[str, ...] = ("python",)
     """Languages of the samples, without those that the package does not define."""
     judges: Mapping[str, str] = field(default_factory=dict)

@@ -33,7 +33,7 @@ from fim_server.evaluation.records import (
     read_records,
     read_run,
 )
-from fim_server.evaluation.running import measures, provenance, run, unit_tests, worker
+from fim_server.evaluation.running import later_tests, measures, modes, provenance, run, unit_tests, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.modes import Decoder, Offer, Prepared, as_benchmark, follow, tokens_of_line
@@ -300,6 +300,7 @@ def test_more_samples_may_follow(evaluate: Eval, tmp_path: Path) -> None:
         ("--no-healing",),
         ("--single-line",),
         ("--score",),
+        ("--no-truncation",),
     ],
 )
 def test_other_settings_are_refused(evaluate: Eval, tmp_path: Path, changed: Sequence[str]) -> None:
@@ -690,6 +691,16 @@ def test_tests_of_programs_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         unit_tests.require_sandbox([replace(sample, language="java")], unsafe=True)
 
 
+def test_texts_stay_whole_where_no_truncation_is_wanted(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = sample_of(0, set="safim", kind="control", left="if ", middle="x:", right="\n    pass\n")
+
+    monkeypatch.setattr(modes, "truncated", lambda *asked: "cut")
+    for truncation in (True, False):
+        settings = WorkerSettings(None, None, ("unconstrained",), 8, 99, 0, 0.0, None, None, truncation=truncation)
+        with Worker(settings, tiny) as worker:
+            assert (worker.measure([sample])[0].text == "cut") is truncation
+
+
 def test_unconstrained_texts_are_cut_as_their_benchmark_cuts_them() -> None:
     call = sample_of(0, set="safim", kind="block", left="if x:\n    ", middle="y", right="\n")
     offer = Offer("a = 1\n    b = (\n", "exact", "budget", "budget", 9, 9, 0, 0, 0, (), 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -698,6 +709,53 @@ def test_unconstrained_texts_are_cut_as_their_benchmark_cuts_them() -> None:
     whole = replace(offer, text="a = 1")
     assert as_benchmark(one, whole) is whole
     assert as_benchmark(replace(one, sample=replace(call, set="block")), offer) is offer
+
+
+def test_tests_can_be_run_later(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test = ProgramTest((Case("", ("2",)),))
+    files = [tmp_path / "tested.jsonl", tmp_path / "other.jsonl"]
+    write_samples(files[0], [sample_of(number, test=test if number else None) for number in range(3)])
+    write_samples(files[1], [sample_of(number) for number in range(2)])
+    monkeypatch.setattr(sandbox, "unavailable", lambda: "there is none")
+    assert evaluate(tmp_path / "run", "--untested", data=files[0])[0] == 0
+    assert {record.passed for record in read_run(tmp_path / "run")} == {None}
+    assert evaluate(tmp_path / "run", "--unsafe", data=files[0])[0] == 2
+
+    def later(out: str, *arguments: str, data: Path = files[0]) -> tuple[int, str, str]:
+        command = ["eval", "test", str(tmp_path / "run"), "--data", str(data), "--out", str(tmp_path / out)]
+        return run_command(capsys, *command, *arguments)
+
+    assert later("out")[0] == 2  # without a sandbox
+    monkeypatch.setattr(later_tests, "run_test", lambda sample, text, unsafe: (False, "timeout"))
+    monkeypatch.setattr(later_tests, "BATCH_SAMPLES", 1)
+    monkeypatch.setattr(later_tests, "TimeLimit", lambda ends: TimeLimit(0.0, iter(range(99)).__next__))
+    assert [later("out", "--unsafe")[0] for _ in range(3)] == [5, 5, 0]
+    found = results(tmp_path / "out")
+    assert {record["passed"] for (name, _), record in found.items() if name == "sample-0"} == {None}
+    assert {record["passed"] for (name, _), record in found.items() if name != "sample-0"} == {False}
+    texts = {key: record["text"] for key, record in results(tmp_path / "run").items()}
+    assert {key: record["text"] for key, record in found.items()} == texts
+    assert later("out", "--unsafe", data=files[1])[2].count("is on other --data") == 1
+
+
+def test_tests_run_later_know_where_lines_ended(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "lines.jsonl"
+    test = ProgramTest((Case("", ("2",)),))
+    write_samples(file, [sample_of(1, kind="single-line", left="x = ", middle="1\n", right="y\n", test=test)])
+    assert evaluate(tmp_path / "run", "--untested", "--single-line", data=file)[0] == 0
+    tested: list[str] = []
+
+    def ran(sample: Sample, text: str, unsafe: bool) -> unit_tests.Test:
+        tested.append(sample.right)
+        return True, None
+
+    monkeypatch.setattr(later_tests, "run_test", ran)
+    assert later_tests.test_later(tmp_path / "run", [str(file)], tmp_path / "out", unsafe=True, ends=None) == 0
+    assert set(tested) == {"\ny\n"}
 
 
 def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:

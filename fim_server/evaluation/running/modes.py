@@ -74,6 +74,8 @@ class Decoding:
     """
     score: bool = False
     """True if the true middles are scored."""
+    truncation: bool = True
+    """True if unconstrained texts are cut as their benchmark cuts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ class Decoder:
             tokens = run.tokens[: tokens_of_line(run, one.healing) if one.single_line else None]
             followed = follow(one.session, self.model, tokens, one.healing)
             free = offer(one, run, outcome, text_of_run(run, outcome, False), followed.complete)
-            offers["unconstrained"] = as_benchmark(one, free)
+            offers["unconstrained"] = as_benchmark(one, free) if self._decoding.truncation else free
             checked = checked_text(run, outcome, followed.complete)
             offers["checked"] = offer(one, run, outcome, checked, followed.complete, followed.engine_ms)
         if "constrained" in runs:

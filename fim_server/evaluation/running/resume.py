@@ -33,6 +33,8 @@ OPTIONS = {
     "healing": "healing",
     "single_line": "--single-line",
     "score": "--score",
+    "truncation": "truncation",
+    "tested": "--untested",
     "format": "the prompt format",
     "versions": "versions",
 }
@@ -65,6 +67,8 @@ def run_info(asked: Asked, settings: WorkerSettings, about: Mapping[str, Any], d
         healing=settings.heal,
         single_line=settings.single_line,
         score=settings.score,
+        truncation=settings.truncation,
+        tested=settings.tested,
         versions=about["versions"],
         machine=about["machine"],
         limit=asked.limit,

@@ -46,8 +46,12 @@ class WorkerSettings:
     heal: bool = True
     single_line: bool = False
     score: bool = False
+    truncation: bool = True
+    """Cut unconstrained texts as their benchmark does (SAFIM)."""
     unsafe: bool = False
     """Run the samples' own tests without a sandbox where there is none."""
+    tested: bool = True
+    """Run the samples' own tests."""
     languages: tuple[str, ...] = (PYTHON,)
     """Languages of the samples."""
     judges: Mapping[str, str] = field(default_factory=dict)

@@ -91,6 +91,7 @@ class Worker:
             settings.heal,
             settings.single_line,
             settings.score,
+            settings.truncation,
         )
         self.decoder: Decoder = Decoder(self.model, self._open, decoding)
 
@@ -149,15 +150,14 @@ class Worker:
                 found[number] = error
         found |= zip(prepared, self._decode(list(prepared.values())), strict=True)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            tests = start_tests(
-                pool, {number: one.sample for number, one in prepared.items()}, found, self._settings.unsafe
-            )
+            tested = {number: one.sample for number, one in prepared.items() if self._settings.tested}
+            tests = start_tests(pool, tested, found, self._settings.unsafe)
             records: list[Record] = []
             for number, sample in enumerate(samples):
                 offers = found[number]
                 if not isinstance(offers, Exception):
                     try:
-                        records += self._results(prepared[number], offers, tests[number])
+                        records += self._results(prepared[number], offers, tests.get(number, {}))
                         continue
                     except Exception as error:  # noqa: BLE001  # as above
                         offers = error
@@ -192,7 +192,7 @@ class Worker:
                     "suffix_overlap": suffix_overlap(offer.text, sample.right),
                     "parses": False,
                     "complete": False,
-                    "passed": None if sample.test is None else False,
+                    "passed": None if sample.test is None or not self._settings.tested else False,
                     "failure": None,
                 }
                 if offer.text is not None:
