@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,38 +19,33 @@ import pytest
 import torch
 
 from fim_server import Language
-from fim_server.datasets import Case, MatchTest, ProgramTest, Sample, UnitTest, read_samples, write_samples
-from fim_server.datasets.python import sandbox
+from fim_server.datasets import Sample, read_samples, write_samples
 from fim_server.decoding.loop.healing import Healing
-from fim_server.errors import RunError
 from fim_server.evaluation.records import (
     MODES,
-    Record,
     RunInfo,
     encode_record,
     read_records,
     read_run,
 )
-from fim_server.evaluation.running import later_tests, measures, modes, provenance, run, unit_tests, worker
+from fim_server.evaluation.running import measures, provenance, run, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
-from fim_server.evaluation.running.modes import Decoder, Offer, Prepared, as_benchmark, follow, tokens_of_line
-from fim_server.evaluation.running.settings import WorkerSettings
+from fim_server.evaluation.running.modes import Decoder, follow, tokens_of_line
 from fim_server.evaluation.running.shards import Shard
 from fim_server.evaluation.running.time_limit import TimeLimit
 from fim_server.evaluation.running.worker import Worker
-from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.source import locate
 from fim_server.text.document import Split
 from support.command_line import run_command
+from support.evaluation.evaluating import Eval, results, size_of
 from support.evaluation.evaluation_samples import FILE, record_of, sample_of
-from support.models.tiny_models import write_tiny_model
+
+pytest_plugins = ("support.evaluation.fixtures",)
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
-
-TIMES = {"open_ms", "model_ms", "engine_ms", "engine_wait_ms", "total_ms"}
 
 
 @pytest.fixture(scope="module")
@@ -60,64 +53,6 @@ def judge() -> Iterator[Judge]:
     made = Judge()
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model of one layer with the embedded model's tokenizer."""
-    return write_tiny_model(tmp_path_factory.mktemp("tiny"), 16)
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_folder: Path) -> FimModel:
-    return load_model(str(tiny_folder), "cpu")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "samples.jsonl"
-    write_samples(path, [sample_of(number) for number in range(14)])
-    return path
-
-
-Eval = Callable[..., tuple[int, str, str]]
-
-SETTINGS = ["--budget", "12", "--batch", "4", "--temperature", "0.5"]
-
-
-@pytest.fixture
-def evaluate(
-    tiny: FimModel, tiny_folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Eval:
-    """``fim-server eval run`` with the tiny model, loaded once; gives exit status, standard output and error."""
-    monkeypatch.setattr("fim_server.models.load.load_model", lambda *asked: tiny)
-
-    def runner(out: Path, *arguments: str, data: Path = data, landing: bool = False) -> tuple[int, str, str]:
-        command = [
-            "eval",
-            "run",
-            "--data",
-            str(data),
-            "--out",
-            str(out),
-            "--model",
-            str(tiny_folder),
-            "--device",
-            "cpu",
-        ]
-        settings = [*SETTINGS, *([] if landing else ["--no-landing"])]
-        return run_command(capsys, *command, *settings, *arguments)
-
-    return runner
-
-
-def results(run: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """The results of a run without its times; none may be there twice."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in read_run(run):
-        assert record.key not in found
-        found[record.key] = {name: value for name, value in asdict(record).items() if name not in TIMES}
-    return found
 
 
 def test_a_run_measures_every_sample_in_every_mode(evaluate: Eval, data: Path, judge: Judge, tmp_path: Path) -> None:
@@ -249,18 +184,6 @@ def test_a_killed_run_loses_and_doubles_nothing(evaluate: Eval, tmp_path: Path, 
     assert subprocess.run([*command, "--out", str(killed)], stderr=subprocess.DEVNULL, check=False).returncode == 0
     evaluate(whole)
     assert results(killed) == results(whole)
-
-
-@pytest.fixture
-def command(data: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Run `evaluate` in a process."""
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    command = [sys.executable, "-m", "fim_server", "eval", "run", "--data", str(data), "--model", str(tiny_folder)]
-    return [*command, "--device", "cpu", *SETTINGS, "--no-landing"]
-
-
-def size_of(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def test_shards_together_are_the_whole(evaluate: Eval, tmp_path: Path) -> None:
@@ -645,277 +568,3 @@ def test_the_runtime_that_serves_is_measured(tmp_path: Path, capsys: pytest.Capt
         assert record["prompt_hash"] == other["prompt_hash"]
         # Eight bits for thirty-two: the same model but for rounding.
         assert record["reference_bits"] == pytest.approx(other["reference_bits"], rel=0.1, abs=1)
-
-
-TESTED = UnitTest("t/1", "", "def check(f):\n    assert f(2) == 4\n", "double")
-
-
-def test_the_samples_own_tests_are_run(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {"unconstrained": "x * 3", "checked": "x * 2", "constrained": "x * 2"}
-    offers = {
-        mode: Offer(text, "exact", "end_token", "end_token", 3, 3, 0, 0, 0, ((3, 3),), 1, 1, 1, 1, 1)
-        for mode, text in texts.items()
-    }
-    offers["unconstrained"] = replace(offers["unconstrained"], text="x * 3")
-    monkeypatch.setattr(Decoder, "decode", lambda self, samples: [offers] * len(samples))
-    sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    with Worker(WorkerSettings(None, None, MODES, 8, 99, 0, 0.0, None, None, unsafe=True), tiny) as worker:
-        records = worker.measure([sample, sample_of(1)])
-    found = {record.mode: record for record in records[:3]}
-    assert {mode: (record.passed, record.failure) for mode, record in found.items()} == {
-        "unconstrained": (False, "wrong"),
-        "checked": (True, None),
-        "constrained": (True, None),
-    }
-    assert {(record.passed, record.failure) for record in records[3:]} == {(None, None)}
-
-
-def test_tests_of_programs_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def ran(language: str, program: str, test: ProgramTest, *, unsafe: bool) -> sandbox.Outcome:
-        asked.append(program)
-        return sandbox.Outcome(sandbox.Verdict.TIMEOUT, "", 0.0, ())
-
-    monkeypatch.setattr(unit_tests, "run_program", ran)
-    sample = sample_of(0, left="print(", middle="1 + 1", right=")\n", test=ProgramTest((Case("", ("2",)),)))
-    assert unit_tests.run_test(sample, "1 + 1", False) == (True, None)  # as it stood there
-    assert unit_tests.run_test(sample, "2", False) == (False, "timeout")
-    assert asked == ["print(2)\n"]
-    call = replace(sample, middle="f(1)", test=MatchTest("call"))
-    assert unit_tests.run_test(call, "f( 1 )", False) == (True, None)
-    assert unit_tests.run_test(call, "f(2)", False) == (False, "wrong")
-    unit_tests.require_sandbox([call], unsafe=False)
-    monkeypatch.setattr(unit_tests, "missing_tool", lambda language: "javac is not installed")
-    with pytest.raises(RunError, match="java: tests cannot be run, javac is not installed"):
-        unit_tests.require_sandbox([replace(sample, language="java")], unsafe=True)
-
-
-def test_texts_stay_whole_where_no_truncation_is_wanted(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample = sample_of(0, set="safim", kind="control", left="if ", middle="x:", right="\n    pass\n")
-
-    monkeypatch.setattr(modes, "truncated", lambda *asked: "cut")
-    for truncation in (True, False):
-        settings = WorkerSettings(None, None, ("unconstrained",), 8, 99, 0, 0.0, None, None, truncation=truncation)
-        with Worker(settings, tiny) as worker:
-            assert (worker.measure([sample])[0].text == "cut") is truncation
-
-
-def test_unconstrained_texts_are_cut_as_their_benchmark_cuts_them() -> None:
-    call = sample_of(0, set="safim", kind="block", left="if x:\n    ", middle="y", right="\n")
-    offer = Offer("a = 1\n    b = (\n", "exact", "budget", "budget", 9, 9, 0, 0, 0, (), 0.0, 0.0, 0.0, 0.0, 0.0)
-    one = Prepared(call, (), Language.load("python").open(call.left, call.right), 0.0)
-    assert (as_benchmark(one, offer).text, as_benchmark(one, offer).won) == ("a = 1\n", "truncated")
-    whole = replace(offer, text="a = 1")
-    assert as_benchmark(one, whole) is whole
-    assert as_benchmark(replace(one, sample=replace(call, set="block")), offer) is offer
-
-
-def test_tests_can_be_run_later(
-    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    test = ProgramTest((Case("", ("2",)),))
-    files = [tmp_path / "tested.jsonl", tmp_path / "other.jsonl"]
-    write_samples(files[0], [sample_of(number, test=test if number else None) for number in range(3)])
-    write_samples(files[1], [sample_of(number) for number in range(2)])
-    monkeypatch.setattr(sandbox, "unavailable", lambda: "there is none")
-    assert evaluate(tmp_path / "run", "--untested", data=files[0])[0] == 0
-    assert {record.passed for record in read_run(tmp_path / "run")} == {None}
-    assert evaluate(tmp_path / "run", "--unsafe", data=files[0])[0] == 2
-
-    def later(out: str, *arguments: str, data: Path = files[0]) -> tuple[int, str, str]:
-        command = ["eval", "test", str(tmp_path / "run"), "--data", str(data), "--out", str(tmp_path / out)]
-        return run_command(capsys, *command, *arguments)
-
-    assert later("out")[0] == 2  # without a sandbox
-    monkeypatch.setattr(later_tests, "run_test", lambda sample, text, unsafe: (False, "timeout"))
-    monkeypatch.setattr(later_tests, "BATCH_SAMPLES", 1)
-    monkeypatch.setattr(later_tests, "TimeLimit", lambda ends: TimeLimit(0.0, iter(range(99)).__next__))
-    assert [later("out", "--unsafe")[0] for _ in range(3)] == [5, 5, 0]
-    found = results(tmp_path / "out")
-    assert {record["passed"] for (name, _), record in found.items() if name == "sample-0"} == {None}
-    assert {record["passed"] for (name, _), record in found.items() if name != "sample-0"} == {False}
-    texts = {key: record["text"] for key, record in results(tmp_path / "run").items()}
-    assert {key: record["text"] for key, record in found.items()} == texts
-    assert later("out", "--unsafe", data=files[1])[2].count("is on other --data") == 1
-
-
-def test_tests_run_later_know_where_lines_ended(
-    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "lines.jsonl"
-    test = ProgramTest((Case("", ("2",)),))
-    write_samples(file, [sample_of(1, kind="single-line", left="x = ", middle="1\n", right="y\n", test=test)])
-    assert evaluate(tmp_path / "run", "--untested", "--single-line", data=file)[0] == 0
-    tested: list[str] = []
-
-    def ran(sample: Sample, text: str, unsafe: bool) -> unit_tests.Test:
-        tested.append(sample.right)
-        return True, None
-
-    monkeypatch.setattr(later_tests, "run_test", ran)
-    assert later_tests.test_later(tmp_path / "run", [str(file)], tmp_path / "out", unsafe=True, ends=None) == 0
-    assert set(tested) == {"\ny\n"}
-
-
-def test_a_test_that_cannot_be_run_is_recorded(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(sample: Sample, text: str, unsafe: bool) -> Any:
-        raise OSError("no process")
-
-    monkeypatch.setattr(unit_tests, "run_test", refused)
-    sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    with Worker(WorkerSettings(None, None, ("constrained",), 8, 99, 0, 0.0, None, None, unsafe=True), tiny) as worker:
-        [record] = worker.measure([sample])
-    assert record.error == "OSError: no process"
-    assert record.text is None
-
-
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_without_a_sandbox_tests_run_only_where_that_is_said(
-    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...]
-) -> None:
-    sample = sample_of(0, left="def double(x):\n    return ", middle="x + x", right="\n", test=TESTED)
-    write_samples(tmp_path / "tested.jsonl", [sample])
-    write_samples(tmp_path / "plain.jsonl", [sample_of(1)])
-    monkeypatch.setattr(sandbox, "unavailable", lambda: "bubblewrap is not installed")
-    tested = functools.partial(
-        evaluate, tmp_path / "run", *dry, "--modes", "constrained", data=tmp_path / "tested.jsonl"
-    )
-    status, output, errors = tested()
-    assert (status, output, errors.count("\n")) == (2, "", 1)
-    assert "no sandbox here: bubblewrap is not installed; install bubblewrap" in errors
-    assert "--unsafe" in errors
-    assert not (tmp_path / "run").exists()
-    assert evaluate(tmp_path / "plain", data=tmp_path / "plain.jsonl")[0] == 0
-    assert tested("--unsafe")[0] == 0
-    if not dry:
-        [record] = read_run(tmp_path / "run")
-        assert record.passed is not None
-        assert RunInfo.read(tmp_path / "run").machine["sandbox"] == "none"
-
-
-class Died(Exception):
-    """Stands in for Ray's error of a worker that died."""
-
-
-class StubRay:
-    """Ray in one process, with workers that die of some samples, and now and then of none."""
-
-    def __init__(self, tiny: FimModel, deadly: set[str], deaths: int) -> None:
-        self.exceptions = type("exceptions", (), {"RayActorError": Died, "RayError": Exception})
-        self.tiny, self.deadly, self.deaths = tiny, deadly, deaths
-        self.started = 0
-        self.running: list[tuple[Callable[[], Any], Any]] = []
-
-    def init(self, **options: Any) -> None:
-        assert "num_cpus" in options
-
-    def shutdown(self) -> None: ...
-
-    def kill(self, worker: Any) -> None: ...
-
-    def cluster_resources(self) -> dict[str, float]:
-        return {"CPU": 3}
-
-    def remote(self, actor: type[Worker]) -> Any:
-        stub = self
-
-        class Handle:
-            def __init__(self, settings: WorkerSettings) -> None:
-                stub.started += 1
-                worker = actor(settings, stub.tiny)
-                self.about = Remote(worker.about)
-                self.measure = Remote(lambda samples: stub.survive(worker, samples))
-
-        class Remote:
-            def __init__(self, call: Callable[..., Any]) -> None:
-                self.call = call
-
-            def remote(self, *arguments: Any) -> Any:
-                return lambda: self.call(*arguments)
-
-        class Actor:
-            def options(self, **resources: Any) -> Any:
-                return self
-
-            def remote(self, settings: WorkerSettings) -> Any:
-                return Handle(settings)
-
-        return Actor()
-
-    def survive(self, worker: Worker, samples: Sequence[Sample]) -> list[Record]:
-        if {sample.id for sample in samples} & self.deadly:
-            raise Died("killed\nby a sample")
-        if self.deaths:
-            self.deaths -= 1
-            raise Died("killed")
-        return worker.measure(samples)
-
-    def wait(self, references: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
-        return references[-1:], references[:-1]
-
-    def get(self, reference: Any) -> Any:
-        return [one() for one in reference] if isinstance(reference, list) else reference()
-
-
-@pytest.fixture
-def stub_ray(tiny: FimModel, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StubRay]:
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-
-    def make(deadly: set[str], deaths: int) -> StubRay:
-        stub = StubRay(tiny, deadly, deaths)
-        monkeypatch.setitem(sys.modules, "ray", stub)
-        return stub
-
-    return make
-
-
-def test_batches_of_workers_that_die_are_given_out_again(
-    evaluate: Eval, stub_ray: Callable[..., StubRay], tmp_path: Path
-) -> None:
-    stub = stub_ray({"sample-6"}, 2)
-    assert evaluate(tmp_path / "run", "--ray", "3")[0] == 1
-    assert stub.started > 3
-    found = results(tmp_path / "run")
-    failed = {name: record["error"] for (name, _), record in found.items() if record["error"] is not None}
-    assert failed == {"sample-6": "Died: by a sample"}
-    evaluate(tmp_path / "alone", "--batch", "1")
-    alone = results(tmp_path / "alone")
-    assert set(found) == set(alone)
-    same = sum(found[key] == alone[key] for key in alone)
-    assert same >= len(alone) - len(MODES) - 2  # other batches: rounding, and the one that failed
-
-
-def test_without_ray_it_is_said(evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    status, _, errors = evaluate(tmp_path / "run", "--ray", "2")
-    assert (status, errors.count("\n")) == (2, 1)
-    assert "fim-server[cluster]" in errors
-
-
-@pytest.mark.skipif(not LONG, reason="starts a cluster: in the long form")
-def test_a_real_cluster_survives_the_death_of_a_worker(evaluate: Eval, tmp_path: Path, command: list[str]) -> None:
-    pytest.importorskip("ray")
-    process = subprocess.Popen([*command, "--out", str(tmp_path / "run"), "--ray", "3"], stderr=subprocess.DEVNULL)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    killed = False
-    while process.poll() is None:
-        time.sleep(0.01)
-        if not killed and size_of(tmp_path / "run" / "samples.jsonl"):
-            killed = any(kill_worker(int(child)) for child in children.read_text().split())
-    assert process.returncode == 0
-    assert killed
-    evaluate(tmp_path / "whole")
-    assert results(tmp_path / "run") == results(tmp_path / "whole")
-
-
-def kill_worker(process: int) -> bool:
-    """Kill one of Ray's workers among a process' descendants."""
-    try:
-        if b"ray::Worker" in Path(f"/proc/{process}/cmdline").read_bytes():
-            os.kill(process, signal.SIGKILL)
-            return True
-        below = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except OSError:
-        return False
-    return any(kill_worker(int(child)) for child in below)
