@@ -195,3 +195,5 @@ def test_alternatives_come_from_model_and_memory() -> None:
     assert texts([best, second, third], [unsure], 9) == ["best", "third", "second", "other"]
     assert texts([best], [], 3) == ["best"]
     assert texts([], [sure, unsure], 1) == ["recalled"]
+    ended = [found.text for found in together([third], [sure, unsure], "", 3, is_written=False)]
+    assert ended == ["recalled", "third", "other"], "a text that the engine ended is not the first"

@@ -51,11 +51,22 @@ def best_of(
     return tuple(suggestion for _, _, suggestion in found[:most])
 
 
-def together(written: list[Suggestion], recalled: list[Suggestion], closers: str, most: int) -> list[Suggestion]:
-    """Return alternatives for an explicit request: the model's first, then the most valuable, one recalled at least."""
+def together(
+    written: list[Suggestion], recalled: list[Suggestion], closers: str, most: int, is_written: bool = True
+) -> list[Suggestion]:
+    """Return alternatives for an explicit request: the model's first, then the most valuable, one recalled at least.
+
+    ``is_written``: whether the model wrote the first one to its end; a text that the engine ended is ranked by value.
+    """
+
+    def value(one: Suggestion) -> float:
+        return worth(one, closers, 0.0)
+
+    if not is_written:
+        return sorted(recalled + written, key=value, reverse=True)[:most]
     if not written or most == 1:
         return (written + recalled)[:most]
-    ranked = sorted(written[1:] + recalled, key=lambda one: -worth(one, closers, 0.0))
+    ranked = sorted(written[1:] + recalled, key=value, reverse=True)
     kept = ranked[: most - 1]
     if recalled and not any(one in recalled for one in kept):
         kept[-1] = next(one for one in ranked if one in recalled)

@@ -32,7 +32,7 @@ def rank(job: Job, project: ProjectSuggestions, is_written: bool, is_line: bool)
             recalled = others_of(job.suggestions, project.likeliest(request, opened, job.language))
             if request.invoked:
                 most = request.settings.alternatives
-                job.suggestions = together(job.suggestions, recalled, job.closers, most)
+                job.suggestions = together(job.suggestions, recalled, job.closers, most, is_written)
             else:
                 job.suggestions = ranked_for_display(job.suggestions, recalled, job.closers, request.least)
     found = bool(job.suggestions)
