@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from fim_server.suggest.ranking.display import DISMISSED
 from support.editors.editor import (
     AUTOMATIC,
     INVOKED,
+    SETTINGS,
     Client,
     Editor,
     assert_parses,
@@ -344,16 +346,18 @@ async def test_a_dismissed_suggestion_comes_again_on_request_or_once_its_line_ch
     assert await editor.ask(RETURN, kind=AUTOMATIC)
 
 
-async def test_decisions_move_the_threshold_until_it_is_reset(client: Client) -> None:
-    await client.use(prefetch=False, minConfidence=0.01)
-    for kind, moves in ((INVOKED, False), (AUTOMATIC, True)):
-        editor, cursor = marked(client, f"decided{moves}.py", "import os\n\nfor name |\n    print(name)\n")
-        item = (await editor.ask(cursor, kind=kind))[0]
-        assert item.command is not None
-        await client.run("dismissed", plain((item.command.arguments or ())[0]))
-        assert ("python" in (await client.run("statistics"))["thresholdShifts"]) == moves
-    await client.run("resetThreshold")
-    assert (await client.run("statistics"))["thresholdShifts"] == {}
+async def test_decisions_move_the_threshold_until_it_is_reset(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "prefetch": False, "minConfidence": 0.01, "personalThreshold": True}
+    async with serving(options=settings, cache=tmp_path) as client:
+        await client.is_ready()
+        for kind, moves in ((INVOKED, False), (AUTOMATIC, True)):
+            editor, cursor = marked(client, f"decided{moves}.py", "import os\n\nfor name |\n    print(name)\n")
+            item = (await editor.ask(cursor, kind=kind))[0]
+            assert item.command is not None
+            await client.run("dismissed", plain((item.command.arguments or ())[0]))
+            assert ("python" in (await client.run("statistics"))["thresholdShifts"]) == moves
+        await client.run("resetThreshold")
+        assert (await client.run("statistics"))["thresholdShifts"] == {}
 
 
 async def test_another_character_leads_to_another_answer(client: Client) -> None:

@@ -37,6 +37,7 @@ SETTINGS = {
     "minConfidence": 0,
     "insideStrings": False,
     "projectMemory": False,
+    "personalThreshold": False,
 }
 """A Python of our own, no pauses, and prompts that do not depend on how fast the machine is: nor do the texts, then.
 Nor on what other tests have written."""
@@ -159,10 +160,15 @@ async def serving(
     options: dict[str, Any] | None = None,
     configuration: dict[str, Any] | None = None,
     folder: Path | None = None,
+    cache: Path | None = None,
 ) -> AsyncIterator[Client]:
-    """A server on standard input and output, initialised, and shut down in the end; ``folder``: the workspace's."""
+    """A server on standard input and output, initialised, and shut down in the end.
+
+    ``folder``: the workspace's; ``cache``: its cache, instead of the user's.
+    """
     client = Client(configuration)
-    await client.start_io(*SERVE, *arguments)
+    environment: dict[str, Any] = {} if cache is None else {"env": {**os.environ, "FIM_SERVER_CACHE": str(cache)}}
+    await client.start_io(*SERVE, *arguments, **environment)
     try:
         values = SETTINGS if options is None else options
         params = types.InitializeParams(
