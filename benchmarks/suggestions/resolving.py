@@ -277,7 +277,7 @@ class Trials:
         started = time.perf_counter()
         findings = await self._findings(task, "".join(offer.document(split)), split.left.count("\n"))
         seconds = time.perf_counter() - started
-        after = display_of(with_findings(offer, split.left, findings), closers, least)
+        after = display_of(with_findings(offer, split.left, findings, len(before.text)), closers, least)
         at = len(split.left)
         kinds = {str(one.kind) for one in findings if at < one.end <= at + len(before.text)}
         longest = self._checker.longest_seconds

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import LanguageError
 from fim_server.server.requests.known_answers import remember
+from fim_server.suggest.ranking.display import shown
 from fim_server.suggest.ranking.findings import with_findings
 from fim_server.suggest.ranking.reasons import Reason
 
@@ -73,4 +74,8 @@ async def examined(checker: LanguageChecker, request: Request, suggestion: Sugge
     left, right = suggestion.document(request.split)
     line = request.split.left.count("\n")
     findings = await checker.findings(request.uri, left + right, range(line, line + 1), deadline)
-    return with_findings(suggestion, request.split.left, findings) if findings else suggestion
+    if not findings:
+        return suggestion
+    least = 0.0 if request.invoked else request.least
+    part = shown(suggestion, request.split.right[: suggestion.covered], least)
+    return with_findings(suggestion, request.split.left, findings, 0 if part is None else len(part.text))

@@ -56,12 +56,17 @@ class Checker(Protocol):
         """
 
 
-def with_findings(suggestion: Suggestion, left: str, findings: Sequence[Finding]) -> Suggestion:
+def with_findings(suggestion: Suggestion, left: str, findings: Sequence[Finding], shown: int) -> Suggestion:
     """Return a suggestion with the red flag of the first finding that its text causes.
 
-    Before a finding it does not end where its expression continues: the rest would be as wrong.
+    If the finding was to be shown, the suggestion does not end where the expression before it continues: that would
+    rarely be right.
 
-    ``left``: the text before the cursor. The findings are of the document with the suggestion.
+    Args:
+        suggestion: The suggestion.
+        left: The text before the cursor.
+        findings: Findings in the document with the suggestion.
+        shown: The length of the part that is shown without them.
     """
     begun = left[left.rfind("\n") + 1 :]
     line, start = begun + suggestion.text.partition("\n")[0], len(left) - len(begun)
@@ -74,9 +79,9 @@ def with_findings(suggestion: Suggestion, left: str, findings: Sequence[Finding]
     if not end or (flag.hides and flag.whole <= end):
         return suggestion
     likelihoods = replace(suggestion.likelihoods, flag=RedFlag(end, LOADS_UNKNOWN, reason=Reason.FAILS_CHECK))
-    pauses = (" ", "\n", ",", *suggestion.closers)
-    cuts = tuple(cut for cut in ends.cuts if cut >= end or suggestion.text.startswith(pauses, cut))
-    return replace(suggestion, likelihoods=likelihoods, ends=replace(ends, cuts=cuts))
+    if shown >= end:
+        ends = replace(ends, cuts=tuple(cut for cut in ends.cuts if cut >= end or cut not in ends.continued))
+    return replace(suggestion, likelihoods=likelihoods, ends=ends)
 
 
 def may_bind(line: str, start: int, end: int) -> bool:
