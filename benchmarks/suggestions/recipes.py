@@ -30,13 +30,16 @@ PROMPT_TOKENS = 384
 """The longest prompt where nothing else is said, so that texts do not depend on how fast the machine is."""
 
 
-def command_line(description: str, drawn: str, what: str, count: int, seed: int) -> argparse.ArgumentParser:
+def command_line(
+    description: str, drawn: str, what: str, count: int, seed: int, folders: str = "+"
+) -> argparse.ArgumentParser:
     """The options of every recipe: folders, how much of each is drawn, and the model.
 
-    ``drawn``: the option that says how much, ``count`` of ``what`` where nothing is said.
+    ``drawn``: the option that says how much, ``count`` of ``what`` where nothing is said. ``folders``: how many there
+    may be.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("folder", nargs="+", help="a package's folder")
+    parser.add_argument("folder", nargs=folders, help="a package's folder")
     parser.add_argument(
         drawn,
         type=positive_count,

@@ -7,9 +7,21 @@ import random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from benchmarks.server.played_editor import Editor
-from benchmarks.suggestions.calibration import FIRST, TEXTS, examples_of, fit, places, report
+from benchmarks.suggestions.calibration import (
+    FIRST,
+    TEXTS,
+    TYPED,
+    Example,
+    examples_of,
+    fit,
+    followed,
+    places,
+    report,
+    shift_of,
+)
 from benchmarks.suggestions.judge import Truth
 from benchmarks.suggestions.projects import Task
 from fim_server.decoding.results import Completion, StopReason, Written
@@ -36,12 +48,12 @@ def test_an_offer_teaches_its_first_cut_its_whole_and_its_first_lexeme() -> None
     offer = Suggestion("1", text, 0, Origin(completion, "exact"), ends=ends, likelihoods=likelihoods)
     editor = Editor(BEFORE + "return " + AFTER, len(BEFORE) + 7)
     found = list(examples_of(offer, editor, Truth(BEFORE + WANTED + AFTER, len(BEFORE + WANTED))))
-    assert [(what, unknown, right) for what, (_, unknown, right) in found] == [
+    assert [(what, one.unknown, one.right) for what, one in found] == [
         (TEXTS, False, True),
         (TEXTS, True, False),
         (FIRST, False, True),
     ]
-    assert [odds for _, (odds, _, _) in found] == pytest.approx([math.log(9), math.log(0.45 / 0.55), math.log(9)])
+    assert [one.odds for _, one in found] == pytest.approx([math.log(9), math.log(0.45 / 0.55), math.log(9)])
 
 
 def test_the_fit_finds_what_made_the_answers() -> None:
@@ -53,7 +65,46 @@ def test_the_fit_finds_what_made_the_answers() -> None:
     assert fit(inputs, answers) == pytest.approx(wanted, abs=0.15)
     told = report(
         FIRST,
-        [(float(one), bool(two), bool(three)) for one, two, three in zip(odds, unknown, answers, strict=True)],
+        [
+            Example(float(one), bool(two), False, bool(three))
+            for one, two, three in zip(odds, unknown, answers, strict=True)
+        ],
     )
     assert told.startswith("20000 examples")
-    assert "first_intercept, first_per_log_odds, first_per_unknown_name = 0." in told
+    assert "first_intercept, first_per_log_odds, first_per_unknown_name, first_per_new_word = 0." in told
+    assert "shift in python: " in told
+
+
+def test_a_suggestion_is_followed_while_the_keys_agree() -> None:
+    task = Task("project", "a.py", 2, BEFORE, "return ab + cd", AFTER)
+    text = "ab + c"
+    completion = Completion(text, "exact", StopReason.END_TOKEN, None)
+    tokens = tuple(Written(end, 0.9) for end in (2, 4, 6))
+    ends, likelihoods = Ends((2, 6), (2, 4, 6)), Likelihoods(tokens)
+    offer = Suggestion("1", text, 0, Origin(completion, "exact"), ends=ends, likelihoods=likelihoods)
+    editor = Editor(BEFORE + "return " + AFTER, len(BEFORE) + 7)
+    found = list(followed(offer, editor, task, Truth(BEFORE + task.wanted + AFTER, len(BEFORE + task.wanted))))
+    assert {what for what, _ in found} == {TYPED}
+    assert [one.right for _, one in found] == [True, True, True, False, False]  # `c` is not the wanted lexeme
+    assert "typed_shift = " in report(TYPED, [one for _, one in found])
+
+
+def drawn(shift: float, files: int, each: int) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
+    """Return log odds that lack a shift, what was right, and the files."""
+    draw = np.random.default_rng(3)
+    odds = draw.normal(1, 1.5, files * each)
+    right = draw.random(files * each) < 1 / (1 + np.exp(-odds - shift))
+    return odds, right.astype(float), [f"{at // each}" for at in range(files * each)]
+
+
+@pytest.mark.parametrize("shift", [-0.8, 0.0, 0.6])
+def test_the_shift_of_a_language_is_found_in_many_files(shift: float) -> None:
+    found, error = shift_of(*drawn(shift, 100, 40))
+    assert found == pytest.approx(shift, abs=0.1)
+    assert error < 0.1
+
+
+def test_the_shift_of_a_language_in_few_files_is_small() -> None:
+    found, error = shift_of(*drawn(1.5, 4, 5))
+    assert error > 0.3
+    assert 0 < found < 1.2

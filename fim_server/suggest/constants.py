@@ -68,6 +68,7 @@ class RankingConstants:
     first_per_log_odds: float
     first_per_unknown_name: float
     first_per_new_word: float
+    typed_shift: float
     lines_confidence: float
     whole_confidence: float
     begun_block_confidence: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from fim_server.suggest.constants import RANKING
 from fim_server.suggest.ranking.red_flags import NO_FLAG, RedFlag
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Likelihoods:
         flag: The suspicious part of the text.
         is_calibrated: Whether the probabilities are shares of right texts already.
         recalled: The tokens as the project's memory has them, if the model's text changed :attr:`tokens`.
+        shift: Log odds that are added to the confidence of the first lexeme, since a part of the text was typed.
     """
 
     tokens: tuple[Written, ...] = ()
@@ -52,6 +54,7 @@ class Likelihoods:
     is_calibrated: bool = False
     recalled: tuple[Written, ...] = ()
     new_words: tuple[int, ...] = ()
+    shift: float = 0.0
 
     def after(self, typed: int) -> Likelihoods:
         """Return the likelihoods of the rest after ``typed`` characters."""
@@ -62,6 +65,7 @@ class Likelihoods:
             self.is_calibrated,
             tokens_after(self.recalled, typed),
             shifted(self.new_words, typed),
+            RANKING.typed_shift if typed else self.shift,
         )
 
 

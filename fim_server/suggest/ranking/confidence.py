@@ -42,7 +42,7 @@ def first_confidence(suggestion: Suggestion) -> float:
     """Return the confidence of the first lexeme of a suggestion; 1 if its tokens are unknown."""
     end = first_lexeme(suggestion)
     is_new = any(word <= end for word in suggestion.likelihoods.new_words)
-    intercept = RANKING.first_intercept + RANKING.first_per_new_word * is_new
+    intercept = RANKING.first_intercept + RANKING.first_per_new_word * is_new + suggestion.likelihoods.shift
     return mapped(suggestion, end, intercept, RANKING.first_per_log_odds, RANKING.first_per_unknown_name)
 
 

@@ -15,6 +15,7 @@ from fim_server.decoding.results import Completion, StopReason, Written
 from fim_server.language import Language
 from fim_server.server.requests.known_answers import look_up
 from fim_server.suggest.answer_cache import AnswerCache, rest_of
+from fim_server.suggest.constants import RANKING
 from fim_server.suggest.postprocess.blocks import is_header, owes_block, with_empty_block, without_unsure_block
 from fim_server.suggest.postprocess.ends import boundaries, continued_cuts, ends_of, without_lines_below
 from fim_server.suggest.ranking.confidence import confidence, first_confidence
@@ -105,6 +106,21 @@ def test_no_cut_extends_the_word_right_of_the_cursor() -> None:
     session = Language.load("python").open("a.", "b(c)\n")
     assert [("d.e."[:end]) for end in ends_of("d.e.", session, right="b(c)\n").cuts] == ["d.", "d.e."]
     assert ends_of("d.e.", session).cuts == (1, 2, 3, 4)
+
+
+def test_a_text_that_was_right_so_far_is_likelier() -> None:
+    found = suggestion(("a", 0.99), (" +", 0.6), (" b", 0.9))
+    rest = found.after(1, 0)
+    fresh = changed(rest, shift=0.0)
+
+    def odds(one: Suggestion) -> float:
+        return math.log(first_confidence(one) / (1 - first_confidence(one)))
+
+    assert odds(rest) == pytest.approx(odds(fresh) + RANKING.typed_shift)
+    assert rest.after(1, 0).likelihoods.shift == RANKING.typed_shift  # once, however much is typed
+    assert found.after(0, 0).likelihoods.shift == 0
+    assert confidence(rest, 4) == confidence(fresh, 4)
+    assert first_confidence(changed(rest, is_calibrated=True)) == pytest.approx(0.6)
 
 
 def test_typing_along_keeps_the_red_flag() -> None:
