@@ -73,10 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``./dev bench resolve``."""
     parser.epilog = (
         "Exit status: 0 measured, 2 bad input. The checker has to find the projects' dependencies: modules of Go are "
-        "downloaded, and outside of the module cache; VIRTUAL_ENV names an environment of Python."
+        "downloaded, and the projects are outside of the module cache."
     )
     parser.add_argument("folder", nargs="+", metavar="FOLDER", help="a project")
-    parser.add_argument("--language", default="python", help="language of the lines (default: python)")
+    parser.add_argument("--language", default="go", help="language of the lines (default: go)")
     parser.add_argument("--lines", type=positive_count, default=24, metavar="N", help="of each project (default: 24)")
     add_seed(parser, "the choice of lines")
     parser.add_argument("--model", metavar="NAME", help="a model folder, hub name, smollm2 or embedded")
@@ -216,7 +216,7 @@ async def measure(folders: Sequence[Path], options: ResolveOptions, report: Repo
         sources = open_folder(str(folder), options.language)
         draw_lines(sources, options.lines, options.seed)
         progress.say(f"{sources.name}: {len(sources.tasks)} lines")
-        checkers = Checkers(lambda: "on", partial(list, [folder.as_uri()]), lambda language: {}, progress.say)
+        checkers = Checkers(lambda: True, partial(list, [folder.as_uri()]), lambda language: {}, progress.say)
         checker = checkers.checker(options.language, f"{folder.as_uri()}/file")
         if checker is None:
             raise BenchError(f"{options.language}: there is no checker")

@@ -22,7 +22,6 @@ LOAD_OPTIONS = tuple(entry.name for entry in fields(LoadOptions))
 
 TRIGGERS = ("automatic", "manual", "off")
 NAMES = ("prefer", "off", "require")
-CHECKER = ("auto", "on", "off")
 PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
 MOST_GLOBS = 64
@@ -95,9 +94,8 @@ class ServerSettings:
     names: str = "prefer"
     """`prefer`: unknown names lower the confidence; `require`: no suggestion loads an undefined name, in languages with
     name analysis; `off`."""
-    checker: str = "auto"
-    """Language servers that check suggestions: `auto`, those that come with the package (ty, with the extra `ty`);
-    `on`, also those on the PATH (gopls); `off`."""
+    checker: bool = False
+    """Have a language server check suggestions, where there is one on the PATH: gopls in Go."""
     secret_files: tuple[str, ...] = ()
     """Globs of files that are never read, besides those with usual names of files of secrets; `!` before a glob takes
     files out."""
@@ -322,7 +320,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "memoryMb": ("memory_mb", whole(64, 100_000_000)),
     "floor": ("floor", one_of(*FLOORS)),
     "names": ("names", one_of(*NAMES)),
-    "checker": ("checker", one_of(*CHECKER)),
+    "checker": ("checker", boolean),
     "secretFiles": ("secret_files", globs),
     "projectMemory": ("project_memory", boolean),
     "projectContext": ("project_context", one_of(*PROJECT_CONTEXT)),

@@ -98,7 +98,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "memoryMb": 700,
         "floor": "brackets",
         "names": "off",
-        "checker": "on",
+        "checker": True,
         "secretFiles": ("*.vault", "!secrets.py"),
         "projectMemory": False,
         "projectContext": "on",

@@ -222,7 +222,7 @@ export function serverSettings(read: Reader, surroundings: Surroundings): Record
     }
   }
   if (!surroundings.trusted) {
-    settings["checker"] = "off";
+    settings["checker"] = false;
   }
   return settings;
 }

@@ -31,9 +31,9 @@ function reading(settings: Record<string, unknown>): Reader {
 }
 
 test("no checker runs in a workspace that is not trusted", () => {
-  const read = reading({ checker: "on" });
-  assert.deepEqual(serverSettings(read, surroundings), { checker: "on" });
-  assert.deepEqual(serverSettings(read, { ...surroundings, trusted: false }), { checker: "off" });
+  const read = reading({ checker: true });
+  assert.deepEqual(serverSettings(read, surroundings), { checker: true });
+  assert.deepEqual(serverSettings(read, { ...surroundings, trusted: false }), { checker: false });
 });
 
 test("expand", () => {

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
-import sysconfig
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +27,6 @@ class Entry:
     name: str
     languages: frozenset[str]
     command: tuple[str, ...]
-    place: str
     wait_ms: int
     most_characters: int
     settings: Mapping[str, Any]
@@ -38,9 +35,6 @@ class Entry:
 
     def program(self, folders: Iterable[str]) -> str | None:
         """Return the path of the program; None if there is none, or if it is in one of the workspace's folders."""
-        if self.place == "environment":
-            own = Path(sysconfig.get_path("scripts"), self.command[0] + (".exe" if sys.platform == "win32" else ""))
-            return str(own) if own.is_file() else None
         found = shutil.which(self.command[0])
         if found is None:
             return None
@@ -62,9 +56,6 @@ def entry_of(name: str, row: Mapping[str, Any]) -> Entry:
     return Entry(name, frozenset(row["languages"]), tuple(row["command"]), kinds=kinds, **rest)
 
 
-def checker_of(language: str, setting: str) -> Entry | None:
-    """Return the checker of a language by the setting ``checker``; None without one."""
-    if setting == "off":
-        return None
-    found = (entry for entry in catalogue() if language in entry.languages)
-    return next((entry for entry in found if setting == "on" or entry.place == "environment"), None)
+def checker_of(language: str) -> Entry | None:
+    """Return the checker of a language; None without one."""
+    return next((entry for entry in catalogue() if language in entry.languages), None)

@@ -99,7 +99,7 @@ class Checkers:
 
     def __init__(
         self,
-        setting: Callable[[], str],
+        is_on: Callable[[], bool],
         folders: Callable[[], list[str]],
         texts: Callable[[str], Mapping[str, str]],
         log: Callable[[str], object],
@@ -107,12 +107,12 @@ class Checkers:
         """Start none yet.
 
         Args:
-            setting: Return the setting `checker`.
+            is_on: Return the setting `checker`.
             folders: Return the URIs of the workspace's folders.
             texts: Return the texts of the open documents of a language that may be read, by URI.
             log: Log a message once.
         """
-        self._setting, self._folders, self._texts, self._log = setting, folders, texts, log
+        self._is_on, self._folders, self._texts, self._log = is_on, folders, texts, log
         self._running: dict[str, Running] = {}
         self._starts: Counter[str] = Counter()
         self._known: OrderedDict[tuple[str, int, int, int], Sequence[Finding]] = OrderedDict()
@@ -122,7 +122,7 @@ class Checkers:
 
     def checker(self, language: str, uri: str) -> LanguageChecker | None:
         """Return the checker of a document's language; None without one, or outside of the workspace's folders."""
-        entry = checker_of(language, self._setting())
+        entry = checker_of(language) if self._is_on() else None
         path = path_of(uri)
         if entry is None or self.is_ended or path is None:
             return None

@@ -29,12 +29,12 @@ class Workplace:
 
     def __init__(self, folder: Path) -> None:
         self.uri = (folder / "a.py").as_uri()
-        self.setting = "auto"
+        self.is_on = True
         self.others: dict[str, str] = {}
         self.logged: list[str] = []
         self.folder = folder.as_uri()
         self.checkers = Checkers(
-            lambda: self.setting, lambda: [self.folder], lambda language: self.others, self.logged.append
+            lambda: self.is_on, lambda: [self.folder], lambda language: self.others, self.logged.append
         )
 
     @property
@@ -61,7 +61,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *options: str, program: str = sys.execu
     """Have the made-up checker be Python's."""
     command = ("python", "-S", str(PROGRAM), *options, *WORDS)
     entry = replace(catalogue()[0], name="made up", command=command, kinds=KINDS)
-    monkeypatch.setattr(module, "checker_of", lambda language, setting: None if setting == "off" else entry)
+    monkeypatch.setattr(module, "checker_of", lambda language: entry)
     monkeypatch.setattr(Entry, "program", lambda self, folders: program or None)
 
 
@@ -141,7 +141,7 @@ async def test_nothing_starts_when_off_or_outside_of_the_workspace(
     use(monkeypatch)
     assert workplace.checkers.checker("python", "file:///elsewhere/a.py") is None
     assert workplace.checkers.checker("python", "untitled:a.py") is None
-    workplace.setting = "off"
+    workplace.is_on = False
     assert workplace.checkers.checker("python", workplace.uri) is None
 
 
@@ -151,20 +151,25 @@ async def test_a_huge_document_is_not_checked(workplace: Workplace, monkeypatch:
     assert await workplace.findings(TEXT + " " * catalogue()[0].most_characters) is None
 
 
-def test_gopls_runs_only_if_the_setting_says_so() -> None:
-    assert [checker_of(*case) is not None for case in (("python", "auto"), ("go", "auto"), ("go", "on"))] == [
-        True,
-        False,
-        True,
-    ]
+def test_a_program_of_the_workspace_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "gopls"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert catalogue()[0].program([str(tmp_path / "other")]) == str(program.resolve())
+    assert catalogue()[0].program([str(tmp_path)]) is None
 
 
 def test_every_kind_is_counted_by_its_code() -> None:
     places = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
-    ty = catalogue()[0]
-    codes = ("unresolved-reference", "missing-attribute", "missing-argument", "invalid-assignment", "unresolved-import")
+    gopls = checker_of("go")
+    assert gopls is not None
+    codes = ("UndeclaredName", "MissingFieldOrMethod", "WrongArgCount", "IncompatibleAssign", "UnusedVar")
     found = [
-        findings_of([{"range": places, "code": code, "message": ""}], ty.kinds, "x", range(1), PositionEncoding.UTF16)
+        findings_of(
+            [{"range": places, "code": code, "message": ""}], gopls.kinds, "x", range(1), PositionEncoding.UTF16
+        )
         for code in codes
     ]
     assert [[one.kind for one in findings] for findings in found] == [*([kind] for kind in Kind), []]
