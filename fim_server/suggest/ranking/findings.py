@@ -59,8 +59,8 @@ class Checker(Protocol):
 def with_findings(suggestion: Suggestion, left: str, findings: Sequence[Finding], shown: int) -> Suggestion:
     """Return a suggestion with the red flag of the first finding that its text causes.
 
-    If the finding was to be shown, the suggestion does not end where the expression before it continues: that would
-    rarely be right.
+    If the finding was to be shown, the suggestion ends before it only at a pause, and not where an expression
+    continues: that would rarely be right.
 
     Args:
         suggestion: The suggestion.
@@ -80,7 +80,9 @@ def with_findings(suggestion: Suggestion, left: str, findings: Sequence[Finding]
         return suggestion
     likelihoods = replace(suggestion.likelihoods, flag=RedFlag(end, LOADS_UNKNOWN, reason=Reason.FAILS_CHECK))
     if shown >= end:
-        ends = replace(ends, cuts=tuple(cut for cut in ends.cuts if cut >= end or cut not in ends.continued))
+        pauses = (" ", "\n", ",", *suggestion.closers)
+        paused = {cut for cut in ends.cuts if suggestion.text.startswith(pauses, cut)}.difference(ends.continued)
+        ends = replace(ends, cuts=tuple(cut for cut in ends.cuts if cut >= end or cut in paused))
     return replace(suggestion, likelihoods=likelihoods, ends=ends)
 
 

@@ -47,6 +47,7 @@ def test_without_an_end_before_the_finding_it_is_hidden() -> None:
 def test_it_does_not_end_inside_of_the_wrong_expression() -> None:
     assert display_of(offer("find(b)", 4, 7, continued=(4,)), (0, 7, Kind.ARGUMENTS)) == Reason.FAILS_CHECK
     assert display_of(offer("a + find(b)", 1, 8, 11, continued=(8,)), (4, 11, Kind.ARGUMENTS)) == "a"
+    assert display_of(offer("a := b", 3, 6), (5, 6, Kind.NAME)) == Reason.FAILS_CHECK
 
 
 def test_a_finding_after_the_displayed_part_changes_nothing() -> None:
