@@ -20,7 +20,9 @@ import torch
 
 from fim_server import Language
 from fim_server.datasets import Sample, read_samples, write_samples
+from fim_server.decoding.ending.rest_of_line import RestOfLine
 from fim_server.decoding.loop.healing import Healing
+from fim_server.decoding.loop.run import start as begin
 from fim_server.evaluation.records import (
     MODES,
     RunInfo,
@@ -28,7 +30,7 @@ from fim_server.evaluation.records import (
     read_records,
     read_run,
 )
-from fim_server.evaluation.running import measures, provenance, run, worker
+from fim_server.evaluation.running import measures, modes, provenance, run, worker
 from fim_server.evaluation.running.journal import Journal
 from fim_server.evaluation.running.judge import Judge
 from fim_server.evaluation.running.modes import Decoder, follow, tokens_of_line
@@ -465,6 +467,24 @@ def test_lines_end_at_their_end(evaluate: Eval, tmp_path: Path) -> None:
     write_samples(others, [replace(sample, set="block", kind="function") for sample in line_samples(data)])
     evaluate(tmp_path / "blocks", "--single-line", *settings, data=others)
     assert {key: record["text"] for key, record in results(tmp_path / "blocks").items()} == free
+
+
+def test_constrained_single_lines_end_at_the_rest_of_their_line(
+    evaluate: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "lines.jsonl"
+    left, right = "def f(value):\n    total = ", " + value\n    return total\n"
+    write_samples(data, [sample_of(0, set="line", kind="rest", left=left, middle="2", right=right)])
+    given: list[tuple[bool, RestOfLine | None]] = []
+
+    def start(*arguments: Any) -> Any:
+        given.append((arguments[2] is not None, arguments[3].rest_of_line))
+        return begin(*arguments)
+
+    monkeypatch.setattr(modes, "start", start)
+    evaluate(tmp_path / "lines", "--single-line", "--budget", "8", data=data)
+    evaluate(tmp_path / "whole", "--budget", "8", data=data)
+    assert sorted(given, key=repr) == [(False, None)] * 2 + [(True, None), (True, RestOfLine(b" + value", b" +"))]
 
 
 def test_of_single_lines_the_break_stays(evaluate: Eval, tmp_path: Path) -> None:

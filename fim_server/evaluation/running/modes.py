@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.datasets.safim import SET as SAFIM
 from fim_server.datasets.safim import truncated
+from fim_server.decoding.ending.rest_of_line import RestOfLine
 from fim_server.decoding.ending.right_closer import ClosedSession, RightCloser
 from fim_server.decoding.loop.conclusion import final_length, text_of, winner
 from fim_server.decoding.loop.healing import Healing
@@ -70,7 +71,7 @@ class Decoding:
     """True if texts for holes of :data:`LINES` end at the line's end, like an editor's requests for one line.
 
     Constrained texts of all sets then also end at a closer that the right context begins with
-    (:mod:`.decoding.ending.right_closer`).
+    (:mod:`.decoding.ending.right_closer`), and at the rest of the cursor's line (:mod:`.decoding.ending.rest_of_line`).
     """
     score: bool = False
     """True if the true middles are scored."""
@@ -229,7 +230,9 @@ class Decoder:
         if "constrained" in modes:
             exact = one.session.guarantee != "none"
             if self._decoding.single_line and isinstance(one.session, ClosedSession):  # as an editor is served
-                options = replace(options, right_closer=RightCloser.of(one.session, one.sample.left, one.sample.right))
+                left, right = one.sample.left, one.sample.right
+                closer, rest = RightCloser.of(one.session, left, right), RestOfLine.of(one.session, right)
+                options = replace(options, right_closer=closer, rest_of_line=rest)
             runs["constrained"] = self._start(one, one.session if exact else None, options, worker)
         return one, runs
 
