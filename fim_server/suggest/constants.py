@@ -77,6 +77,8 @@ class RankingConstants:
     fresh_whole_share: float
     seen_share: float
     continued_share: float
+    confidence_power: float
+    line_end_characters: int
     written_likelihood: float
     written_likelihood_fresh: float
     written_likelihood_block: float

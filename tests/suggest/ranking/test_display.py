@@ -72,6 +72,27 @@ def test_a_lone_comma_before_a_bracket_is_not_shown() -> None:
     assert text_of(shown(changed(more, continued=(2,)), "", 0.45)) == "a, b"
 
 
+def test_the_signs_that_end_a_line_are_shown_with_its_last_word() -> None:
+    def shown_of(text: str, *ends: int, flag: RedFlag = NO_FLAG) -> str | None:
+        tokens = tuple(Written(end, 0.9 if end == ends[0] else 0.4) for end in ends)
+        return text_of(shown(changed(suggestion((text, 0.9)), tokens=tokens, cuts=ends, flag=flag), "", 0.45))
+
+    assert shown_of("total", 5) == "total"
+    assert shown_of("total;", 5, 6) == "total;"
+    assert shown_of("total);\nnext", 5, 7, 12) == "total);", "of the first line alone"
+    assert shown_of("total + rest;", 5, 12, 13) == "total", "a word stands before its end"
+    assert shown_of("total;", 5, 6, flag=RedFlag(6, REPEATED_LINE, reason=Reason.UNDEFINED_NAME)) == "total"
+
+
+def test_a_longer_text_is_shown_if_it_is_nearly_as_sure() -> None:
+    def shown_of(probability: float, *further: tuple[str, float]) -> str | None:
+        return text_of(shown(suggestion(("some_name", 0.95), (" + another", probability), *further), "", 0.45))
+
+    assert shown_of(0.9, (" + a_third", 0.1)) == "some_name + another"
+    assert shown_of(0.5, (" + a_third", 0.1)) == "some_name"
+    assert shown_of(0.5) == "some_name + another", "the end of the line counts"
+
+
 def test_repeats_are_hidden_until_requested() -> None:
     sure = suggestion(("import", 0.99), (" os", 0.99), left="", right="\nimport os\n")
     assert text_of(shown(sure, "", 0.45)) == "import os"
