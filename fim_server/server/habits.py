@@ -100,7 +100,7 @@ def with_decisions(shifts: dict[str, float], decisions: list[Decision]) -> dict[
 def read_shifts(path: Path) -> dict[str, float] | None:
     """Return the shifts in a file; None if it is missing or damaged."""
     try:
-        read = json.loads(read_text(path) or "null")
+        read = json.loads(read_text(path) or "")
     except (ValueError, RecursionError):
         return None
     if not isinstance(read, dict) or not all(isinstance(shift, int | float) for shift in read.values()):
