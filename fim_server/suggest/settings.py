@@ -65,7 +65,7 @@ class ServerSettings:
     inside_strings: bool = True
     multiline: str = "auto"
     """`auto`: one line in the middle of a line, more at its end; `never`; `always`."""
-    min_confidence: float = 0.45
+    min_confidence: float = 0.5
     """Least confidence of the first lexeme of an unrequested suggestion, from 0 to 1; 0 shows all."""
     personal_threshold: bool = True
     """Let what the user accepts and dismisses move ``min_confidence`` by at most 0.1."""
