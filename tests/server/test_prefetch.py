@@ -64,6 +64,7 @@ class Asked:
         self.spawn = self.spawned.append
         self.project = SimpleNamespace(drop=lambda uri: None)
         self.supervisor = SimpleNamespace(begin=lambda: None)
+        self.checkers = SimpleNamespace(checker=lambda language, uri: None)
         self.prompts: list[tuple[Request, bool]] = []
         self.rests: list[Request] = []
         self.log_once = lambda *said: None
