@@ -73,6 +73,8 @@ def test_edits_above_or_below_do_not_change_the_line() -> None:
     editor = dismissing("os.getcwd()")
     assert editor.dismissed(f"import sys\n{TEXT}") == ("os.getcwd()",)
     assert editor.dismissed(f"{TEXT}y = 1\n") == ("os.getcwd()",)
+    assert editor.dismissed("import sys\nimport os\n\n|\nx = \n\n\nx = \n") == ()  # now has the old number
+    assert editor.dismissed(f"import sys\n{TEXT}") == ("os.getcwd()",)
 
 
 def test_the_rest_of_a_suggestion_typed_in_part_is_dismissed() -> None:

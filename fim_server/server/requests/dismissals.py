@@ -7,7 +7,7 @@ it. Its cursor does not matter: a suggestion typed in part may be dismissed furt
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from fim_server.suggest.context.cursor import Place
@@ -85,9 +85,14 @@ class Spot:
         content = text[start : len(text) if end < 0 else end]
         return cls(opened.uri, line, text.count("\n", start), hash(content))
 
-    def is_same_line(self, other: Spot) -> bool:
-        """Return whether two spots are the same line, whatever its text."""
-        return self.uri == other.uri and (self.above == other.above or self.below == other.below)
+    def is_still(self, other: Spot) -> bool:
+        """Return whether another spot is this line with the same text; lines above or below may be new."""
+        is_near = self.above == other.above or self.below == other.below
+        return is_near and self.uri == other.uri and self.text == other.text
+
+    def has_changed(self, other: Spot) -> bool:
+        """Return whether another spot is certainly this line with another text."""
+        return replace(self, text=other.text) == other and self.text != other.text
 
 
 class Dismissals:
@@ -132,15 +137,18 @@ class Dismissals:
         return offer
 
     def at(self, incoming: Incoming, request: Request) -> tuple[str, ...]:
-        """Return the texts that were dismissed at a cursor, and forget those whose line has changed."""
+        """Return the texts that were dismissed at a cursor, and forget those whose line has changed.
+
+        In a document with more or fewer lines, another line may have a dismissed one's number. It changes nothing.
+        """
         document = incoming.document
         if document is None or not any(offer.uri == incoming.uri for _, offer in self._dismissed):
             return ()
         here = Spot.of(document, incoming.position.line)
-        for one in [one for one in self._dismissed if one[0].is_same_line(here) and one[0].text != here.text]:
+        for one in [one for one in self._dismissed if one[0].has_changed(here)]:
             self._dismissed.remove(one)
         before = Place.of(request.own).before
-        texts = (text for spot, offer in self._dismissed if spot.is_same_line(here) for text in offer.texts)
+        texts = (text for spot, offer in self._dismissed if spot.is_still(here) for text in offer.texts)
         return tuple(text[len(before) :] for text in texts if len(text) > len(before) and text.startswith(before))
 
     def clear(self) -> None:
