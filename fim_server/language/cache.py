@@ -57,8 +57,8 @@ def read_text(path: Path) -> str | None:
         return None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file with its checksum, whole or not at all; a file that cannot be written is only missing next time.
+def write_text(path: Path, text: str) -> bool:
+    """Write a file with its checksum, whole or not at all, and return whether that worked.
 
     This also removes such files, and token tables, that killed processes left in the folder.
     """
@@ -68,10 +68,13 @@ def write_text(path: Path, text: str) -> None:
         with fresh.open("xb") as file:
             file.write(checksummed(text))
         fresh.replace(path)
+        is_written = True
     except OSError:
+        is_written = False
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
     _remove_left_over(path.parent)
+    return is_written
 
 
 def checksummed(text: str) -> bytes:

@@ -1,8 +1,8 @@
 """Shifts of the threshold by what the user accepts and dismisses, for each language, kept on this machine alone.
 
 A small file in the cache folder holds the shifts. It is read again before each decision is added to it, so that several
-servers share it; it is written atomically, and a damaged one counts as missing. Without a cache folder the shifts last
-as long as the server.
+servers share it; it is written atomically, and a damaged one counts as missing. Without a cache folder, or with one
+that cannot be written, the shifts last as long as the server.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Habits:
                 new, forgets, known = list(self._new), self._forgets, self._kept
             found = None if self._path is None or forgets else read_shifts(self._path)
             kept = with_decisions(known if found is None else found, new)
-            if self._path is not None and (new or forgets):
-                write_text(self._path, json.dumps(kept))
+            if self._path is not None and (new or forgets) and not write_text(self._path, json.dumps(kept)):
+                self._path = None
             with self._lock:
                 if self._forgets == forgets:  # else the user forgot them meanwhile
                     self._kept, self._new = kept, self._new[len(new) :]
@@ -100,10 +100,10 @@ def with_decisions(shifts: dict[str, float], decisions: list[Decision]) -> dict[
 def read_shifts(path: Path) -> dict[str, float] | None:
     """Return the shifts in a file; None if it is missing or damaged."""
     try:
-        read = json.loads(read_text(path) or "")
+        read = json.loads(read_text(path) or "", parse_int=float)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(read, dict) or not all(isinstance(shift, int | float) for shift in read.values()):
+    if not isinstance(read, dict) or not all(isinstance(shift, float) for shift in read.values()):
         return None
-    shifts = {name: limited(float(shift)) for name, shift in read.items() if math.isfinite(shift)}
+    shifts = {name: limited(shift) for name, shift in read.items() if math.isfinite(shift)}
     return dict(list(shifts.items())[-MOST_LANGUAGES:])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fim_server.language.cache import write_text
+from fim_server.server import habits as habits_module
 from fim_server.server.habits import FILE, MOST_LANGUAGES, Decision, Habits
 from fim_server.suggest.constants import RANKING
 from fim_server.suggest.ranking.personal import decided
@@ -15,6 +16,7 @@ from fim_server.suggest.ranking.personal import decided
 DISMISSED = Decision("python", 0.9, False)
 ONE = decided(0.0, 0.9, False)
 TWO = decided(ONE, 0.9, False)
+DAMAGED = (None, "", "[]", "nonsense", '{"python": "much"}', "[" * 100_000)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def test_two_servers_share_the_file(tmp_path: Path) -> None:
     assert second.shift_of("python") == ONE
 
 
-@pytest.mark.parametrize("text", [None, "", "[]", "nonsense", '{"python": "much"}', "[" * 100_000])
+@pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_file_counts_as_missing(tmp_path: Path, text: str | None) -> None:
     habits = started(tmp_path)
     habits.decide(DISMISSED)
@@ -68,10 +70,10 @@ def test_a_damaged_file_counts_as_missing(tmp_path: Path, text: str | None) -> N
 
 def test_shifts_in_a_file_are_limited(tmp_path: Path) -> None:
     shifts = {f"language {number}": 0.01 for number in range(MOST_LANGUAGES + 10)} | {"go": 99, "rust": float("nan")}
-    write_text(tmp_path / FILE, json.dumps(shifts))
+    write_text(tmp_path / FILE, json.dumps(shifts | {"c": 10**400}))
     habits = started(tmp_path)
     assert habits.shift_of("go") == RANKING.personal_most
-    assert habits.shift_of("rust") == 0
+    assert habits.shift_of("rust") == habits.shift_of("c") == 0
     assert len(habits.as_json()) == MOST_LANGUAGES
 
 
@@ -89,3 +91,15 @@ def test_a_folder_that_cannot_be_written_costs_the_restart_alone(tmp_path: Path)
     habits.decide(DISMISSED)
     habits.decide(DISMISSED)
     assert habits.shift_of("python") == TWO
+
+
+def test_a_file_that_cannot_be_replaced_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(tmp_path).decide(DISMISSED)
+    habits = started(tmp_path)
+    monkeypatch.setattr(habits_module, "write_text", lambda path, text: False)
+    habits.decide(DISMISSED)
+    habits.decide(DISMISSED)
+    assert habits.shift_of("python") == decided(TWO, 0.9, False)
+    habits.forget()
+    habits.update()
+    assert habits.shift_of("python") == 0

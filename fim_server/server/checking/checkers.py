@@ -194,6 +194,7 @@ class Checkers:
         program = entry.program([str(path_of(folder)) for folder in folders])
         if program is None:
             self._starts[entry.name] = MOST_STARTS
+            self._log(f"there is no {entry.command[0]} on the PATH outside of the workspace (setting checker)")
             return None
         self._starts[entry.name] += 1
         running = Running(asyncio.ensure_future(CheckerClient.start(entry, program, folders)))

@@ -114,6 +114,7 @@ async def test_without_a_checker_nothing_is_found(
 ) -> None:
     use(monkeypatch, program=program)
     assert await workplace.findings(seconds=0.5) is None
+    assert len(workplace.logged) == 1
 
 
 @pytest.mark.asyncio
