@@ -145,5 +145,6 @@ def test_vscode() -> None:
     manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
     ids = {next(iter(read_builtin(language).editor_ids), language) for language in EXACT}
     assert manifest["activationEvents"] == ["onStartupFinished"]
-    setting = manifest["contributes"]["configuration"]["properties"]["fim-server.languages"]
+    common = manifest["contributes"]["configuration"][0]
+    setting = common["properties"]["fim-server.languages"]
     assert set(setting["properties"]) == ids | {host.name for host in hosts() if not host.text_is_plain}

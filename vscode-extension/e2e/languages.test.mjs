@@ -167,9 +167,9 @@ function without(some, others) {
 
 /** Languages of the package that the extension's settings name: those with a grammar of their own. */
 function languages() {
-  /** @type {{ contributes: { configuration: { properties: Record<string, { properties: Record<string, unknown> }> } } }} */
+  /** @type {{ contributes: { configuration: { properties: Record<string, { properties: Record<string, unknown> }> }[] } }} */
   const { contributes } = JSON.parse(readFileSync(MANIFEST, "utf8"));
-  const named = Object.keys(contributes.configuration.properties["fim-server.languages"]?.properties ?? {});
+  const named = Object.keys(contributes.configuration[0]?.properties["fim-server.languages"]?.properties ?? {});
   const defined = Object.keys(DEFINED.languages);
   const known = [...defined, ...DEFINED.hosts];
   assert.deepEqual(

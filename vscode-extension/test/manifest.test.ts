@@ -8,6 +8,8 @@ import { SERVER_COMMANDS } from "../src/protocol";
 import { languageName } from "../src/words";
 
 interface Setting {
+  readonly order: number;
+  readonly tags?: readonly string[];
   readonly default: unknown;
   readonly scope: string;
   readonly markdownDescription?: string;
@@ -36,7 +38,11 @@ interface Manifest {
       readonly enablement?: string;
     }[];
     readonly keybindings: readonly { readonly command: string; readonly key: string; readonly when: string }[];
-    readonly configuration: { readonly properties: Readonly<Record<string, Setting>> };
+    readonly configuration: readonly {
+      readonly title: string;
+      readonly order: number;
+      readonly properties: Readonly<Record<string, Setting>>;
+    }[];
     readonly walkthroughs: readonly {
       readonly id: string;
       readonly steps: readonly {
@@ -52,7 +58,25 @@ interface Manifest {
 const manifestText = readFileSync("package.json", "utf8");
 const manifest: Manifest = JSON.parse(manifestText);
 const protocol = readFileSync("../docs/protocol.md", "utf8");
-const { properties } = manifest.contributes.configuration;
+const [common, ...further] = manifest.contributes.configuration;
+const properties: Readonly<Record<string, Setting>> = Object.assign(
+  {},
+  ...manifest.contributes.configuration.map((group) => group.properties),
+);
+/** The settings that a person needs first, in their order. All others are advanced. */
+const COMMON = [
+  "enabled",
+  "trigger",
+  "languages",
+  "model",
+  "minConfidence",
+  "multiline",
+  "insideComments",
+  "insideStrings",
+  "secretFiles",
+  "path",
+  "interpreter",
+];
 const commands = manifest.contributes.commands.map(({ command }) => command);
 
 /** The cells of a table's rows under a heading of the protocol. */
@@ -94,6 +118,28 @@ test("every setting of the protocol is contributed with the same default, and se
 test("every contributed setting is read", () => {
   const known = [...SERVER_SETTINGS, ...RESTARTING_SETTINGS, "trace.server"].map((name) => `${SECTION}.${name}`);
   assert.deepEqual([...new Set(known)].sort(), Object.keys(properties).sort());
+});
+
+test("the common settings come first, in order; all others are tagged as advanced, in titled groups", () => {
+  assert.deepEqual(
+    Object.keys(common?.properties ?? {}),
+    COMMON.map((name) => `${SECTION}.${name}`),
+  );
+  assert.deepEqual(
+    Object.entries(properties).map(([, { order }]) => order),
+    Object.keys(properties).map((_, index) => index + 1),
+  );
+  assert.deepEqual(
+    manifest.contributes.configuration.map(({ order }) => order),
+    [1, 2, 3, 4],
+  );
+  assert.equal(new Set(manifest.contributes.configuration.map(({ title }) => title)).size, 4);
+  for (const { tags } of Object.values(common?.properties ?? {})) {
+    assert.equal(tags, undefined);
+  }
+  for (const [name, { tags }] of further.flatMap((group) => Object.entries(group.properties))) {
+    assert.deepEqual(tags, ["advanced"], name);
+  }
 });
 
 test("every setting is described in markdown and has a scope", () => {
