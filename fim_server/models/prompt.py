@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fim_server.errors import FormatError
-from fim_server.tokens.formats import Slot, known_formats
+from fim_server.tokens.formats import FixedText, Kind, Slot, known_formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -313,7 +313,12 @@ def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
     known = {token: number for token, number in ids.items() if number is not None}
     if len(known) < len(ids):
         return None
-    pieces = tuple(Slot(piece) if piece in tuple(Slot) else known[piece] for piece in row.pieces)
+    pieces: list[int | Slot] = []
+    for piece in row.pieces:
+        if isinstance(piece, FixedText):
+            pieces.extend(tokenizer.encode(piece.text, add_special_tokens=False, split_special_tokens=True))
+        else:
+            pieces.append(Slot(piece) if piece in tuple(Slot) else known[piece])
     stop_ids = tuple(known[token] for token in row.stop)
     repository = row.repository
     if repository is not None:
@@ -324,23 +329,43 @@ def bind(row: Format, tokenizer: Tokenizer) -> BoundFormat | None:
             known |= {token: number for token, number in others.items() if number is not None}
     control = frozenset(known.values())
     return BoundFormat(
-        row.family, tokenizer, pieces, stop_ids, control, row.guard, repository=repository, languages=row.languages
+        row.family,
+        tokenizer,
+        tuple(pieces),
+        stop_ids,
+        control,
+        row.guard,
+        repository=repository,
+        languages=row.languages,
     )
 
 
-def bind_format(tokenizer: Tokenizer, formats: Sequence[Format] | None = None) -> BoundFormat | None:
-    """Return the first known format whose tokens the tokenizer has; None if there is none."""
-    rows = known_formats() if formats is None else formats
-    return next((bound for row in rows if (bound := bind(row, tokenizer)) is not None), None)
+NO_KIND = Kind()
 
 
-def find_format(tokenizer: Tokenizer, model_name: str, formats: Sequence[Format] | None = None) -> BoundFormat:
-    """Return the first known format whose tokens the tokenizer has.
+def bind_format(
+    tokenizer: Tokenizer, kind: Kind = NO_KIND, formats: Sequence[Format] | None = None
+) -> BoundFormat | None:
+    """Return the first known format whose tokens the tokenizer has, and whose marks the model has; None for none."""
+    for row in known_formats() if formats is None else formats:
+        if row.known_by is None or row.known_by.fits(kind, lambda name: token_id(tokenizer, name) is not None):
+            bound = bind(row, tokenizer)
+            if bound is not None:
+                return bound
+    return None
+
+
+def find_format(
+    tokenizer: Tokenizer, model_name: str, kind: Kind = NO_KIND, formats: Sequence[Format] | None = None
+) -> BoundFormat:
+    """Return the first known format whose tokens the tokenizer has, and whose marks the model has.
+
+    ``kind``: what is known of the model beside its tokens.
 
     Raises :class:`FormatError` if there is none: the model was not trained to fill in the middle.
     """
     formats = known_formats() if formats is None else formats
-    bound = bind_format(tokenizer, formats)
+    bound = bind_format(tokenizer, kind, formats)
     if bound is not None:
         return bound
     families = ", ".join(candidate.family for candidate in formats)

@@ -7,7 +7,8 @@ never text; :mod:`fim_server.models.prompt` binds a row to a tokenizer and makes
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -19,6 +20,42 @@ class Slot(StrEnum):
 
     PREFIX = "{prefix}"
     SUFFIX = "{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedText:
+    """Text that stands between the tokens of every prompt of a family."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Facts about a model beside its tokens that tell its family.
+
+    Attributes:
+        names: Its names: on the hub, of its folder or file, in its file.
+        architecture: ``model_type`` of a ``config.json``, ``general.architecture`` of a GGUF file; "" for unknown.
+    """
+
+    names: tuple[str, ...] = ()
+    architecture: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBy:
+    """Marks of a family whose tokens others have, too. One of them is enough."""
+
+    names: tuple[str, ...] = ()
+    """Parts of a model's name, in lower case."""
+    architectures: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    """Further tokens of the family, all of them."""
+
+    def fits(self, kind: Kind, has: Callable[[str], bool]) -> bool:
+        """Return whether a model is of the family. ``has``: whether the model has a token of a name."""
+        named = any(part in name.lower() for part in self.names for name in kind.names)
+        return named or kind.architecture in self.architectures or (bool(self.tokens) and all(map(has, self.tokens)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +90,12 @@ class Format:
     """Row of ``formats.toml``."""
 
     family: str
-    pieces: tuple[str, ...]
-    """Prompt: token names and :class:`Slot` values."""
+    pieces: tuple[str | FixedText, ...]
+    """Prompt: token names, :class:`Slot` values and texts."""
     stop: tuple[str, ...]
     guard: str = ""
+    known_by: KnownBy | None = None
+    """Marks of the family; None: its tokens are enough."""
     repository: Repository | None = None
     languages: frozenset[str] | None = None
     """Languages that the family knows; None: all."""
@@ -64,7 +103,8 @@ class Format:
     @property
     def tokens(self) -> list[str]:
         """Return the names of all its tokens, in order of appearance."""
-        return [piece for piece in (*self.pieces, *self.stop) if piece not in tuple(Slot)]
+        pieces = [piece for piece in (*self.pieces, *self.stop) if isinstance(piece, str)]
+        return [piece for piece in pieces if piece not in tuple(Slot)]
 
 
 @cache
@@ -74,14 +114,33 @@ def known_formats() -> tuple[Format, ...]:
     return tuple(
         Format(
             family=row["family"],
-            pieces=tuple(row.get("suffix_first") or row["prefix_first"]),
+            pieces=pieces_of(row.get("suffix_first") or row["prefix_first"]),
             stop=tuple(row["stop"]),
             guard=row.get("guard", ""),
+            known_by=known_by(row["known_by"]) if "known_by" in row else None,
             repository=repository(row["repository"]) if "repository" in row else None,
             languages=known_languages(row, table["least_first_lexeme"]),
         )
         for row in table["format"]
     )
+
+
+def other_order(row: Format) -> Format:
+    """Return a format with its contexts, and the tokens before them, in the other order, as no family may use it."""
+    slots = [row.pieces.index(slot) for slot in Slot]
+    begins = [slot - 1 if slot and row.pieces[slot - 1] in row.tokens else slot for slot in slots]
+    (first, end), (second, last) = sorted((begin, slot + 1) for begin, slot in zip(begins, slots, strict=True))
+    pieces = row.pieces
+    turned = (*pieces[:first], *pieces[second:last], *pieces[end:second], *pieces[first:end], *pieces[last:])
+    return replace(row, family=f"{row.family} (other order)", pieces=turned, known_by=None)
+
+
+def pieces_of(listed: list[str | dict[str, str]]) -> tuple[str | FixedText, ...]:
+    return tuple(piece if isinstance(piece, str) else FixedText(piece["text"]) for piece in listed)
+
+
+def known_by(table: dict[str, list[str]]) -> KnownBy:
+    return KnownBy(*(tuple(table.get(key, ())) for key in ("names", "architectures", "tokens")))
 
 
 def known_languages(row: dict[str, Any], least: float) -> frozenset[str] | None:

@@ -16,11 +16,12 @@ from fim_server.errors import ModelError
 from fim_server.evaluation.model_check.findings import Aspect, findings
 from fim_server.evaluation.model_check.holes import holes
 from fim_server.evaluation.model_check.speed import Speed
-from fim_server.evaluation.model_check.trial import Trial, mean_loss, try_out
+from fim_server.evaluation.model_check.trial import Trial, mean_loss, other_losses, try_out
 from fim_server.models.load import load_model
 from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
-from fim_server.tokens.formats import Slot
+from fim_server.models.prompt import bind
+from fim_server.tokens.formats import Slot, known_formats, other_order
 from support.command_line import run_command
 
 needs_onnx = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime is not installed")
@@ -81,6 +82,28 @@ def test_a_prompt_of_the_wrong_form_is_told_with_the_right_one() -> None:
     assert Aspect.FORMAT in wrong(found)
     words = next(finding.words for finding in findings(found) if finding.aspect is Aspect.FORMAT)
     assert words.startswith("the fim-server format would be better")
+
+
+def test_a_prompt_in_the_wrong_order_is_told_with_the_right_one() -> None:
+    """The texts stand behind each other's tokens, as where two families share tokens and not their order."""
+    model = embedded()
+    turned = {Slot.PREFIX: Slot.SUFFIX, Slot.SUFFIX: Slot.PREFIX}
+    pieces = tuple(turned[piece] if isinstance(piece, Slot) else piece for piece in model.format.pieces)
+    found = try_out(replace(model, format=replace(model.format, pieces=pieces)), clock=Clock(0.001))
+    assert Aspect.FORMAT in wrong(found)
+    words = next(finding.words for finding in findings(found) if finding.aspect is Aspect.FORMAT)
+    assert words.startswith("the fim-server format would be better")
+
+
+def test_formats_are_tried_in_both_orders() -> None:
+    model = embedded()
+    formats = known_formats()
+    orders = {
+        bound.pieces for row in (*formats, *map(other_order, formats)) if (bound := bind(row, model.format.tokenizer))
+    }
+    losses = other_losses(model, Clock(0.0), 1.0)
+    assert "fim-server (other order)" in losses
+    assert len(losses) == len(orders) - 1, "each other order once"
 
 
 def test_a_model_that_does_not_end_its_middles() -> None:

@@ -9,16 +9,11 @@ from itertools import pairwise
 import pytest
 
 from fim_server.models.project_context import ProjectContext
-from fim_server.models.prompt import BoundFormat, find_format
 from fim_server.tokens.formats import Format, known_formats
-from support.models.prompt_families import FAMILIES, layout, tokenizer_with
+from support.models.prompt_families import FAMILIES, bound_to, layout
 
 CONTEXT = ProjectContext("shop", "a/here.py", (("a/one.py", "def one(): ..."), ("two.py", "x = 1\ny = 2")), "# ")
 LINES = "".join(f"value_{n} = compute({n})\n" for n in range(40))
-
-
-def bound_to(row: Format) -> BoundFormat:
-    return find_format(tokenizer_with([*row.tokens, *(row.repository.tokens if row.repository else [])]), "model")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +31,13 @@ def bound_to(row: Format) -> BoundFormat:
             (
                 "<repo_name>shop<file_sep>two.py\nx = 1\ny = 2\n<file_sep>a/one.py\ndef one(): ...\n<file_sep>"
                 "<fim_prefix>a/here.py\nL<fim_suffix>R<fim_middle>"
+            ),
+        ),
+        (
+            "Mellum",
+            (
+                "<filename>two.py\nx = 1\ny = 2\n<filename>a/one.py\ndef one(): ...\n<filename>a/here.py\n"
+                "<fim_suffix>R<fim_prefix>L<fim_middle>"
             ),
         ),
         (

@@ -19,12 +19,12 @@ from fim_server.models.prompt import CHARACTERS_PER_STEP, find_format, share
 from fim_server.models.source import EMBEDDED_NAME, locate
 from fim_server.models.tokenizer import read_tokenizer
 from fim_server.tokens.formats import Format, Slot, known_formats
-from support.models.prompt_families import FAMILIES, layout, tokenizer_with, wrap
+from support.models.prompt_families import FAMILIES, bound_to, layout, tokenizer_with, wrap
 
 
 @pytest.mark.parametrize("row", known_formats(), ids=lambda row: row.family)
 def test_every_family_is_found_by_its_own_tokens(row: Format) -> None:
-    bound = find_format(tokenizer_with(row.tokens), "model")
+    bound = bound_to(row)
     assert bound.family == row.family
     assert len(bound.stop_ids) == len(row.stop)
 

@@ -21,7 +21,7 @@ from fim_server.models.reading import passes
 from fim_server.models.source import first_line
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
-from fim_server.tokens.formats import known_formats
+from fim_server.tokens.formats import known_formats, other_order
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -189,12 +189,14 @@ def in_time(clock: Clock, end: float, model: FimModel, tokens: Sequence[int], ca
 
 
 def other_losses(model: FimModel, clock: Clock, end: float) -> dict[str, float]:
-    """The mean loss with each other format that the model's tokens would do for."""
+    """Return the mean loss with each other format that the model's tokens would do for, in both orders of contexts."""
     found: dict[str, float] = {}
-    for row in known_formats():
+    tried = {model.format.pieces}
+    for row in (*known_formats(), *map(other_order, known_formats())):
         bound = bind(row, model.format.tokenizer)
-        if bound is None or bound.pieces == model.format.pieces:
+        if bound is None or bound.pieces in tried:
             continue
+        tried.add(bound.pieces)
         bound = replace(bound, plain=model.format.plain)
         prompts = [prompt_of(model, bound, hole.left, hole.right) for hole in holes()]
         losses = [

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 16
 """Most rows of logits of a pass: a draft's tokens and the one before them. The library keeps memory for them."""
 
+MOST_OF_FIELD = 256
+"""Most bytes that are read of a text in a file's metadata."""
+
 ABORTED = 2
 """Status of a pass that was left."""
 
@@ -32,6 +35,12 @@ class Network:
         self.library, self.address = library, address
         self.adapter: int | None = None
         weakref.finalize(self, library.llama_model_free, address)
+
+    def said(self, field: str) -> str:
+        """Return the beginning of a field of the file; "" for a missing one."""
+        buffer = ctypes.create_string_buffer(MOST_OF_FIELD)
+        self.library.llama_model_meta_val_str(self.address, field.encode(), buffer, len(buffer))
+        return buffer.value.decode(errors="replace")
 
 
 class Context:

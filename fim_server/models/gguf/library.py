@@ -122,6 +122,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "llama_model_get_vocab": (Address, [Address]),
     "llama_model_has_encoder": (ctypes.c_bool, [Address]),
     "llama_model_load_from_file": (Address, [TEXT, ModelOptions]),
+    "llama_model_meta_val_str": (INT, [Address, TEXT, TEXT, ctypes.c_size_t]),
     "llama_model_n_ctx_train": (INT, [Address]),
     "llama_set_abort_callback": (None, [Address, Address, Address]),
     "llama_set_adapters_lora": (

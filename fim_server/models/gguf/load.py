@@ -65,11 +65,14 @@ def tokens_of(tokenizer: GgufTokenizer, path: Path) -> tuple[BoundFormat, Vocabu
 
     Raises :class:`ModelError`, one line.
     """
-    bound = bind_format(tokenizer)
+    bound = bind_format(tokenizer, tokenizer.kind(path.name))
     if bound is None:
         if not tokenizer.end_ids:
             raise ModelError(f"{path}: no token of it ends a text")
         bound = plain_format(tokenizer, tokenizer.begin_ids, tokenizer.end_ids)
+    elif tokenizer.begin_ids and bound.pieces[0] not in tokenizer.begin_ids:
+        begun = (*tokenizer.begin_ids, *bound.pieces)
+        bound = replace(bound, pieces=begun, control_ids=bound.control_ids.union(tokenizer.begin_ids))
     try:
         vocabulary = Vocabulary(tokenizer.tokens(), bound.stop_ids, encoder=tokenizer.ids)
     except (ModelError, VocabularyError) as error:

@@ -11,10 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError
-from fim_server.tokens.formats import known_formats
+from fim_server.tokens.formats import Kind, known_formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from fim_server.models.gguf.context import Network
 
 UNKNOWN, UNUSED, CONTROL = 1 << 0, 1 << 1, 1 << 3
 """Kinds of tokens that are never text (``llama_token_attr``)."""
@@ -26,10 +28,15 @@ LONGEST_PIECE = 64
 class GgufTokenizer:
     """Tokenizer (:class:`..prompt.Tokenizer`) of the library that has loaded the file."""
 
-    def __init__(self, library: Any, vocabulary: int, owner: object) -> None:
-        """Wrap the library's vocabulary. ``vocabulary``: its address; ``owner``: object that frees it."""
+    def __init__(self, library: Any, vocabulary: int, owner: Network) -> None:
+        """Wrap the library's vocabulary. ``vocabulary``: its address; ``owner``: model that frees it."""
         self._library, self._vocabulary, self._owner = library, vocabulary, owner
         self.size = int(library.llama_vocab_n_tokens(vocabulary))
+
+    def kind(self, name: str) -> Kind:
+        """Return what the file says of its model's family. ``name``: the file's name."""
+        says = self._owner.said
+        return Kind((name, says("general.name"), says("general.basename")), says("general.architecture"))
 
     @cached_property
     def names(self) -> list[str]:

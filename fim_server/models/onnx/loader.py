@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError
+from fim_server.models.kind import kind_of_folder
 from fim_server.models.model import assemble
 from fim_server.models.onnx.backend import (
     CONFIGURATION,
@@ -55,7 +56,8 @@ class OnnxLoader:
         require_room(name, bytes_of(export))
         with request.attempt():
             tokenizer = tokenizer_of(folder, name)
-            bound = find_format(tokenizer, name)  # before the weights: a refusal should not wait for them
+            kind = kind_of_folder(folder, name)
+            bound = find_format(tokenizer, name, kind)  # before the weights: a refusal should not wait for them
             return assemble(name, OnnxBackend(export, free_cores(usual_threads())), tokenizer, bound)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError
+from fim_server.models.kind import kind_of_folder
 from fim_server.models.model import assemble
 from fim_server.models.onnx.backend import PACKAGE
 from fim_server.models.onnx.loader import usable_export
@@ -35,6 +36,7 @@ class TorchLoader:
             torch_backend.quieten()
             place = torch_backend.choose_device(request.place)
             tokenizer = torch_backend.load_tokenizer(source, name)
-            bound = find_format(tokenizer, name)  # before the weights: a refusal should not wait for them
+            kind = kind_of_folder(request.path, name)
+            bound = find_format(tokenizer, name, kind)  # before the weights: a refusal should not wait for them
             backend = torch_backend.TorchBackend(torch_backend.load_network(source, name, place), place)
             return assemble(name, backend, tokenizer, bound)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fim_server.errors import AwayError, ModelError, StoppedError
 from fim_server.language.stop import Stop, heed
 from fim_server.models.backend import LostError
+from fim_server.models.kind import names_in
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.address import address_of
@@ -22,6 +23,7 @@ from fim_server.models.remote.texts import Pieces, Sides, Whole
 from fim_server.models.remote.tokens import has_llama_cpp, here, in_model_folders, remedy, shown, tokenizer_of
 from fim_server.models.remote.vocabulary import ENDS, LlamaCppTokenizer
 from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
+from fim_server.tokens.formats import Kind
 from fim_server.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def load_llama_cpp(client: Client, properties: dict[str, Any], options: LoadOpti
         bound, vocabulary = tokenizer_of(source)
     else:
         tokenizer = LlamaCppTokenizer(client)
-        bound = bind_format(tokenizer)
+        bound = bind_format(tokenizer, Kind(names_in(path)))
         if bound is None:
             ends = [number for number in range(tokenizer.size) if tokenizer.convert_ids_to_tokens(number) in ENDS]
             if not ends:

@@ -17,6 +17,7 @@ from fim_server.models.remote.texts import Pieces, Prompts, Sides, Whole
 from fim_server.models.remote.tokens import tokenizer_of
 from fim_server.models.source import EMBEDDED_NAME, first_line, locate
 from fim_server.models.tokenizer import FileTokenizer
+from fim_server.tokens.formats import Kind
 from fim_server.tokens.piece_decoder import BLANK
 from fim_server.tokens.tokenizer_file import MOST_TEXT_BYTES, check_lengths
 from fim_server.tokens.vocabulary import Vocabulary
@@ -55,7 +56,7 @@ def load_ollama(client: Client, wanted: str | None, options: LoadOptions) -> Fim
     info, capabilities = fields(shown.get("model_info")), shown.get("capabilities")
     inserts = not isinstance(capabilities, list) or "insert" in capabilities
     try:
-        bound, vocabulary = tokenizer_of(options.tokenizer) if options.tokenizer else reported_tokens(info)
+        bound, vocabulary = tokenizer_of(options.tokenizer) if options.tokenizer else reported_tokens(info, model)
         own = bound.sees_suffix or not inserts
     except ModelError as error:
         if options.tokenizer or not inserts:
@@ -107,8 +108,14 @@ def reported_id(info: dict[str, Any], name: str) -> int | None:
     return None if isinstance(tokens, list) and number >= len(tokens) else number
 
 
-def reported_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
-    """Return the prompt format and the vocabulary in a GGUF file's metadata.
+def reported_kind(info: dict[str, Any], model: str) -> Kind:
+    """Return what a GGUF file's metadata say of its model's family."""
+    name, base, architecture = (str(info.get(f"general.{key}", "")) for key in ("name", "basename", "architecture"))
+    return Kind((model, name, base), architecture)
+
+
+def reported_tokens(info: dict[str, Any], model: str = "") -> tuple[BoundFormat, Vocabulary]:
+    """Return the prompt format and the vocabulary in the metadata of a model's GGUF file.
 
     Texts are encoded roughly as the model does it, which suffices since prompts go out as texts. Raises ModelError.
     """
@@ -123,7 +130,7 @@ def reported_tokens(info: dict[str, Any]) -> tuple[BoundFormat, Vocabulary]:
     try:
         definition = json.dumps(definition_of(info, tokens, kinds))
         tokenizer = FileTokenizer(Tokenizer.from_str(definition))
-        bound = bind_format(tokenizer)
+        bound = bind_format(tokenizer, reported_kind(info, model))
         if bound is None:
             ends = [reported_id(info, name) for name in ("eos", "eot", "eom")]
             begin = put_before(info)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fim_server.errors import ModelError, VocabularyError
+from fim_server.models.kind import kind_of_folder
 from fim_server.models.prompt import find_format
 from fim_server.models.remote.listing import LONGEST_NAME
 from fim_server.models.source import TOKENIZER_FILES, expanded, is_gguf, locate
@@ -39,7 +40,7 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
     if not (folder / TOKENIZER_FILE).is_file():
         folder = Path(locate(source, files=TOKENIZER_FILES))
     tokenizer = read_tokenizer(folder, source)
-    bound = find_format(tokenizer, source)
+    bound = find_format(tokenizer, source, kind_of_folder(folder, source))
     try:
         vocabulary = Vocabulary.from_tokenizer(tokenizer, end_token_ids=bound.stop_ids)
     except VocabularyError as error:

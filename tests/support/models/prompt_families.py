@@ -5,8 +5,8 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from fim_server.models.prompt import BoundFormat
-from fim_server.tokens.formats import known_formats
+from fim_server.models.prompt import BoundFormat, find_format
+from fim_server.tokens.formats import Format, Kind, known_formats
 
 FAMILIES = {row.family: row for row in known_formats()}
 
@@ -24,6 +24,13 @@ def tokenizer_with(tokens: list[str]) -> Any:
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in dict.fromkeys(tokens)])
     return wrap(backend)
+
+
+def bound_to(row: Format) -> BoundFormat:
+    """A model of the row's family with all tokens of the row."""
+    names = row.known_by.names if row.known_by else ()
+    others = row.repository.tokens if row.repository else []
+    return find_format(tokenizer_with([*row.tokens, *others]), "model", Kind(names))
 
 
 def layout(bound: BoundFormat, prompt: list[int]) -> str:
