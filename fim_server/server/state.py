@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lsprotocol import types
+
     from fim_server.models.store.catalogue import Entry
     from fim_server.models.store.state import State
     from fim_server.server.items import FallbackKinds
@@ -97,6 +99,21 @@ class UnderWay:
     job: Handle
 
 
+@dataclass(frozen=True, slots=True)
+class HeldPlace:
+    """Cursor for which an answer is held back.
+
+    Attributes:
+        uri: The document.
+        text: Its text.
+        position: The cursor, in the client's units.
+    """
+
+    uri: str
+    text: str
+    position: types.Position
+
+
 @dataclass(slots=True)
 class RequestState:
     """Requests under way, by document.
@@ -108,6 +125,7 @@ class RequestState:
         prefetch: Suggestion that is prepared before a request.
         suspended: Reasons for sending no requests until the document changes.
         waiting: Number of requests that wait for the worker.
+        held: Place whose answer is ready, but not shown (trigger `subtle`).
     """
 
     superseded: dict[str, asyncio.Event] = field(default_factory=dict)
@@ -116,6 +134,7 @@ class RequestState:
     prefetch: UnderWay | None = None
     suspended: dict[str, str] = field(default_factory=dict)
     waiting: int = 0
+    held: HeldPlace | None = None
 
     def of(self, uri: str) -> list[UnderWay]:
         return [work for work in (self.running.get(uri), self.unclaimed.get(uri)) if work is not None]

@@ -175,9 +175,18 @@ def report_declined(ls: FimLanguageServer, uri: str, arrived: float, reason: str
     report_last(ls, last_json(uri, costs, None, "none", reason))
 
 
-def report_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str) -> None:
-    """Report and log an answer; ``origin``: `model`, `memory`, `prefetch` or `cache`."""
-    report_last(ls, last_json(uri, costs, answer, origin, answer.reason), answer.suppressed)
+def report_answered(ls: FimLanguageServer, uri: str, costs: Costs, answer: Answer, origin: str, is_held: bool) -> None:
+    """Report and log an answer.
+
+    Args:
+        ls: The server.
+        uri: The document.
+        costs: The answer's costs.
+        answer: The answer.
+        origin: `model`, `memory`, `prefetch` or `cache`.
+        is_held: Whether the answer waits for an explicit request.
+    """
+    report_last(ls, last_json(uri, costs, answer, origin, answer.reason) | {"ready": is_held}, answer.suppressed)
 
 
 def report_last(ls: FimLanguageServer, last: dict[str, Any], suppressed: tuple[Suppression, ...] = ()) -> None:
@@ -224,6 +233,7 @@ def last_json(uri: str, costs: Costs, answer: Answer | None, origin: str, reason
     return {
         "uri": uri,
         "items": len(suggestions),
+        "ready": False,
         "guarantee": "none" if first is None else first.origin.guarantee,
         "coveredLines": [] if first is None else lines_json(first.origin.covered_lines),
         "origin": origin,
@@ -251,9 +261,10 @@ def log_line(last: dict[str, Any], suppressed: tuple[Suppression, ...]) -> str:
     if not last["items"]:
         known = f", from the {origin}" if origin in ("cache", "prefetch") else ""
         return f"{uri}: no suggestion{noted}{known}, {times}"
+    held = ", ready for a request" if last["ready"] else ""
     lines = ", ".join(f"{found['line'] + 1} to {found['line'] + found['count']}" for found in last["coveredLines"])
     return (
-        f"{uri}: {last['items']} item{'s' * (last['items'] != 1)} from the {origin}{noted}, "
+        f"{uri}: {last['items']} item{'s' * (last['items'] != 1)} from the {origin}{noted}{held}, "
         f"guarantee {last['guarantee']}{lines and f' (lines {lines})'}, {last['stopReason']}, "
         f"{last['tokens']} tokens, {last['refused']} refused, "
         f"{last['passes']} passes ({last['accepted']} of {last['drafted']} drafted tokens accepted), {times}"

@@ -37,6 +37,7 @@ class Request:
         described: The language by the editor's own data, if the package has none.
         dismissed: Texts that the user dismissed at this cursor.
         shift: Shift of the threshold by what the user accepts and dismisses in the language.
+        is_held: Whether the answer waits for an explicit request (trigger `subtle`).
     """
 
     uri: str
@@ -51,6 +52,7 @@ class Request:
     described: Language | None = None
     dismissed: tuple[str, ...] = ()
     shift: float = 0.0
+    is_held: bool = False
 
     @property
     def contexts(self) -> Split:

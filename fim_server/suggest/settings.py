@@ -20,7 +20,8 @@ SECTION = "fim-server"
 LOAD_OPTIONS = tuple(entry.name for entry in fields(LoadOptions))
 """Settings that are options of loading, by the same names."""
 
-TRIGGERS = ("automatic", "manual", "off")
+SHOWING_TRIGGERS = ("automatic", "subtle", "manual")
+TRIGGERS = (*SHOWING_TRIGGERS, "off")
 NAMES = ("prefer", "off", "require")
 PROJECT_CONTEXT = ("auto", "on", "off")
 MULTILINE = ("auto", "never", "always")
@@ -57,9 +58,9 @@ class ServerSettings:
     """Versions of languages, or `newest`; other languages have the version of each file's project."""
     enabled: bool = True
     trigger: str = "automatic"
-    """`automatic`, or `manual`: on request only."""
+    """`automatic`; `manual`: on request only; `subtle`: on request, but computed before."""
     languages: Mapping[str, str] = field(default_factory=lambda: {"json": "off"})
-    """Triggers of languages, and of files by globs: `automatic`, `manual` or `off`. They override ``trigger`` and the
+    """Triggers of languages, and of files by globs: those of ``trigger``, or `off`. They override ``trigger`` and the
     model's languages, and globs override languages; the last glob that names a file counts."""
     inside_comments: bool = False
     inside_strings: bool = True
@@ -123,7 +124,7 @@ class ServerSettings:
         return LoadOptions(**{name: getattr(self, name) for name in LOAD_OPTIONS})
 
     def trigger_of(self, language: str, learnt: Collection[str] | None = None, file: str = "") -> str:
-        """Return the trigger of a language: `automatic`, `manual` or `off`.
+        """Return the trigger of a language: `automatic`, `subtle`, `manual` or `off`.
 
         Args:
             language: The language.
@@ -301,7 +302,7 @@ def language_versions(value: object) -> dict[str, str]:
 
 CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "enabled": ("enabled", boolean),
-    "trigger": ("trigger", one_of("automatic", "manual")),
+    "trigger": ("trigger", one_of(*SHOWING_TRIGGERS)),
     "languages": ("languages", triggers),
     "insideComments": ("inside_comments", boolean),
     "insideStrings": ("inside_strings", boolean),

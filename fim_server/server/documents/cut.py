@@ -83,9 +83,19 @@ class LanguageAt:
         The setting of the file's language overrides that of a region's. A language without a grammar is learnt only by
         a model that names it. ``file``: path of the file below the workspace's folder.
         """
+        name, learnt = self._deciding(settings, learnt)
+        return silent(name, invoked, settings, learnt, file)
+
+    def is_subtle(self, settings: ServerSettings, learnt: Collection[str] | None, file: str = "") -> bool:
+        """Return whether suggestions wait for an explicit request. The arguments are as of :meth:`silent`."""
+        name, learnt = self._deciding(settings, learnt)
+        return settings.trigger_of(name, learnt, file) == "subtle"
+
+    def _deciding(self, settings: ServerSettings, learnt: Collection[str] | None) -> tuple[str, Collection[str] | None]:
+        """Return the language whose setting decides, and the languages that count as learnt."""
         if self.host in settings.languages:
-            return silent(self.host or "", invoked, settings, file=file)
-        return silent(self.name, invoked, settings, learnt if self.has_grammar else learnt or (), file)
+            return self.host or "", None
+        return self.name, learnt if self.has_grammar else learnt or ()
 
 
 def language_at(document: OpenDocument, text: Document, offset: int) -> LanguageAt:

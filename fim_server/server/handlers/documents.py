@@ -73,4 +73,5 @@ def forget(ls: FimLanguageServer, uri: str) -> None:
     ls.checkers.forget(uri)
     ls.editor_languages.forget(uri)
     ls.requests.suspended.pop(uri, None)
+    ls.requests.held = None
     ls.worker.unfinished.changed(uri)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.checked import checked
+from fim_server.server.requests.held import hold, revealing
 from fim_server.server.requests.known_answers import look_up, remember
 from fim_server.server.requests.prefetch import confirm, prefetch_next
 from fim_server.server.requests.request import IncomingRequest, build_request
@@ -78,6 +79,7 @@ async def find_answer(
     secret = await secret_reason(ls, incoming.owner)
     if superseded.is_set():
         raise SupersededError
+    incoming = revealing(ls, incoming)
     request = secret or build_request(ls, incoming)
     leader = None if isinstance(request, str) or look_up(ls, request) is not None else leader_of(ls, request)
     if leader is None:  # also for a cached answer, and for a declined request
@@ -147,7 +149,7 @@ async def conclude(
 ) -> Answered:
     """Return the shown part of a checked answer, count and report it, and prefetch what follows.
 
-    Raises SupersededError.
+    An answer that is held has no suggestions for the client. Raises SupersededError.
     """
     elapsed_ms = 1000 * (time.perf_counter() - incoming.arrived)
     work.answer = await checked(ls, request, work.answer, elapsed_ms, waits=work.origin != "memory")
@@ -159,19 +161,22 @@ async def conclude(
     is_recalled = work.origin == "memory"
     if not from_model and not is_recalled:
         ls.usage.answered_from_cache += 1
-    if found.suggestions:
+    is_held = request.is_held and bool(found.suggestions)
+    if is_held:
+        hold(ls, incoming)
+    elif found.suggestions:
         ls.answers.saw(found.suggestions[0], request.split.left)
         ls.dismissals.note(incoming, request, found.suggestions)
         ls.usage.count_sent(found.suggestions)
     origin = "memory" if is_recalled else "model" if from_model else "prefetch" if found.prefetched else "cache"
-    report_answered(ls, incoming.uri, work.costs, found, origin)
+    report_answered(ls, incoming.uri, work.costs, found, origin, is_held)
 
     def go_on() -> None:
         if incoming.is_current(ls) and is_recalled:
             confirm(ls, request, work.answer)
-        elif incoming.is_current(ls):
+        elif incoming.is_current(ls) and not is_held:
             prefetch_next(ls, request, found)
 
     if found.suggestions:
         ls.once_answered(go_on)
-    return Answered(found, request.own)
+    return Answered(replace(found, suggestions=()) if is_held else found, request.own)

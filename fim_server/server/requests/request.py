@@ -25,6 +25,7 @@ class IncomingRequest:
 
     Attributes:
         takes_lines: Whether the client can insert several lines.
+        reveals: Whether the request shows an answer that was prepared and held back. It then counts as automatic.
         arrived: Time by ``time.perf_counter``.
     """
 
@@ -36,6 +37,7 @@ class IncomingRequest:
     arrived: float
     document: OpenDocument | None
     version: int | None
+    reveals: bool = False
 
     @property
     def notebook(self) -> Notebook | None:
@@ -102,7 +104,8 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
             text = text.replace(start, end, chosen)
             offset = start + len(chosen)
         language = language_at(document, text, offset)
-        problem = language.silent(incoming.invoked, ls.settings, ls.learnt, ls.file_of(incoming.owner))
+        place = ls.settings, ls.learnt, ls.file_of(incoming.owner)
+        problem = language.silent(incoming.invoked, *place)
         if problem is not None:
             return problem.message
         cut = cut_of(document, text.split(offset, language.keeps_returns), language.region)
@@ -123,6 +126,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         word_ends=word_ends,
         cell=cut.cell,
         described=ls.described(cut.uri, language),
+        is_held=not (incoming.invoked or incoming.reveals) and language.is_subtle(*place),
     )
     shift = ls.habits.shift_of(language_name(request)) if ls.settings.personal_threshold else 0.0
     return replace(request, dismissed=ls.dismissals.at(incoming, request), shift=shift)
