@@ -48,6 +48,8 @@ export interface ClientEvents {
   /** Return whether suggestions are snoozed, whatever the settings say. */
   isSilent(): boolean;
   status(status: ServerStatus): void;
+  /** Called when the user accepts a suggestion. */
+  accepted(): void;
   /** Called when a started process ends without `stop`. */
   ended(): void;
 }
@@ -245,6 +247,9 @@ export class Connection {
         }
       },
       executeCommand: async (command, args, next) => {
+        if (command === SERVER_COMMANDS.accepted) {
+          this.events.accepted();
+        }
         try {
           return await next(command, args);
         } catch (error) {

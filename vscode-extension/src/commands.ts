@@ -12,6 +12,7 @@ export const COMMANDS = [
   "fim-server.dismiss",
   "fim-server.forgetDecisions",
   "fim-server.showStatistics",
+  "fim-server.tryExample",
   "fim-server.restart",
   "fim-server.showLogs",
   "fim-server.menu",

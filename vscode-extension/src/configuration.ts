@@ -108,7 +108,10 @@ export const RESTARTING_SETTINGS = [
   "tokenizer",
 ] as const;
 
-export type Mode = "automatic" | "manual" | "off";
+/** Modes of the setting `trigger`. */
+export type Trigger = "automatic" | "subtle" | "manual";
+
+export type Mode = Trigger | "off";
 
 /** Languages the model knows, by id; null: all, or unknown. */
 export type Learnt = readonly string[] | null;
@@ -228,7 +231,7 @@ export function serverSettings(read: Reader, surroundings: Surroundings): Record
 }
 
 function asMode(value: unknown): Mode | undefined {
-  return value === "automatic" || value === "manual" || value === "off" ? value : undefined;
+  return value === "automatic" || value === "subtle" || value === "manual" || value === "off" ? value : undefined;
 }
 
 /** Returns the mode of a document as the server decides it. */
@@ -239,7 +242,7 @@ export function standingOf(language: string, read: Reader, learnt: Learnt, file 
     ? (asMode(languages[keyOf(language, file, languages)]) ?? asMode(languages[language]) ?? asMode(languages[name]))
     : undefined;
   const isLearnt = learnt === null ? hasGrammar(language, known) : learnt.includes(name);
-  const isHeldBack = !isLearnt && own === undefined && triggerOf(read) === "automatic";
+  const isHeldBack = !isLearnt && own === undefined && triggerOf(read) !== "manual";
   return { mode: isHeldBack ? "manual" : (own ?? triggerOf(read)), isLearnt, isHeldBack };
 }
 
@@ -258,8 +261,9 @@ export function guaranteeOf(language: string, known: Known): string | undefined 
   return known === null ? undefined : (known.find(({ ids }) => ids.includes(language))?.guarantee ?? "none");
 }
 
-function triggerOf(read: Reader): "automatic" | "manual" {
-  return read("trigger") === "manual" ? "manual" : "automatic";
+function triggerOf(read: Reader): Trigger {
+  const mode = asMode(read("trigger"));
+  return mode === undefined || mode === "off" ? "automatic" : mode;
 }
 
 /** Returns the mode of a document after toggling its language, or the glob that decides for its file. */

@@ -5,6 +5,7 @@ import { Problems, resetThreshold, showMenu, snooze, toggleLanguage, toggleWorks
 import type { Cursor } from "./client";
 import { COMMANDS, type Handlers } from "./commands";
 import { RESTARTING_SETTINGS, SECTION } from "./configuration";
+import { tryExample } from "./example";
 import { ExplainPanel } from "./explainPanel";
 import { createInterpreters } from "./finding/interpreters";
 import { Installer } from "./installer";
@@ -16,7 +17,7 @@ import { Server } from "./server";
 import { isReady, type State } from "./state";
 import { StatisticsDocument } from "./statisticsDocument";
 import { StatusBar } from "./statusBar";
-import { cursorOf } from "./workspace";
+import { activeLanguage, cursorOf } from "./workspace";
 
 let running: Server | undefined;
 
@@ -60,6 +61,7 @@ export function activate(context: vscode.ExtensionContext): void {
     },
     "fim-server.forgetDecisions": () => resetThreshold(server),
     "fim-server.showStatistics": () => statistics.show(),
+    "fim-server.tryExample": () => tryExample(server),
     "fim-server.restart": restart,
     "fim-server.showLogs": () => log.show(),
     "fim-server.menu": () => showMenu(server),
@@ -87,21 +89,32 @@ export function activate(context: vscode.ExtensionContext): void {
       statusBar.update(state, server.snoozedMinutes, server.known);
       problems.report(state);
       publishContext(state);
+      publishMode(server);
       void setContext("snoozed", server.snoozedMinutes !== undefined);
     }),
+    server.onDidAccept(() => void setContext("accepted", true)),
     vscode.window.onDidChangeActiveTextEditor((editor) => {
+      statusBar.moved();
       statusBar.refresh();
+      publishMode(server);
       resting.moved(cursorOf(editor));
     }),
-    vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => resting.moved(cursorOf(textEditor))),
+    vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
+      if (textEditor === vscode.window.activeTextEditor) {
+        statusBar.moved();
+      }
+      resting.moved(cursorOf(textEditor));
+    }),
     vscode.workspace.onDidOpenTextDocument(() => {
       statusBar.refresh(); // a change of language reopens a document
+      publishMode(server);
       void server.startIfNeeded();
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void server.reconsider()),
     vscode.extensions.onDidChange(() => void server.reconsider()),
     vscode.workspace.onDidChangeConfiguration((change) => {
       statusBar.refresh();
+      publishMode(server);
       if (server.state.kind === "idle") {
         void server.startIfNeeded();
       } else if (RESTARTING_SETTINGS.some((name) => change.affectsConfiguration(`${SECTION}.${name}`))) {
@@ -119,7 +132,8 @@ export async function deactivate(): Promise<void> {
 
 /** Publishes the context keys for `enablement` and the walkthrough in package.json. */
 function publishContext(state: State): void {
-  const items = (state.kind === "running" && state.status?.last?.items) || 0;
+  const last = state.kind === "running" ? state.status?.last : undefined;
+  const items = last?.ready ? 0 : (last?.items ?? 0);
   void setContext("running", state.kind === "running");
   if (items > 0) {
     void setContext("offered", true);
@@ -127,6 +141,11 @@ function publishContext(state: State): void {
   if (items > 1) {
     void setContext("alternatives", true);
   }
+}
+
+/** Publishes whether suggestions wait for a key in the active editor, which the keybindings need. */
+function publishMode(server: Server): void {
+  void setContext("subtle", activeLanguage(server.state, server.known)?.mode === "subtle");
 }
 
 function setContext(name: string, value: boolean): Thenable<unknown> {

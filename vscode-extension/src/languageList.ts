@@ -12,6 +12,7 @@ export interface LanguageRow {
 
 export const MODE_WORDS: Readonly<Record<Mode, string>> = {
   automatic: "while you type",
+  subtle: "prepared while you type, shown on request",
   manual: "on request",
   off: "off",
 };

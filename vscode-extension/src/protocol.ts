@@ -53,6 +53,8 @@ export interface Latency {
 export interface LastRequest {
   readonly uri: string;
   readonly items: number;
+  /** True if the items wait for a request (trigger `subtle`). */
+  readonly ready: boolean;
   readonly guarantee: Guarantee;
   readonly origin: string;
   readonly stopReason: string;
@@ -299,6 +301,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
     last: last && {
       uri: text(last["uri"]),
       items: count(last["items"]),
+      ready: last["ready"] === true,
       guarantee: oneOf(last["guarantee"], GUARANTEES, "none"),
       origin: text(last["origin"]),
       stopReason: text(last["stopReason"]),

@@ -10,8 +10,11 @@ import { startFailure } from "./log";
 import { machine } from "./machine";
 import { readLanguages, SERVER_COMMANDS } from "./protocol";
 import { Snooze } from "./snooze";
-import { isOff, type State } from "./state";
+import { isOff, isReady, problemOf, type State } from "./state";
 import { localFolders, openDocument, openDocuments, reader, surroundings } from "./workspace";
+
+/** Longest wait for a server to start and load its model. */
+const READY_MS = 120_000;
 
 /** Result of the search and the settings to start with. */
 interface Search {
@@ -32,6 +35,8 @@ export class Server implements Disposable {
   private readonly crashes = new CrashPolicy();
   private readonly changes = new vscode.EventEmitter<State>();
   readonly onDidChangeState = this.changes.event;
+  private readonly acceptances = new vscode.EventEmitter<void>();
+  readonly onDidAccept = this.acceptances.event;
 
   constructor(
     private readonly log: vscode.LogOutputChannel,
@@ -133,6 +138,7 @@ export class Server implements Disposable {
       subscription.dispose();
     }
     this.changes.dispose();
+    this.acceptances.dispose();
   }
 
   /** Returns the connection, after a first start if none was tried; undefined if there is none. */
@@ -143,6 +149,24 @@ export class Server implements Disposable {
       }
     });
     return this.connection;
+  }
+
+  /** Starts the server if necessary; returns true once it has a model, and false if it cannot or takes too long. */
+  async ready(): Promise<boolean> {
+    await this.startIfNeeded(true);
+    const isDecided = () => isReady(this.current) || problemOf(this.current) !== undefined || isOff(this.current);
+    if (!isDecided()) {
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          clearTimeout(timer);
+          subscription.dispose();
+          resolve();
+        };
+        const timer = setTimeout(end, READY_MS);
+        const subscription = this.onDidChangeState(() => isDecided() && end());
+      });
+    }
+    return isReady(this.current);
   }
 
   /** Hides suggestions for some minutes. */
@@ -233,6 +257,7 @@ export class Server implements Disposable {
           this.become({ kind: "running", status });
         }
       },
+      accepted: () => this.acceptances.fire(),
       ended: () => void this.afterwards(() => this.handleCrash(connection)),
     };
     // Evaluating the language client takes longer than all else, so it waits for a file that needs a server.

@@ -1,6 +1,7 @@
 // The item in the status bar.
 import * as vscode from "vscode";
 import type { Known } from "./configuration";
+import { Readiness } from "./readiness";
 import type { State } from "./state";
 import { statusView, TOOLTIP_COMMANDS } from "./statusText";
 import { activeLanguage } from "./workspace";
@@ -19,6 +20,7 @@ export class StatusBar implements vscode.Disposable {
   private state: State = { kind: "idle", disabled: false };
   private snoozedMinutes: number | undefined;
   private known: Known = null;
+  private readonly readiness = new Readiness();
   private busyTimer: NodeJS.Timeout | undefined;
 
   constructor() {
@@ -35,6 +37,7 @@ export class StatusBar implements vscode.Disposable {
     this.state = state;
     this.snoozedMinutes = snoozedMinutes;
     this.known = known;
+    this.readiness.note(state.kind === "running" ? state.status?.last : undefined);
     if (isBusy) {
       this.busyTimer = setTimeout(() => this.show(), BUSY_DELAY_MS);
     } else {
@@ -47,13 +50,21 @@ export class StatusBar implements vscode.Disposable {
     this.update(this.state, this.snoozedMinutes, this.known);
   }
 
+  /** Notes a move of the cursor. */
+  moved(): void {
+    if (this.readiness.moved()) {
+      this.refresh();
+    }
+  }
+
   dispose(): void {
     clearTimeout(this.busyTimer);
     this.item.dispose();
   }
 
   private show(): void {
-    const view = statusView(this.state, activeLanguage(this.state, this.known), this.snoozedMinutes);
+    const language = activeLanguage(this.state, this.known);
+    const view = statusView(this.state, language, this.snoozedMinutes, this.readiness.isReady);
     const tooltip = new vscode.MarkdownString(view.tooltip, true);
     tooltip.isTrusted = { enabledCommands: [...TOOLTIP_COMMANDS] };
     const background = BACKGROUNDS[view.background];

@@ -40,14 +40,20 @@ interface Headline {
   readonly background?: "warning" | "error";
 }
 
-/** @param snoozedMinutes minutes until the snooze ends; undefined without one */
+/**
+ * @param snoozedMinutes minutes until the snooze ends; undefined without one
+ * @param isSuggestionReady true if a suggestion waits at the cursor for a request
+ */
 export function statusView(
   state: State,
   language: ActiveLanguage | undefined,
   snoozedMinutes?: number | undefined,
+  isSuggestionReady = false,
 ): StatusView {
   const { icon, words, suffix, model, background } =
-    snoozedMinutes === undefined ? headline(state, language) : snoozedHeadline(state, language, snoozedMinutes);
+    snoozedMinutes === undefined
+      ? headline(state, language, isSuggestionReady)
+      : snoozedHeadline(state, language, snoozedMinutes);
   return {
     text: [`$(${icon})`, "fim", model ?? suffix].filter((part) => part !== undefined).join(" "),
     tooltip: tooltip(state, words, language),
@@ -56,7 +62,7 @@ export function statusView(
   };
 }
 
-function headline(state: State, language: ActiveLanguage | undefined): Headline {
+function headline(state: State, language: ActiveLanguage | undefined, isSuggestionReady = false): Headline {
   switch (state.kind) {
     case "idle":
       return state.disabled
@@ -73,7 +79,7 @@ function headline(state: State, language: ActiveLanguage | undefined): Headline 
     case "crashed":
       return { icon: "error", words: "the server has ended", background: "error" };
     case "running":
-      return runningHeadline(state.status, language);
+      return runningHeadline(state.status, language, isSuggestionReady);
   }
 }
 
@@ -85,7 +91,11 @@ function snoozedHeadline(state: State, language: ActiveLanguage | undefined, min
     : headline(state, language);
 }
 
-function runningHeadline(status: ServerStatus | undefined, language: ActiveLanguage | undefined): Headline {
+function runningHeadline(
+  status: ServerStatus | undefined,
+  language: ActiveLanguage | undefined,
+  isSuggestionReady: boolean,
+): Headline {
   switch (status?.state) {
     case undefined:
       return { icon: "loading~spin", words: "starting" };
@@ -105,15 +115,22 @@ function runningHeadline(status: ServerStatus | undefined, language: ActiveLangu
         return { icon: "circle-slash", words: `off in ${languageName(language.id)}` };
       }
       return {
-        ...answeringHeadline(status, language),
+        ...answeringHeadline(status, language, isSuggestionReady),
         ...(status.model ? { model: shortModelName(status.model.name) } : {}),
       };
   }
 }
 
-function answeringHeadline(status: ServerStatus, language: ActiveLanguage | undefined): Headline {
+function answeringHeadline(
+  status: ServerStatus,
+  language: ActiveLanguage | undefined,
+  isSuggestionReady: boolean,
+): Headline {
   if (status.state === "busy") {
     return { icon: "sync~spin", words: "computing a suggestion" };
+  }
+  if (isSuggestionReady) {
+    return { icon: "sparkle", words: "a suggestion is ready" };
   }
   return language?.isHeldBack
     ? { icon: "circle-outline", words: `ready on request: the model does not know ${languageName(language.id)}` }
@@ -204,7 +221,7 @@ function lastRows(last: LastRequest | undefined): Row[] {
   const rows: Row[] = [];
   if (last.items > 0) {
     const origin = ORIGIN_WORDS[last.origin] ?? last.origin;
-    const details = `${counted(last.items, "completion")}, ${origin}, ${counted(last.tokens, "token")}`;
+    const details = `${counted(last.items, "completion")}, ${origin}, ${counted(last.tokens, "token")}${last.ready ? ", ready" : ""}`;
     const refused = last.refused > 0 ? `, ${last.refused} refused by the grammar` : "";
     rows.push(["Last&nbsp;answer", escapeMarkdown(details + refused)]);
     rows.push(["Guarantee", escapeMarkdown(`${last.guarantee}: ${GUARANTEE_WORDS[last.guarantee]}`)]);

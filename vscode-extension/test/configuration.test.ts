@@ -116,6 +116,10 @@ test("standingOf: a named language overrides the trigger and the model's trainin
   assert.equal(mode("python", {}), "automatic");
   assert.equal(mode("python", { trigger: "manual" }), "manual");
   assert.equal(mode("json", { trigger: "manual", languages: { json: "off" } }), "off");
+  assert.equal(mode("python", { trigger: "subtle" }), "subtle");
+  assert.equal(mode("go", { trigger: "subtle" }, ["python"]), "manual");
+  assert.equal(mode("go", { languages: { go: "subtle" } }, ["python"]), "subtle");
+  assert.equal(mode("python", { trigger: "off" }), "automatic");
   assert.equal(mode("json", { languages: { json: "sometimes" } }), "automatic");
   assert.equal(mode("python", { languages: "off" }), "automatic");
   assert.equal(mode("go", {}), "automatic");

@@ -196,9 +196,17 @@ test("the server's commands are the protocol's, and the extension has none of th
   }
 });
 
-test("Escape alone is bound, and only where it hides ghost text anyway", () => {
+test("Escape is bound where it hides ghost text anyway, another key only in the mode subtle", () => {
   const [binding, ...others] = manifest.contributes.keybindings;
-  assert.deepEqual(others, []);
+  assert.deepEqual(
+    others.map(({ command }) => command),
+    ["fim-server.trigger", "editor.action.inlineSuggest.hide"],
+  );
+  for (const [index, { key, when }] of others.entries()) {
+    assert.equal(key, "alt+\\");
+    assert.ok(when.startsWith("fim-server.subtle && editorTextFocus && "), when);
+    assert.ok(when.endsWith(index === 0 ? " && !inlineSuggestionVisible" : " && inlineSuggestionVisible"), when);
+  }
   assert.deepEqual([binding?.command, binding?.key], ["fim-server.dismiss", "escape"]);
   const conditions = binding?.when.split(" && ") ?? [];
   for (const condition of ["inlineSuggestionVisible", "fim-server.running", "!suggestWidgetVisible", "!vim.active"]) {
@@ -230,7 +238,7 @@ test("the setting of languages, the keywords and the README name all of them", (
   const setting = properties[`${SECTION}.languages`];
   assert.deepEqual(Object.keys(setting?.properties ?? {}), LANGUAGES);
   for (const one of [setting?.additionalProperties, ...Object.values(setting?.properties ?? {})]) {
-    assert.deepEqual(one?.enum, ["automatic", "manual", "off"]);
+    assert.deepEqual(one?.enum, ["automatic", "subtle", "manual", "off"]);
     assert.equal(one?.enumDescriptions?.length, one?.enum?.length);
   }
   const readme = readFileSync("README.md", "utf8");
@@ -245,6 +253,7 @@ test("the setting of languages, the keywords and the README name all of them", (
 test("the walkthrough's commands and pictures exist", () => {
   const [walkthrough] = manifest.contributes.walkthroughs;
   assert.equal(walkthrough?.id, "start");
+  assert.deepEqual(walkthrough?.steps.at(-1)?.completionEvents, ["onContext:fim-server.accepted"]);
   for (const step of walkthrough?.steps ?? []) {
     assert.ok(existsSync(step.media.svg), step.media.svg);
     assert.ok(step.media.altText !== "");
