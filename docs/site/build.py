@@ -29,7 +29,7 @@ RUSTDOC = ROOT / "rust_core" / "target" / "doc"
 
 GUIDES = {
     "Use": [
-        *("docs/guarantee.md", "docs/editors.md", "docs/cli.md", "docs/models.md", "docs/languages.md"),
+        *("docs/guarantee.md", "docs/editors.md", "docs/http.md", "docs/cli.md", "docs/models.md", "docs/languages.md"),
         *("docs/tutorial.md", "docs/python.md", "docs/go.md", "docs/java.md", "docs/rust.md", "docs/javascript.md"),
         "docs/python-api.md",
         *("docs/remote.md", "docs/engines.md", "docs/team.md", "docs/measuring.md", "docs/training.md"),

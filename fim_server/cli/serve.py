@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +21,11 @@ from fim_server.cli.arguments import (
     is_whole,
 )
 from fim_server.cli.output import BAD_INPUT, complain, version
-from fim_server.errors import EXHAUSTED, DocumentError, is_exhaustion
+from fim_server.errors import EXHAUSTED, DocumentError, MissingLibrary, is_exhaustion
 from fim_server.text.document import Document
 
 if TYPE_CHECKING:
-    from fim_server.server import Endpoint, ListeningClient
+    from fim_server.server import Endpoint, ListeningClient, ServerSettings
 
 LACKS_MEMORY = "too little memory, or no thread available: the server does not start; give the process more"
 
@@ -31,6 +33,9 @@ LOOPBACK = "127.0.0.1"
 
 TOKEN_VARIABLE = "FIM_SERVER_TOKEN"
 """Environment variable with the token; all users of a machine can see arguments."""
+
+HTTP_LIBRARIES = ("starlette", "uvicorn", "jsonschema", "prometheus_client")
+"""Libraries of the extra `http`."""
 
 LEAST_TOKEN = 16
 """Least characters of a token; a shorter one could be guessed."""
@@ -42,6 +47,8 @@ class ServeArguments(ModelArguments):
 
     Attributes:
         tcp: Host, if one is named, and port to listen on.
+        http: The same for HTTP.
+        settings: File with the settings of HTTP clients.
         host: Address to listen on that other machines may reach.
         socket: Port on loopback where a client listens.
         pipe: Unix socket or Windows pipe where a client listens.
@@ -49,6 +56,8 @@ class ServeArguments(ModelArguments):
     """
 
     tcp: tuple[str | None, int] | None
+    http: tuple[str | None, int] | None
+    settings: Path | None
     host: str | None
     stdio: bool
     socket: int | None
@@ -78,16 +87,30 @@ def add_serve(commands: Any) -> None:
         help=f"listen on this port of a loopback address (default: {LOOPBACK})",
     )
     parser.add_argument(
+        "--http",
+        type=address,
+        metavar="[HOST:]PORT",
+        help="answer HTTP clients (llama.cpp's /infill, OpenAI's /v1/completions) on this port of a loopback address; "
+        "needs the extra `http`",
+    )
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="with --http: JSON file with settings, by the names that editors use",
+    )
+    parser.add_argument(
         "--host",
         metavar="ADDRESS",
-        help="with --tcp PORT: listen on this address, which other machines may reach; needs a token",
+        help="with --tcp PORT or --http PORT: listen on this address, which other machines may reach; needs a token",
     )
     parser.add_argument(
         "--token-file",
+        "--http-token-file",
         type=Path,
         metavar="FILE",
-        help="with --tcp: file with the token that clients send in initializationOptions (default: the environment "
-        f"variable {TOKEN_VARIABLE})",
+        help="with --tcp or --http: file with the token that clients send, in initializationOptions or as Bearer "
+        f"(default: the environment variable {TOKEN_VARIABLE})",
     )
     parser.add_argument("--stdio", action="store_true", help="use standard input and output (default)")
     parser.add_argument(
@@ -115,7 +138,7 @@ def add_serve(commands: Any) -> None:
 
 def run_serve(arguments: ServeArguments) -> int:
     """Run the server; return the exit status. Raises DocumentError."""
-    token = read_token(arguments.token_file) if arguments.tcp is not None else None
+    token = read_token(arguments.token_file) if listening_at(arguments) is not None else None
     problem = contradiction(arguments, token)
     if problem is not None:
         complain(problem)
@@ -151,7 +174,29 @@ def run_serve(arguments: ServeArguments) -> int:
         log_level=arguments.log_level,
         **{name: value for name, value in named.items() if value is not None},
     )
-    return serve(settings, place_of(arguments, token), version(), arguments.client_process)
+    if arguments.settings is not None:
+        settings = with_file(settings, arguments.settings)
+    speaks_http = arguments.http is not None
+    if speaks_http and (missing := [name for name in HTTP_LIBRARIES if find_spec(name) is None]):
+        raise MissingLibrary(f"--http needs {', '.join(missing)}: install fim-server[http]")
+    return serve(settings, place_of(arguments, token), version(), arguments.client_process, speaks_http)
+
+
+def with_file(settings: ServerSettings, file: Path) -> ServerSettings:
+    """Return the settings with those of a JSON file. Raises DocumentError for a wrong file or setting."""
+    try:
+        values = json.loads(Document.read_file(str(file)).text)
+    except (ValueError, RecursionError):
+        raise DocumentError(f"{file}: not JSON, or nested too deeply") from None
+    found, problems = settings.with_client(values)
+    if problems:
+        raise DocumentError(f"{file}: {problems[0]}")
+    return found
+
+
+def listening_at(arguments: ServeArguments) -> tuple[str | None, int] | None:
+    """Return the host, if one is named, and the port to listen on; None if the server does not listen."""
+    return arguments.tcp if arguments.http is None else arguments.http
 
 
 def read_token(file: Path | None) -> str | None:
@@ -176,7 +221,13 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
     """Return the fault of the given addresses in one line, or None."""
     if arguments.node_ipc:
         return "--node-ipc: only programs of Node.js can use it; start the server with --stdio"
-    ways = {"--stdio": arguments.stdio, "--tcp": arguments.tcp, "--socket": arguments.socket, "--pipe": arguments.pipe}
+    ways = {
+        "--stdio": arguments.stdio,
+        "--tcp": arguments.tcp,
+        "--http": arguments.http,
+        "--socket": arguments.socket,
+        "--pipe": arguments.pipe,
+    }
     named_ways = [way for way, value in ways.items() if value not in (None, False)]
     if len(named_ways) > 1:
         return f"{named_ways[0]} and {named_ways[1]}: use only one of them"
@@ -184,11 +235,14 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
     for option, value in empty.items():
         if value is not None and not value.strip():
             return f"argument {option}: a name expected"
-    if arguments.tcp is None:
+    if arguments.settings is not None and arguments.http is None:
+        return "--settings: needs --http"
+    place, way = listening_at(arguments), "--tcp" if arguments.http is None else "--http"
+    if place is None:
         named = "--host" if arguments.host is not None else "--token-file" if arguments.token_file is not None else None
-        return None if named is None else f"{named}: needs --tcp"
-    if arguments.host is not None and arguments.tcp[0] is not None:
-        return f"--host {arguments.host}: --tcp names a host already; --tcp {arguments.tcp[1]} names the port alone"
+        return None if named is None else f"{named}: needs --tcp or --http"
+    if arguments.host is not None and place[0] is not None:
+        return f"--host {arguments.host}: {way} names a host already; {way} {place[1]} names the port alone"
     if arguments.host is not None and token is None:
         return f"--host {arguments.host}: needs a token, in --token-file or in {TOKEN_VARIABLE}"
     return None
@@ -200,9 +254,10 @@ def place_of(arguments: ServeArguments, token: str | None) -> Endpoint | Listeni
 
     if arguments.socket is not None or arguments.pipe is not None:
         return ListeningClient(arguments.socket, arguments.pipe)
-    if arguments.tcp is None:
+    listening = listening_at(arguments)
+    if listening is None:
         return None
-    host, port = arguments.tcp
+    host, port = listening
     return Endpoint(arguments.host or host or LOOPBACK, port, token, is_public=arguments.host is not None)
 
 

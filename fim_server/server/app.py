@@ -42,9 +42,11 @@ from fim_server.workers.shared_models import SharedModels
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
-def create_server(settings: ServerSettings, version: str = "", models: SharedModels | None = None) -> FimLanguageServer:
-    """Return a server of one client with all handlers; ``models``: shared with the process's other servers."""
-    server = FimLanguageServer(settings, version, models)
+def create_server(
+    settings: ServerSettings, version: str = "", models: SharedModels | None = None, covers: bool = True
+) -> FimLanguageServer:
+    """Return a server of one client with all handlers. Arguments as of :class:`.FimLanguageServer`."""
+    server = FimLanguageServer(settings, version, models, covers)
     server.supervisor.reports = ServerReports(server)
     server.feature(types.INITIALIZE)(initialize.on_initialize)
     server.feature(types.INITIALIZED)(initialize.on_initialized)
@@ -85,6 +87,7 @@ def serve(
     place: Endpoint | ListeningClient | None = None,
     version: str = "",
     client_process: int | None = None,
+    speaks_http: bool = False,
 ) -> int:
     """Run a server for one client, or one for each client of a port, and end the process afterwards.
 
@@ -95,10 +98,11 @@ def serve(
         place: Address to listen on or to connect to; None for standard input and output.
         version: Version of the program.
         client_process: Number of a process with which this one ends.
+        speaks_http: Serve HTTP at the address instead of the Language Server Protocol.
     """
     status = DONE
     try:
-        asyncio.run(run_at(place, settings, version, client_process))
+        asyncio.run(run_at(place, settings, version, client_process, speaks_http))
     except KeyboardInterrupt:
         status = INTERRUPTED
     except OSError as error:
@@ -118,7 +122,11 @@ def serve(
 
 
 async def run_at(
-    place: Endpoint | ListeningClient | None, settings: ServerSettings, version: str, client_process: int | None
+    place: Endpoint | ListeningClient | None,
+    settings: ServerSettings,
+    version: str,
+    client_process: int | None,
+    speaks_http: bool = False,
 ) -> None:
     """Run the server until it or the client's process ends. Raises OSError if it cannot start."""
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
@@ -131,7 +139,9 @@ async def run_at(
     processes = ClientProcesses(end)
     processes.watch(client_process)
     running: Coroutine[Any, Any, None]
-    if isinstance(place, Endpoint):
+    if isinstance(place, Endpoint) and speaks_http:
+        running = listen_by_http(settings, place, version)
+    elif isinstance(place, Endpoint):
         running = listen(settings, place, version)
     elif place is None:
         running = serve_editor(settings, version, processes)
@@ -187,3 +197,12 @@ async def listen(settings: ServerSettings, endpoint: Endpoint, version: str) -> 
         lambda: bool(listener.servers) and all(one.settings.log_code for one in tuple(listener.servers)),
     )
     await listener.run(endpoint.addresses())
+
+
+async def listen_by_http(settings: ServerSettings, endpoint: Endpoint, version: str) -> None:
+    """Serve HTTP clients. Raises OSError if the server cannot listen, and MissingLibrary without its libraries."""
+    from fim_server.server.http.app import listen_http
+
+    models = SharedModels()
+    configure_logging(settings.log_level, lambda: settings.log_code)
+    await listen_http(settings, endpoint, lambda of_client: create_server(of_client, version, models, covers=False))

@@ -70,7 +70,17 @@ class FimLanguageServer(LanguageServer):
 
     protocol: DocumentProtocol
 
-    def __init__(self, settings: ServerSettings, version: str, models: SharedModels | None = None) -> None:
+    def __init__(
+        self, settings: ServerSettings, version: str, models: SharedModels | None = None, covers: bool = True
+    ) -> None:
+        """Make a server.
+
+        Args:
+            settings: Settings of the command line.
+            version: Version of the program.
+            models: Shared with the other servers of the process.
+            covers: Whether the client can replace closers right of the cursor.
+        """
         super().__init__(
             SERVER_NAME,
             version,
@@ -83,9 +93,9 @@ class FimLanguageServer(LanguageServer):
         self.client = ClientState(settings)
         self.project = Project()
         self.index = IndexState()
-        self.worker = CompletionWorker(settings, models or SharedModels(), self.project)
+        self.worker = CompletionWorker(settings, models or SharedModels(), self.project, covers)
         self.model = ModelState()
-        self.answers = AnswerCache()
+        self.answers = AnswerCache(covers=covers)
         self.dismissals = Dismissals()
         self.habits = Habits(cache_folder())
         self.cursors = Places()

@@ -68,9 +68,11 @@ class Answer:
 class AnswerCache:
     """The most recent answers. Used by the protocol's thread alone."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, capacity: int = CAPACITY, covers: bool = True) -> None:
+        """``covers``: whether a suggestion may replace closers right of the cursor."""
         self._thread = OneThread()
         self._capacity = capacity
+        self._most_covered = MOST_CLOSERS if covers else 0
         self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool, bool], Answer] = OrderedDict()
 
     def add(self, answer: Answer) -> None:
@@ -119,7 +121,7 @@ class AnswerCache:
                     continue
                 found: Answer | None = answer
             else:
-                found = moved(answer, left, right, single_line)
+                found = moved(answer, left, right, single_line, self._most_covered)
             if found is None or (word_ends and any(is_word(one.text[:1]) for one in found.suggestions)):
                 continue
             if asked and (found.moved or not found.complete):
@@ -155,8 +157,10 @@ class AnswerCache:
         self._answers.clear()
 
 
-def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | None:
+def moved(answer: Answer, left: str, right: str, single_line: bool, most_covered: int = MOST_CLOSERS) -> Answer | None:
     """Return an answer at another cursor; None if the edit leads elsewhere.
+
+    ``most_covered``: most characters right of the cursor that a suggestion may replace.
 
     Where one line is wanted (inside a word, before a bracket of the editor), several lines are cut to the first.
     Exceptions are explicit requests, a first line that needs a block, and recalled lines on the screen: what is
@@ -168,7 +172,7 @@ def moved(answer: Answer, left: str, right: str, single_line: bool) -> Answer | 
     typed = left[len(answer.left) :]
     suggestions = []
     for suggestion in answer.suggestions:
-        rest = rest_of(suggestion, answer.right, typed, right)
+        rest = rest_of(suggestion, answer.right, typed, right, most_covered)
         owes = rest is not None and rest.display.owes_block and "\n" not in typed
         if rest is not None and single_line and not (answer.complete or owes or is_seen_with_lines(rest)):
             rest = first_line(rest)
@@ -219,14 +223,16 @@ def first_line(suggestion: Suggestion) -> Suggestion | None:
     return replace(suggestion, text=suggestion.text[:cut]) if suggestion.text[:cut].strip() else None
 
 
-def rest_of(suggestion: Suggestion, was_right: str, typed: str, right: str) -> Suggestion | None:
+def rest_of(
+    suggestion: Suggestion, was_right: str, typed: str, right: str, most_covered: int = MOST_CLOSERS
+) -> Suggestion | None:
     """Return the rest of a suggestion after a part of it was typed; None if something else was typed."""
     if not suggestion.text.startswith(typed):
         return None
     text = suggestion.text[len(typed) :]
     kept = was_right[suggestion.covered :]
     covered = len(right) - len(kept)
-    if not text or not 0 <= covered <= MOST_CLOSERS or not right.endswith(kept):
+    if not text or not 0 <= covered <= most_covered or not right.endswith(kept):
         return None
     closers = right[:covered]
     if not suggestion.closers.issuperset(closers) or not contains_in_order(text, closers):

@@ -38,6 +38,7 @@ class Request:
         dismissed: Texts that the user dismissed at this cursor.
         shift: Shift of the threshold by what the user accepts and dismisses in the language.
         is_held: Whether the answer waits for an explicit request (trigger `subtle`).
+        allowed_ms: Time that the client allows, in milliseconds; None: as the settings say.
     """
 
     uri: str
@@ -53,6 +54,15 @@ class Request:
     dismissed: tuple[str, ...] = ()
     shift: float = 0.0
     is_held: bool = False
+    allowed_ms: float | None = None
+
+    @property
+    def deadline_ms(self) -> float | None:
+        """Return the deadline, in milliseconds; 0 or None is none."""
+        named = self.settings.invoked_deadline_ms if self.invoked else self.settings.deadline_ms
+        if self.allowed_ms is None:
+            return named
+        return min(named, self.allowed_ms) if named else self.allowed_ms
 
     @property
     def contexts(self) -> Split:

@@ -104,9 +104,20 @@ class CompletionWorker:
     """Worker with threads of its own, so that the event loop's thread, which alone uses this object, never waits."""
 
     def __init__(
-        self, settings: ServerSettings, models: SharedModels | None = None, project: Project | None = None
+        self,
+        settings: ServerSettings,
+        models: SharedModels | None = None,
+        project: Project | None = None,
+        covers: bool = True,
     ) -> None:
-        """``models`` are shared with the other workers of the process; ``project`` is the client's."""
+        """Make a worker without work.
+
+        Args:
+            settings: The client's settings.
+            models: Shared with the other workers of the process.
+            project: The client's project.
+            covers: Whether a suggestion may replace closers right of the cursor.
+        """
         self._project = project
         self._settings = settings
         self.models = SharedModels() if models is None else models
@@ -134,7 +145,7 @@ class CompletionWorker:
         self.unfinished = Unfinished()
         """Texts that are opened in the background."""
         self.make_contexts: Callable[[], DocumentSessions] = lambda: DocumentSessions(
-            None, self.session_memory, self.unfinished
+            None, self.session_memory, self.unfinished, covers
         )
 
     @property

@@ -25,7 +25,7 @@ from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.handlers.commands import on_explain
 from fim_server.server.handlers.documents import on_closed
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.requests.answer import answer
+from fim_server.server.requests.answer import SUPERSEDED, answer
 from fim_server.server.requests.request import IncomingRequest
 from fim_server.server.requests.work import run
 from fim_server.server.status import STATUS, send_status
@@ -402,7 +402,7 @@ async def test_closing_a_document_ends_the_debounce_of_its_request(server: FimLa
     await asyncio.sleep(0)
     assert "a" in server.requests.superseded
     on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
-    assert await asyncio.wait_for(answering, PATIENCE) is None
+    assert await asyncio.wait_for(answering, PATIENCE) is SUPERSEDED
     assert not server.worker._threads
 
 
@@ -418,7 +418,7 @@ async def test_closing_a_document_drops_its_finished_answer(
     await asyncio.sleep(0)
     assert server.requests.running["a"].job.future.result(PATIENCE) is not None  # no handler has taken it yet
     on_closed(server, types.DidCloseTextDocumentParams(types.TextDocumentIdentifier("a")))
-    assert await asyncio.wait_for(answering, PATIENCE) is None
+    assert await asyncio.wait_for(answering, PATIENCE) is SUPERSEDED
 
 
 @pytest.mark.asyncio

@@ -12,7 +12,7 @@ from lsprotocol import types
 from fim_server.server.constants import SERVER
 from fim_server.server.items import FallbackKinds, list_items
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.requests.answer import answer
+from fim_server.server.requests.answer import Unanswered, answer
 from fim_server.server.requests.request import IncomingRequest, receive
 
 
@@ -39,6 +39,6 @@ async def listed(
 ) -> list[types.CompletionItem] | None:
     """Return the entries that answer a request; None without suggestions."""
     answered = await answer(ls, incoming)
-    if answered is None or not answered.answer.suggestions:
+    if isinstance(answered, Unanswered) or not answered.answer.suggestions:
         return None
     return list_items(answered.answer, answered.split, incoming.position, ls.encoding, kinds)

@@ -9,7 +9,7 @@ from lsprotocol import types
 
 from fim_server.server.items import inline_items
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.requests.answer import answer
+from fim_server.server.requests.answer import Unanswered, answer
 from fim_server.server.requests.request import receive
 
 
@@ -21,7 +21,7 @@ async def on_inline_completion(
     invoked = params.context.trigger_kind is types.InlineCompletionTriggerKind.Invoked
     incoming = receive(ls, params, invoked, params.context.selected_completion_info, takes_lines=True)
     answered = await answer(ls, incoming)
-    if answered is None:
+    if isinstance(answered, Unanswered):
         return types.InlineCompletionList(items=[])
     items = inline_items(answered.answer, answered.split, incoming.position, ls.encoding, incoming.selected)
     return types.InlineCompletionList(items=items)

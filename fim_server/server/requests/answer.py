@@ -30,18 +30,32 @@ from fim_server.text.document import Split
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Answer, and the cut it is for."""
+    """Answer, the cut it is for, the time it took, and its origin: `model`, `memory`, `prefetch` or `cache`."""
 
     answer: Answer
     split: Split
+    costs: Costs
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Request without an answer: the reason for the user, and whether an error of the server is the cause."""
+
+    reason: str
+    has_failed: bool = False
+
+
+SUPERSEDED = Unanswered("a newer request for the document came, or the document has changed")
+FAILED = Unanswered("the request failed; the server's log says more", has_failed=True)
 
 
 class SupersededError(Exception):
     """Request whose answer is not needed: there is a newer one, or the document has changed."""
 
 
-async def answer(ls: FimLanguageServer, incoming: IncomingRequest) -> Answered | None:
-    """Answer a request; log any error and return None."""
+async def answer(ls: FimLanguageServer, incoming: IncomingRequest) -> Answered | Unanswered:
+    """Answer a request; log any error."""
     ls.usage.requests += 1
     known, uri = ls.requests, incoming.owner
     before, running = known.superseded.get(uri), known.running.get(uri)
@@ -52,13 +66,13 @@ async def answer(ls: FimLanguageServer, incoming: IncomingRequest) -> Answered |
         return await find_answer(ls, incoming, superseded, running)
     except SupersededError:
         ls.usage.superseded += 1
-        return None
+        return SUPERSEDED
     except asyncio.CancelledError:
         ls.usage.cancelled += 1
         raise
     except Exception as error:  # noqa: BLE001  # one request's failure is not the server's
         ls.report_failure(error)
-        return None
+        return FAILED
     finally:
         if known.superseded.get(uri) is superseded:
             del known.superseded[uri]
@@ -66,8 +80,8 @@ async def answer(ls: FimLanguageServer, incoming: IncomingRequest) -> Answered |
 
 async def find_answer(
     ls: FimLanguageServer, incoming: IncomingRequest, superseded: asyncio.Event, running: UnderWay | None
-) -> Answered | None:
-    """Answer a request; return None for one that is declined. Raises SupersededError and other errors.
+) -> Answered | Unanswered:
+    """Answer a request, or decline it. Raises SupersededError and other errors.
 
     ``superseded``: set by a newer request for the same document. ``running``: work that an older request waits for.
     """
@@ -88,7 +102,7 @@ async def find_answer(
             running.job.cancelled.set()
     if isinstance(request, str):
         report_declined(ls, incoming.uri, incoming.arrived, request)
-        return None
+        return Unanswered(request)
     ls.cursors.note(incoming.uri, request.offset)
     cached = look_up(ls, request)
     if cached is not None:
@@ -179,4 +193,5 @@ async def conclude(
 
     if found.suggestions:
         ls.once_answered(go_on)
-    return Answered(replace(found, suggestions=()) if is_held else found, request.own)
+    sent = replace(found, suggestions=()) if is_held else found
+    return Answered(sent, request.own, work.costs, origin)

@@ -53,7 +53,7 @@ async def checked(ls: FimLanguageServer, request: Request, answer: Answer, elaps
     checker = checker_for(ls, request) if answer.suggestions else None
     if checker is None:
         return answer
-    deadline_ms = request.settings.invoked_deadline_ms if request.invoked else request.settings.deadline_ms
+    deadline_ms = request.deadline_ms
     left = checker.wait_seconds if not deadline_ms else (deadline_ms - elapsed_ms) / 1000
     wait = min(checker.wait_seconds, left) if waits else 0.0
     deadline = asyncio.get_running_loop().time() + wait

@@ -36,6 +36,7 @@ def prefetch_next(ls: FimLanguageServer, request: Request, found: Answer) -> Non
         or not request.has_grammar
         or wants_single_line(Place.of(split), request.settings, owes_block(split, request.language_id)),
         word_ends=False,
+        allowed_ms=None,
         cell=None if request.cell is None else request.cell.with_text(suggestion.text, suggestion.covered),
     )
     if ls.answers.find(following.key, left, right, following.single_line, False) is None:

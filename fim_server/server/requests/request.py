@@ -27,6 +27,7 @@ class IncomingRequest:
         takes_lines: Whether the client can insert several lines.
         reveals: Whether the request shows an answer that was prepared and held back. It then counts as automatic.
         arrived: Time by ``time.perf_counter``.
+        allowed_ms: Time that the client allows, in milliseconds; None: as the settings say.
     """
 
     uri: str
@@ -38,6 +39,7 @@ class IncomingRequest:
     document: OpenDocument | None
     version: int | None
     reveals: bool = False
+    allowed_ms: float | None = None
 
     @property
     def notebook(self) -> Notebook | None:
@@ -127,6 +129,7 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         cell=cut.cell,
         described=ls.described(cut.uri, language),
         is_held=not (incoming.invoked or incoming.reveals) and language.is_subtle(*place),
+        allowed_ms=incoming.allowed_ms,
     )
     shift = ls.habits.shift_of(language_name(request)) if ls.settings.personal_threshold else 0.0
     return replace(request, dismissed=ls.dismissals.at(incoming, request), shift=shift)

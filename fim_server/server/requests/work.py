@@ -113,8 +113,7 @@ async def on_time(
     A local model is awaited until it is loaded; an endpoint may never answer. Raises LateAnswerError, and whatever the
     work raises.
     """
-    settings = request.settings
-    name, deadline_ms = settings.model or "", settings.invoked_deadline_ms if request.invoked else settings.deadline_ms
+    name, deadline_ms = request.settings.model or "", request.deadline_ms
     if not is_remote(name) or not deadline_ms:
         return await asyncio.shield(waiting)
     await asyncio.wait((waiting,), timeout=deadline_ms / 1000)

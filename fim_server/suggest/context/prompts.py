@@ -134,7 +134,7 @@ def options_of(request: Request, model: FimModel, pace: Pace, elapsed_ms: float,
     from fim_server.decoding.options import DecodeOptions
 
     settings = request.settings
-    deadline = settings.invoked_deadline_ms if request.invoked else settings.deadline_ms
+    deadline = request.deadline_ms
     prompt = in_window(settings.prompt_tokens or pace.prompt_tokens, model, request)
     return DecodeOptions(
         max_new_tokens=settings.max_line_tokens if request.single_line else settings.max_tokens,

@@ -126,6 +126,7 @@ class DocumentSessions:
         budget: Budget | None = None,
         memory: SessionMemory | None = None,
         unfinished: Unfinished | None = None,
+        covers: bool = True,
     ) -> None:
         """Make an empty store.
 
@@ -133,7 +134,9 @@ class DocumentSessions:
             budget: Time and memory for opening during a request.
             memory: Memory for the sessions of all documents.
             unfinished: Watches the threads that open in the background.
+            covers: Whether a suggestion may replace closers right of the cursor.
         """
+        self._covers = covers
         self._thread = OneThread()
         self._memory = memory or SessionMemory()
         self._unfinished = unfinished or Unfinished()
@@ -194,7 +197,7 @@ class DocumentSessions:
         assert self._thread.is_current()
         left, right = split.left, split.right
         found = self._open(uri, language, left, right)
-        closers = Place.of(split).closers(language)
+        closers = Place.of(split).closers(language) if self._covers else ""
         line = left[left.rfind("\n") + 1 :]
         best, least = None, Reopening.NO
         if is_whole(found):
@@ -214,7 +217,7 @@ class DocumentSessions:
         """Open without broken lines, and leave closers to the middle as :meth:`_open_whole` does."""
         recovery, left, right = self._recovery(uri, language), split.left, split.right
         best = opened(recovery.open(left, right), left, right)
-        closers = Place.of(split).closers(language)
+        closers = Place.of(split).closers(language) if self._covers else ""
         if not closers or (best.guarantee == "none" and not is_of_trees(language.guarantee, language.spelling)):
             return best
         line = left[left.rfind("\n") + 1 :]
