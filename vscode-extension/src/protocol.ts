@@ -187,6 +187,15 @@ export interface Explanation {
   readonly verdict: Verdict | null;
 }
 
+/** Rest of the accepted suggestions of a language and a model, some seconds after their acceptance. */
+export interface Retained {
+  readonly language: string;
+  readonly model: string;
+  readonly seconds: number;
+  readonly characters: number;
+  readonly retained: number;
+}
+
 export interface Statistics {
   readonly requests: number;
   readonly answeredFromCache: number;
@@ -205,6 +214,7 @@ export interface Statistics {
   };
   /** Shifts of the threshold by what was accepted and dismissed, by language. */
   readonly thresholdShifts: readonly (readonly [language: string, shift: number])[];
+  readonly retained: readonly Retained[];
   readonly since: string;
 }
 
@@ -422,6 +432,13 @@ export function readStatistics(value: unknown): Statistics | undefined {
       serverP95Ms: numberOrNull(latency["serverP95Ms"]),
     },
     thresholdShifts: Object.entries(fields(value["thresholdShifts"])).map(([name, shift]) => [name, count(shift)]),
+    retained: list(value["retained"], (item) => ({
+      language: text(item["language"]),
+      model: text(item["model"]),
+      seconds: count(item["seconds"]),
+      characters: count(item["characters"]),
+      retained: count(item["retained"]),
+    })),
     since: text(value["since"]),
   };
 }

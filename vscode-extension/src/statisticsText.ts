@@ -1,10 +1,12 @@
 // The statistics as a page of plain text.
-import type { Statistics } from "./protocol";
-import { duration, grouped, percentage } from "./words";
+import type { Retained, Statistics } from "./protocol";
+import { duration, grouped, languageName, percentage, shortModelName } from "./words";
+
+type Row = readonly [name: string, value: string, note?: string];
 
 export function statisticsText(statistics: Statistics, formatDate = localDate): string {
   const { latency } = statistics;
-  const rows: (readonly [name: string, value: string, note?: string])[] = [
+  const rows: Row[] = [
     ["Requests", grouped(statistics.requests)],
     [
       "answered from the cache",
@@ -20,6 +22,7 @@ export function statisticsText(statistics: Statistics, formatDate = localDate): 
     ...(statistics.savedKeystrokes === undefined
       ? []
       : [["keystrokes saved", grouped(statistics.savedKeystrokes)] as const]),
+    ...retainedRows(statistics.retained),
     ["Latency, median", optionalDuration(latency.p50Ms)],
     ["Latency, 95th percentile", optionalDuration(latency.p95Ms)],
     ["without model, engine and waiting", optionalDuration(latency.serverP95Ms)],
@@ -40,9 +43,24 @@ export function statisticsText(statistics: Statistics, formatDate = localDate): 
     "",
     ...lines,
     "",
+    ...(statistics.retained.length === 0
+      ? []
+      : ["Retained: characters, without blanks, of words that still stand in order where the text was accepted.", ""]),
     "The server keeps these numbers in memory until it ends. They never leave this machine.",
     "",
   ].join("\n");
+}
+
+function retainedRows(rows: readonly Retained[]): Row[] {
+  return rows.map(({ language, model, seconds, characters, retained }) => [
+    `retained after ${time(seconds)}, ${languageName(language)}, ${shortModelName(model)}`,
+    grouped(retained),
+    `${percentage(characters > 0 ? retained / characters : 0)} of ${grouped(characters)}`,
+  ]);
+}
+
+function time(seconds: number): string {
+  return seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
 }
 
 function share(part: number, whole: number): string {

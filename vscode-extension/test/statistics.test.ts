@@ -19,6 +19,10 @@ test("the statistics as a page", () => {
     failed: 0,
     latency: { p50Ms: 123.4, p95Ms: 1534, serverP95Ms: 2.25 },
     thresholdShifts: { python: -0.013, go: 0.1 },
+    retained: [
+      { language: "python", model: "smollm2", seconds: 30, texts: 40, characters: 4000, retained: 3900 },
+      { language: "python", model: "smollm2", seconds: 120, texts: 30, characters: 3000, retained: 0 },
+    ],
     since: "2026-11-21T10:00:00Z",
   });
   assert.ok(statistics !== undefined);
@@ -27,20 +31,24 @@ test("the statistics as a page", () => {
     `fim-server: statistics
 since the server started, 2026-11-21T10:00:00Z
 
-  Requests                              1,200
-    answered from the cache               300  (25 %)
-    cancelled by the editor               100  (8 %)
-    superseded by newer ones                3  (<1 %)
-    failed                                  0
-  Suggestions shown                       200
-    accepted                               50  (25 %)
-  Characters accepted                   4,321
-    keystrokes saved                    4,271
-  Latency, median                      123 ms
-  Latency, 95th percentile              1.5 s
-    without model, engine and waiting  2.3 ms
-  Threshold in python                  −0.013
-  Threshold in go                        +0.1
+  Requests                                  1,200
+    answered from the cache                   300  (25 %)
+    cancelled by the editor                   100  (8 %)
+    superseded by newer ones                    3  (<1 %)
+    failed                                      0
+  Suggestions shown                           200
+    accepted                                   50  (25 %)
+  Characters accepted                       4,321
+    keystrokes saved                        4,271
+    retained after 30 s, Python, smollm2    3,900  (98 % of 4,000)
+    retained after 2 min, Python, smollm2       0  (0 % of 3,000)
+  Latency, median                          123 ms
+  Latency, 95th percentile                  1.5 s
+    without model, engine and waiting      2.3 ms
+  Threshold in python                      −0.013
+  Threshold in go                            +0.1
+
+Retained: characters, without blanks, of words that still stand in order where the text was accepted.
 
 The server keeps these numbers in memory until it ends. They never leave this machine.
 `,
@@ -53,6 +61,7 @@ test("before the first completion", () => {
   const text = statisticsText(statistics);
   assert.match(text, /since the server started\n/);
   assert.match(text, /Latency, median +not known yet/);
+  assert.doesNotMatch(text, /retained/i);
   assert.doesNotMatch(text, /NaN|undefined|Invalid/);
   assert.equal(readStatistics("no"), undefined);
 });

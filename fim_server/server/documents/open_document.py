@@ -13,7 +13,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.workspace import TextDocument
 
-from fim_server.text.document import Document, PositionEncoding
+from fim_server.text.document import LINE_BREAK, Document, PositionEncoding
 from fim_server.text.notebook import Notebook
 
 
@@ -82,6 +82,13 @@ class OpenDocument(TextDocument):
         """Return the nearest range inside the text, the smaller position first."""
         first, last = sorted((self.clamped(stretch.start), self.clamped(stretch.end)))
         return types.Range(first, last)
+
+    def replaced_by(self, change: types.TextDocumentContentChangeEvent) -> tuple[int, int, str]:
+        """Return the offsets that a change replaces, and the text that it puts there."""
+        text = LINE_BREAK.sub("\n", change.text)
+        if isinstance(change, types.TextDocumentContentChangePartial):
+            return *self.offsets_of(change.range), text
+        return 0, len(self.source), text
 
     def apply_change(self, change: types.TextDocumentContentChangeEvent) -> None:
         """Apply one change, of a range or of the whole text."""

@@ -16,6 +16,7 @@ from fim_server.server.connection.answering import AnsweringProtocol
 from fim_server.server.connection.incoming import mend
 from fim_server.server.documents.notebook_messages import closed_by, respell
 from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.documents.retention import Retention
 from fim_server.server.documents.spellings import Spellings
 from fim_server.server.documents.workspace import SYNC_KIND, OpenDocuments
 from fim_server.system.one_thread import OneThread
@@ -64,6 +65,11 @@ class DocumentProtocol(AnsweringProtocol):
     def opened(self, uri: str) -> OpenDocument | None:
         """Return the open document of that name in any spelling, if there is one."""
         return self._workspace.opened(self.spellings.of(uri)) if isinstance(self._workspace, OpenDocuments) else None
+
+    def retention(self) -> Retention:
+        """Return the accepted texts of the open documents, of which there are none before `initialize`."""
+        assert isinstance(self._workspace, OpenDocuments)
+        return self._workspace.retention
 
     def owner_of(self, uri: str) -> str:
         """Return the document that holds a document's program: for a cell its notebook."""

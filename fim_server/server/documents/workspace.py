@@ -20,6 +20,7 @@ from pygls.workspace import Workspace
 from fim_server.language import Language
 from fim_server.server.documents.cut import CELL_SCHEMES, reader_of
 from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.documents.retention import Retention
 from fim_server.text.document import PositionEncoding
 from fim_server.text.notebook import Cell, Notebook
 
@@ -48,6 +49,8 @@ class OpenDocuments(Workspace):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.retention = Retention(self.text_of)
+        """Accepted texts in these documents."""
         self._edits = 0
         """Number of changes of all documents so far."""
         self._cells: dict[str, Cell] = {}
@@ -57,10 +60,12 @@ class OpenDocuments(Workspace):
 
     def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
         self._edits += 1
+        self._end_retention(text_document.uri)
         super().put_text_document(text_document, notebook_uri)
 
     def remove_text_document(self, doc_uri: str) -> None:
         self._edits += 1
+        self._end_retention(doc_uri)
         self._cells.pop(self.key_of(doc_uri), None)
         super().remove_text_document(doc_uri)
 
@@ -68,7 +73,13 @@ class OpenDocuments(Workspace):
         self, text_doc: types.VersionedTextDocumentIdentifier, change: types.TextDocumentContentChangeEvent
     ) -> None:
         self._edits += 1
+        document = self.opened(text_doc.uri)
+        if document is None or not self.retention.watches(document.uri):
+            super().update_text_document(text_doc, change)
+            return
+        self.retention.change(document.uri, document.source, *document.replaced_by(change))
         super().update_text_document(text_doc, change)
+        self.retention.changed(document.uri, document.source)
 
     def put_notebook_document(self, params: types.DidOpenNotebookDocumentParams) -> None:
         notebook = params.notebook_document
@@ -127,6 +138,17 @@ class OpenDocuments(Workspace):
         """Return the open document of that name, if any. pygls keeps names without percent escapes."""
         document = self.text_documents.get(unquote(uri))
         return document if isinstance(document, OpenDocument) and document.version is not None else None
+
+    def text_of(self, uri: str) -> str | None:
+        """Return the text of the open document of that name, if any."""
+        document = self.opened(uri)
+        return None if document is None else document.source
+
+    def _end_retention(self, uri: str) -> None:
+        """Follow no accepted text of a document any more."""
+        document = self.opened(uri)
+        if document is not None:
+            self.retention.close(document.uri, document.source)
 
     def _create_text_document(
         self,

@@ -36,6 +36,7 @@ GET_MODEL, MODELS, REMOVE_MODEL = "fim-server.getModel", "fim-server.models", "f
 def on_accepted(ls: FimLanguageServer, accepted: Any) -> None:
     identity = text_member(accepted, "id")
     ls.usage.count_acceptance(identity)
+    ls.protocol.retention().accept(identity)
     decide(ls, ls.dismissals.take(identity), True)
 
 
@@ -115,7 +116,7 @@ def on_statistics(ls: FimLanguageServer, *arguments: Any) -> dict[str, Any]:
     """Return counts and latencies since the server started."""
     object_of(arguments)
     counts = ls.usage.as_json() | {"promptTokens": ls.worker.prompts.as_json()}
-    return counts | {"thresholdShifts": ls.habits.as_json()}
+    return counts | {"thresholdShifts": ls.habits.as_json(), "retained": ls.protocol.retention().as_json()}
 
 
 def on_set_enabled(ls: FimLanguageServer, enabled: Any) -> bool:

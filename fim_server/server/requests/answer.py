@@ -10,6 +10,7 @@ import contextlib
 import time
 from dataclasses import dataclass, replace
 
+from fim_server.server.documents.retention import SentText
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.checked import checked
 from fim_server.server.requests.held import hold, revealing
@@ -24,8 +25,11 @@ from fim_server.server.status import report_answered, report_declined
 from fim_server.suggest.answer_cache import Answer
 from fim_server.suggest.job import Costs, Work
 from fim_server.suggest.ranking.display import display
-from fim_server.suggest.request import Request
+from fim_server.suggest.request import Request, language_name
 from fim_server.text.document import Split
+
+PROJECT_MEMORY = "project memory"
+"""Source of a recalled text in the statistics, where others have the model's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,7 @@ async def conclude(
         ls.answers.saw(found.suggestions[0], request.split.left)
         ls.dismissals.note(incoming, request, found.suggestions)
         ls.usage.count_sent(found.suggestions)
+        follow_if_accepted(ls, incoming, request, found)
     origin = "memory" if is_recalled else "model" if from_model else "prefetch" if found.prefetched else "cache"
     report_answered(ls, incoming.uri, work.costs, found, origin, is_held)
 
@@ -195,3 +200,12 @@ async def conclude(
         ls.once_answered(go_on)
     sent = replace(found, suggestions=()) if is_held else found
     return Answered(sent, request.own, work.costs, origin)
+
+
+def follow_if_accepted(ls: FimLanguageServer, incoming: IncomingRequest, request: Request, found: Answer) -> None:
+    """Have the texts of an answer counted later, if they are accepted."""
+    model = "none" if ls.worker.model is None else ls.worker.model.name
+    for one in found.suggestions:
+        origin = PROJECT_MEMORY if one.is_recalled else model
+        sent = SentText(incoming.uri, request.offset, one.text, language_name(request), origin)
+        ls.protocol.retention().note_sent(one.identity, sent)
