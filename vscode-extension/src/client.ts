@@ -18,6 +18,7 @@ import {
   ShowMessageNotification,
 } from "vscode-languageclient/node";
 import { SECTION, SERVER_SETTINGS, serverSettings } from "./configuration";
+import { LastShown } from "./lastShown";
 import { levelOf, Tail } from "./log";
 import { Offered } from "./offered";
 import { OpenFiles } from "./openFiles";
@@ -78,6 +79,7 @@ export class Connection {
   private readonly openFiles = new OpenFiles();
   private readonly offered = new Offered();
   private readonly described = new Set<string>();
+  private readonly lastShown = new LastShown<vscode.InlineCompletionItem[] | vscode.InlineCompletionList>();
 
   constructor(
     command: ServerCommand,
@@ -170,6 +172,16 @@ export class Connection {
     }
   }
 
+  /** Requests items at the cursor for a key: those that were shown there last, if there are any. */
+  async showAgain(): Promise<void> {
+    this.lastShown.isAskedByKey = true;
+    try {
+      await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+    } finally {
+      this.lastShown.isAskedByKey = false;
+    }
+  }
+
   uriOf(uri: vscode.Uri): string {
     return this.client.code2ProtocolConverter.asUri(uri);
   }
@@ -233,10 +245,16 @@ export class Connection {
         },
       },
       provideInlineCompletionItems: async (document, position, context, token, next) => {
-        const found = await next(document, position, context, token);
+        const isExplicit = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+        const place = JSON.stringify([document.uri, document.version, position, context.selectedCompletionInfo]);
+        const shown = isExplicit ? this.lastShown.again(place) : undefined;
+        const found = shown ?? (await next(document, position, context, token));
         if (!token.isCancellationRequested) {
           const items = Array.isArray(found) ? found : (found?.items ?? []);
           this.offered.note(this.uriOf(document.uri), position.line, items);
+          if (isExplicit && found && items.length > 0) {
+            this.lastShown.note(place, found);
+          }
         }
         return found;
       },

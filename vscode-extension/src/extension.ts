@@ -44,8 +44,14 @@ export function activate(context: vscode.ExtensionContext): void {
   };
   const handlers: Handlers = {
     "fim-server.trigger": async () => {
-      void server.startIfNeeded(true);
-      await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+      if (server.state.kind === "idle" && !(await startedFor(server))) {
+        return;
+      }
+      if (isSubtle(server)) {
+        await server.showAgain();
+      } else {
+        await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+      }
     },
     "fim-server.explain": () => explainPanel.show(),
     "fim-server.toggle": () => server.toggle(),
@@ -145,7 +151,20 @@ function publishContext(state: State): void {
 
 /** Publishes whether suggestions wait for a key in the active editor, which the keybindings need. */
 function publishMode(server: Server): void {
-  void setContext("subtle", activeLanguage(server.state, server.known)?.mode === "subtle");
+  void setContext("subtle", isSubtle(server));
+}
+
+/** Starts the server for a request; returns false if the user has edited the document or left it meanwhile. */
+async function startedFor(server: Server): Promise<boolean> {
+  const document = vscode.window.activeTextEditor?.document;
+  const version = document?.version;
+  await server.ready();
+  return vscode.window.activeTextEditor?.document === document && document?.version === version;
+}
+
+/** Returns whether suggestions wait for a key in the active editor. */
+function isSubtle(server: Server): boolean {
+  return activeLanguage(server.state, server.known)?.mode === "subtle";
 }
 
 function setContext(name: string, value: boolean): Thenable<unknown> {

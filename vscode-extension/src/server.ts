@@ -154,7 +154,11 @@ export class Server implements Disposable {
   /** Starts the server if necessary; returns true once it has a model, and false if it cannot or takes too long. */
   async ready(): Promise<boolean> {
     await this.startIfNeeded(true);
-    const isDecided = () => isReady(this.current) || problemOf(this.current) !== undefined || isOff(this.current);
+    const isDecided = () =>
+      isReady(this.current) ||
+      isOff(this.current) ||
+      problemOf(this.current) !== undefined ||
+      this.current.kind === "idle"; // nothing is needed here
     if (!isDecided()) {
       await new Promise<void>((resolve) => {
         const end = () => {
@@ -186,6 +190,11 @@ export class Server implements Disposable {
   /** Tells a running server that the user dismissed the ghost text at a cursor. */
   dismiss(cursor: Cursor | undefined): void {
     void this.connection?.dismiss(cursor).catch((error) => this.log.debug(`the dismissal was not sent: ${error}`));
+  }
+
+  /** Shows a suggestion at the cursor for a key; one that was hidden comes again. */
+  async showAgain(): Promise<void> {
+    await this.connection?.showAgain();
   }
 
   /** Turns suggestions on or off for this session, or ends a snooze. */
