@@ -20,6 +20,7 @@ const SETTINGS = {
   "fim-server.path": `${VENV}fim-server`,
   "fim-server.minConfidence": 0, // a model may be sure of little
   "fim-server.model": MODEL ?? "embedded", // named, so that no other one is offered
+  "fim-server.personalThreshold": false, // what is accepted here shall not move the user's
   "fim-server.projectMemory": MODEL !== undefined, // the files of earlier tests shall not say what is offered
 };
 /** Time limit in milliseconds. */
@@ -29,6 +30,8 @@ const TEST_TIMEOUT = 150_000;
 const SILENCE = 3_000;
 /** The shortest snooze that can be seen. */
 const SNOOZE = 12_000;
+/** Time after which what is left of an accepted text is counted. */
+const MEASURED = 31_000;
 /** Duration of fading in. */
 const FADING = 2_000;
 
@@ -198,6 +201,8 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
       SETTINGS["fim-server.model"] = address;
     }
     editor = await startEditor({ vsix, settings: SETTINGS });
+    await openReady("first.py", STACK); // the first start takes longer than a test may
+    await editor.closeAll();
   });
 
   after(async () => {
@@ -496,6 +501,9 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     });
     assert.match(shown, /accepted +1 /);
     assert.match(shown, new RegExp(`Characters accepted +${ghost.length}\\b`));
+    await sleep(MEASURED);
+    await editor.choose("Show Statistics");
+    await until("what is retained", async () => /retained after 30 s, Python,.*100 %/.test(await editor.text()));
   });
 
   scenario("the server learns where the cursor rests", async () => {

@@ -65,4 +65,5 @@ if [ "$script" != editor.test.mjs ]; then
 fi
 node --test-reporter=spec --test-name-pattern="$pattern" languages.test.mjs
 node --test-reporter=spec --test-name-pattern="$pattern" models.test.mjs
+node --test-reporter=spec --test-name-pattern="$pattern" quiet.test.mjs
 exec node --test-reporter=spec --test-name-pattern="$pattern" "$script"
