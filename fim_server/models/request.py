@@ -13,7 +13,7 @@ from fim_server.models.options import NO_OPTIONS, LoadOptions
 from fim_server.models.pytorch.devices import best_device, is_cpu, named_device
 from fim_server.models.remote.address import is_remote
 from fim_server.models.resources.attempts import attempt
-from fim_server.models.source import EMBEDDED_NAME, is_gguf, locate
+from fim_server.models.source import EMBEDDED_NAME, is_gguf_model, locate
 from fim_server.models.store.catalogue import catalogue
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class LoadRequest:
 
     def attempt(self) -> AbstractContextManager[None]:
         """Return a context that counts crashes of native libraries over foreign files; see :mod:`.attempts`."""
-        is_own = self.name == EMBEDDED_NAME or self.name in catalogue()  # the package brings or builds these
+        known = catalogue().get(self.name)
+        is_own = self.name == EMBEDDED_NAME or (known is not None and not known.is_file)  # brought or built here
         return nullcontext() if is_own else attempt(self.name, self.path)
 
     def refuse_foreign_options(self) -> None:
@@ -68,5 +69,5 @@ class LoadRequest:
         of_endpoints = replace(self.options, gpu_layers=None, adapter=None)
         if of_endpoints != NO_OPTIONS:
             raise ModelError(f"keys, plain HTTP and tokenizers are for endpoints, and {self.name} is none")
-        if of_endpoints != self.options and not is_gguf(self.name):
+        if of_endpoints != self.options and not is_gguf_model(self.name):
             raise ModelError(f"layers on a GPU and adapters are for GGUF files, and {self.name} is none")

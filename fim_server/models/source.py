@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import DamagedError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
-from fim_server.models.store.folders import cached_damage, cached_folder, damaged, models_folder
+from fim_server.models.store.folders import cached_damage, cached_folder, damaged, gguf_in, models_folder
 from fim_server.models.store.manifest import hub_damage_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def locate(name_or_path: str | None, tell: Amount | None = None, files: list[str
             raise damaged(catalogue()[name], damage)
         if cached is None:
             raise ModelError(f"{name}: not installed; run `{catalogue()[name].how}`")
-        return str(cached)
+        return str(gguf_in(cached) or cached) if catalogue()[name].is_file else str(cached)
     try:
         return elsewhere(name, tell, files)
     except OSError as error:  # a part of the path is too long, or may not be read
@@ -172,6 +172,11 @@ def expanded(name: str) -> Path:
 
 def is_gguf(name: str) -> bool:
     return name.lower().endswith(GGUF_SUFFIX)
+
+
+def is_gguf_model(name: str) -> bool:
+    """Return whether a model's name is that of a GGUF file, or of one in the catalogue."""
+    return is_gguf(name) or (name in catalogue() and catalogue()[name].is_file)
 
 
 def names_gguf_model(name: str) -> bool:

@@ -164,7 +164,7 @@ def better_json(entry: Entry, state: State) -> dict[str, Any]:
     return {
         "name": entry.name,
         "state": str(state),
-        "bytes": entry.package.wheel.size,
+        "bytes": entry.download,
         "how": entry.how,
     }
 

@@ -13,7 +13,7 @@ from fim_server.models.kind import kind_of_folder, names_in
 from fim_server.models.prompt import PLAIN, bind_format
 from fim_server.tokens.formats import Kind, known_formats, other_order
 from support.models.prompt_families import FAMILIES, bound_to, layout, tokenizer_with
-from support.models.tiny_base import SPECIAL, UNUSED, tiny_weights, write_tiny_base
+from support.models.tiny_base import UNUSED, write_renamed_base
 
 PROMPTS = {
     "Qwen-Coder": "<|fim_prefix|>L<|fim_suffix|>R<|fim_middle|>",
@@ -130,33 +130,21 @@ def test_a_folder_tells_its_kind(tmp_path: Path) -> None:
 needs_llama_cpp = pytest.mark.skipif(not library.is_installed(), reason="xllamacpp is not installed")
 
 
-def gguf_with(path: Path, tokens: dict[str, str], **changes: object) -> Path:
-    """Write a tiny file, some of whose control tokens have other names."""
-    write_tiny_base(path, tiny_weights())
-    import gguf
-
-    field = gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"]
-    names = [bytes(field.parts[index]).decode() for index in field.data]
-    assert set(tokens) <= set(SPECIAL + UNUSED)
-    renamed = [tokens.get(name, name) for name in names]
-    return write_tiny_base(path, tiny_weights(), add_token_list=renamed, add_eos_token_id=0, **changes)
-
-
 SHARED = dict(zip(UNUSED[1:], STARCODER[:3], strict=True))
 
 
 @needs_llama_cpp
 def test_a_file_tells_its_kind(tmp_path: Path) -> None:
-    plain, _ = read_gguf_tokens(gguf_with(tmp_path / "some.gguf", {}))
+    plain, _ = read_gguf_tokens(write_renamed_base(tmp_path / "some.gguf", {}))
     assert plain.family == PLAIN
-    found, _ = read_gguf_tokens(gguf_with(tmp_path / "other.gguf", SHARED))
+    found, _ = read_gguf_tokens(write_renamed_base(tmp_path / "other.gguf", SHARED))
     assert found.family == "StarCoder2"
     assert layout_of(found.encode("L", "R", 50), found) == "<fim_prefix>L<fim_suffix>R<fim_middle>"
     for path, changes in (
         (tmp_path / "any.gguf", {"add_name": "Mellum 4b Base"}),
         (tmp_path / "mellum-4b-base.Q8_0.gguf", {}),
     ):
-        found, _ = read_gguf_tokens(gguf_with(path, SHARED, **changes))
+        found, _ = read_gguf_tokens(write_renamed_base(path, SHARED, **changes))
         assert found.family == "Mellum"
         assert layout_of(found.encode("L", "R", 50), found) == "<fim_suffix>R<fim_prefix>L<fim_middle>"
 
@@ -164,7 +152,7 @@ def test_a_file_tells_its_kind(tmp_path: Path) -> None:
 @needs_llama_cpp
 def test_a_file_that_asks_for_a_begin_gets_it_once(tmp_path: Path) -> None:
     begin = {"add_bos_token_id": 1, "add_add_bos_token": True}
-    found, _ = read_gguf_tokens(gguf_with(tmp_path / "some.gguf", SHARED, **begin))
+    found, _ = read_gguf_tokens(write_renamed_base(tmp_path / "some.gguf", SHARED, **begin))
     prompt = found.encode("L", "R", 50)
     assert prompt[0] == 1
     assert prompt.count(1) == 1

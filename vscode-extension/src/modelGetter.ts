@@ -41,8 +41,8 @@ export class ModelGetter implements vscode.Disposable {
     this.subscription.dispose();
   }
 
-  /** Downloads the better model. Resolves to true once it is installed. */
-  async get(): Promise<boolean> {
+  /** Downloads a model, by default the better one. Resolves to true once it is installed. */
+  async get(name?: string): Promise<boolean> {
     const connection = await this.server.connected();
     if (connection === undefined) {
       reportNotRunning(this.server);
@@ -53,7 +53,7 @@ export class ModelGetter implements vscode.Disposable {
     }
     this.getting = true;
     try {
-      const got = readGot(await this.shown(connection));
+      const got = readGot(await this.shown(connection, name));
       const outcome = outcomeMessage(got);
       if (outcome?.isProblem) {
         void offerLogs(withoutLinks(outcome.message)); // do not await: the message may stay open
@@ -71,9 +71,9 @@ export class ModelGetter implements vscode.Disposable {
     }
   }
 
-  private shown(connection: Connection): Thenable<unknown> {
-    return this.withProgress("fim-server: getting a better model", connection, () =>
-      connection.execute(SERVER_COMMANDS.getModel, [{}]),
+  private shown(connection: Connection, name: string | undefined): Thenable<unknown> {
+    return this.withProgress(`fim-server: getting ${name ?? "a better model"}`, connection, () =>
+      connection.execute(SERVER_COMMANDS.getModel, [name === undefined ? {} : { name }]),
     );
   }
 

@@ -27,8 +27,6 @@ const PATIENCE = 1_000;
 /** Milliseconds for the server to list models. It may be starting, or too old to answer. */
 const LISTING_PATIENCE = 5_000;
 
-const GET_NAME = "smollm2";
-
 /** Asks for a model and sets it, unless the user cancels. */
 export async function chooseModel(server: Server, getter: ModelGetter): Promise<void> {
   const configuration = vscode.workspace.getConfiguration(SECTION);
@@ -39,8 +37,8 @@ export async function chooseModel(server: Server, getter: ModelGetter): Promise<
   if (chosen === undefined || chosen.value === undefined) {
     return;
   }
-  const ask = typeof chosen.value === "object" && chosen.value !== null ? chosen.value.ask : undefined;
-  if (ask === "remove") {
+  const ask = typeof chosen.value === "object" && chosen.value !== null ? chosen.value : undefined;
+  if (ask?.ask === "remove") {
     await removeModel(server, await listed);
     return;
   }
@@ -107,10 +105,10 @@ function grouped(choices: readonly ModelChoice[]): (vscode.QuickPickItem & { val
   });
 }
 
-async function asked(what: Exclude<Ask["ask"], "remove">, getter: ModelGetter): Promise<string | undefined> {
-  switch (what) {
+async function asked({ ask, name }: Ask, getter: ModelGetter): Promise<string | undefined> {
+  switch (ask) {
     case "get":
-      return (await getter.get()) ? GET_NAME : undefined;
+      return (await getter.get(name)) ? name : undefined;
     case "file": {
       const filters = { "GGUF files": ["gguf"] };
       const files = await vscode.window.showOpenDialog({ title: TITLE, filters, canSelectMany: false });

@@ -15,6 +15,8 @@ export interface ModelChoice {
 
 export interface Ask {
   readonly ask: "file" | "endpoints" | "address" | "name" | "get" | "remove";
+  /** The model to get. */
+  readonly name?: string;
 }
 
 /** A model behind an endpoint. */
@@ -37,6 +39,7 @@ const PORTS: Readonly<Record<number, string>> = {
 };
 
 const HERE = "on this machine";
+const TO_GET = "to download";
 const ELSEWHERE = "elsewhere";
 
 /** Models of every server, if it does not list them. */
@@ -48,11 +51,14 @@ const USUAL: readonly ModelChoice[] = [
 /** Entries of the picker. `present`: the current setting; `installed`: the server's list. */
 export function modelChoices(present: unknown, installed: readonly InstalledModel[] = []): ModelChoice[] {
   const removable = installed.some((model) => model.removable);
+  const here = installed.filter((model) => model.state !== "missing");
+  const missing = installed.filter((model) => model.state === "missing");
   const choices: ModelChoice[] = [
     { group: HERE, label: "Default", description: "smollm2 if installed, else embedded", value: null },
-    ...(installed.length > 0 ? installed.map(installedChoice) : USUAL),
+    ...(installed.length > 0 ? here.map(installedChoice) : USUAL),
     { group: HERE, label: "$(file) GGUF File…", description: "on llama.cpp, in the server", value: { ask: "file" } },
     ...(removable ? [{ group: HERE, label: "$(trash) Remove a Model…", value: { ask: "remove" } } as const] : []),
+    ...missing.map(installedChoice),
     {
       group: ELSEWHERE,
       label: "$(search) Look for Endpoints on This Machine…",
@@ -74,12 +80,13 @@ export function modelChoices(present: unknown, installed: readonly InstalledMode
 
 /** Returns the choice of a model; choosing a missing or damaged one downloads it. */
 function installedChoice(model: InstalledModel): ModelChoice {
+  const isMissing = model.state === "missing";
   const toGet = { missing: "not installed: downloads it", damaged: "damaged: repairs it" }[model.state];
   return {
-    group: HERE,
+    group: isMissing ? TO_GET : HERE,
     ...named(model),
-    description: [toGet, ...facts(model)].filter(Boolean).join(", "),
-    value: toGet === undefined ? model.name : { ask: "get" },
+    description: [toGet, ...(isMissing ? offered(model) : facts(model))].filter(Boolean).join(", "),
+    value: toGet === undefined ? model.name : { ask: "get", name: model.name },
   };
 }
 
@@ -88,6 +95,14 @@ function named({ name, state, about }: InstalledModel): { label: string; detail?
   return state === "file"
     ? { label: name.split(/[\\/]/).pop() || name, detail: name }
     : { label: name, ...(about === "" ? {} : { detail: about }) };
+}
+
+/** Size and licence of a model that can be downloaded. */
+function offered({ downloadBytes, licence, open }: InstalledModel): string[] {
+  return [
+    ...(downloadBytes === null ? [] : [`about ${megabytes(downloadBytes)}`]),
+    ...(licence === "" ? [] : [`licence ${licence}${open ? "" : " (not open source)"}`]),
+  ];
 }
 
 function facts(model: InstalledModel): string[] {

@@ -99,8 +99,14 @@ export interface InstalledModel {
   readonly recommended: boolean;
   readonly removable: boolean;
   readonly about: string;
+  /** Empty: unknown. */
+  readonly licence: string;
+  /** False: no open-source licence. */
+  readonly open: boolean;
   /** Size on disk; null: not installed, or part of the server. */
   readonly bytes: number | null;
+  /** Estimated size of the download; null: installed. */
+  readonly downloadBytes: number | null;
   /** Time for a line of code; null: not measured. */
   readonly lineMs: number | null;
 }
@@ -345,7 +351,10 @@ export function readModels(value: unknown): InstalledModel[] {
     recommended: item["recommended"] === true,
     removable: item["removable"] === true,
     about: text(item["about"]),
+    licence: text(item["licence"]),
+    open: item["open"] !== false,
     bytes: numberOrNull(item["bytes"]),
+    downloadBytes: numberOrNull(item["downloadBytes"]),
     lineMs: numberOrNull(item["lineMs"]),
   })).filter((model) => model.name !== "");
 }

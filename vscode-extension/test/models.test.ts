@@ -56,12 +56,31 @@ test("installed models are listed with size, speed and recommendation", () => {
 });
 
 test("choosing a missing model downloads it, and an outdated one is marked", () => {
-  const [, missing] = modelChoices(null, readModels([{ ...SMOLLM2, state: "missing", bytes: null, removable: false }]));
-  assert.deepEqual(missing?.value, { ask: "get" });
-  assert.match(missing?.description ?? "", /^not installed: downloads it/);
+  const absent = { ...SMOLLM2, state: "missing", bytes: null, removable: false, recommended: false, lineMs: null };
+  const offered = { ...absent, licence: "Apache-2.0", open: true, downloadBytes: 92_871_040 };
+  const research = { ...offered, name: "coder-3b", licence: "Research", open: false, downloadBytes: 3_283_000_000 };
+  const choices = modelChoices(null, readModels([offered, research, { ...SMOLLM2, name: "other" }]));
+  const toGet = choices.filter(({ group }) => group === "to download");
+  assert.deepEqual(
+    toGet.map(({ label, description, value }) => [label, description, value]),
+    [
+      ["smollm2", "not installed: downloads it, about 93 MB, licence Apache-2.0", { ask: "get", name: "smollm2" }],
+      [
+        "coder-3b",
+        "not installed: downloads it, about 3,283 MB, licence Research (not open source)",
+        { ask: "get", name: "coder-3b" },
+      ],
+    ],
+  );
+  const groups = choices.map(({ group }) => group);
+  assert.deepEqual([...new Set(groups)], ["on this machine", "to download", "elsewhere"]);
+  assert.deepEqual(
+    groups,
+    [...new Set(groups)].flatMap((one) => groups.filter((other) => other === one)),
+  );
   const [, damaged] = modelChoices(null, readModels([{ ...SMOLLM2, state: "damaged" }]));
   assert.match(damaged?.description ?? "", /damaged: repairs it/);
-  assert.deepEqual(damaged?.value, { ask: "get" });
+  assert.deepEqual(damaged?.value, { ask: "get", name: "smollm2" });
   const [, outdated] = modelChoices(null, readModels([{ ...SMOLLM2, state: "outdated" }]));
   assert.equal(outdated?.value, "smollm2");
   assert.match(outdated?.description ?? "", /outdated/);

@@ -15,7 +15,7 @@ from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.models.source import EMBEDDED_NAME, locate, names_gguf_model, parts_of
 from fim_server.models.store.catalogue import catalogue
-from fim_server.models.store.folders import cached_folder, size_of, usual_folders
+from fim_server.models.store.folders import cached_folder, models_folder, size_of, usual_folders
 from fim_server.models.store.hub import hub_models
 
 FILE = "model-speeds.json"
@@ -78,10 +78,14 @@ def models_here() -> list[Here]:
 
 
 def gguf_files() -> list[Path]:
-    """GGUF files in the cache's folder of models and in the usual folders of others, as far as is looked."""
-    left = iter(range(MOST_LOOKED_AT))
+    """GGUF files in the cache's folder of models and in the usual folders of others, as far as is looked.
+
+    Those of the catalogue's models have names of their own.
+    """
+    left, own = iter(range(MOST_LOOKED_AT)), models_folder()
     found = [path for folder in usual_folders() for path in below(folder, DEEPEST, left)]
-    return list(dict.fromkeys(found))
+    of_catalogue = set() if own is None else {own / name for name in catalogue()}
+    return [path for path in dict.fromkeys(found) if path.parent not in of_catalogue]
 
 
 def below(folder: Path, levels: int, left: Iterator[int]) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from fim_server.models.backend import LLAMA_CPP
 from fim_server.models.pytorch.devices import is_cpu
 from fim_server.models.resources.room import require_room
 from fim_server.models.resources.threads import free_cores, usual_threads
-from fim_server.models.source import expanded, is_gguf, parts_of
+from fim_server.models.source import expanded, is_gguf_model, parts_of
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -21,7 +21,7 @@ class GgufLoader:
 
     def matches(self, request: LoadRequest) -> bool:
         """Return whether the model is a GGUF file."""
-        if is_gguf(request.name):
+        if is_gguf_model(request.name):
             return True
         if request.runtime == LLAMA_CPP:
             raise ModelError(f"runtime {LLAMA_CPP}: runs GGUF files, and {request.name} is none")

@@ -11,7 +11,7 @@ from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.kind import kind_of_folder
 from fim_server.models.prompt import find_format
 from fim_server.models.remote.listing import LONGEST_NAME
-from fim_server.models.source import TOKENIZER_FILES, expanded, is_gguf, locate
+from fim_server.models.source import TOKENIZER_FILES, expanded, is_gguf, is_gguf_model, locate
 from fim_server.models.store.folders import usual_folders
 from fim_server.models.store.hub import hub_folder
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
@@ -32,10 +32,10 @@ def tokenizer_of(source: str) -> tuple[BoundFormat, Vocabulary]:
 
     Only the tokenizer of a hub model is downloaded. Raises ModelError.
     """
-    if is_gguf(source):
+    if is_gguf_model(source):
         from fim_server.models.gguf.load import read_gguf_tokens
 
-        return read_gguf_tokens(expanded(source))
+        return read_gguf_tokens(Path(locate(source)))
     folder = expanded(source)
     if not (folder / TOKENIZER_FILE).is_file():
         folder = Path(locate(source, files=TOKENIZER_FILES))

@@ -57,21 +57,54 @@ class Entry:
 
     Attributes:
         about: Description in a few words.
-        hub: The plain base's name on the hub.
-        room: Bytes of disk that the build needs.
+        family: Its prompt format.
+        parameters: Their number, rounded.
+        precision: Precision of the weights, a key of :data:`BITS`.
+        hub: The repository of its GGUF file, or of the plain base where a package has the weights.
+        open: Whether the licence is an open-source one.
+        package: The package with the weights; None: the hub has a GGUF file.
+        room: Bytes of disk that a build needs; 0 for a GGUF file, whose size the hub tells.
     """
 
     name: str
     title: str
     about: str
     licence: str
+    family: str
+    parameters: int
+    precision: str
     hub: str
-    room: int
-    package: Package
+    open: bool = True
+    package: Package | None = None
+    room: int = 0
 
     @property
     def how(self) -> str:
         return f"fim-server models get {self.name}"
+
+    @property
+    def is_file(self) -> bool:
+        """Tell whether the model is a GGUF file of the hub."""
+        return self.package is None
+
+    @property
+    def terms(self) -> str:
+        """The licence, in words."""
+        return self.licence if self.open else f"{self.licence}, which is not open source"
+
+    @property
+    def weights(self) -> int:
+        """Bytes of the weights, estimated from parameters and precision."""
+        return round(self.parameters * BITS[self.precision] / 8)
+
+    @property
+    def download(self) -> int:
+        """Bytes to download; for a GGUF file an estimate."""
+        return self.weights if self.package is None else self.package.wheel.size
+
+
+BITS = {"int8": 8.0, "Q8_0": 8.5, "Q4_K_M": 4.85}
+"""Bits of a weight by precision, scales included: Q8_0 has 34 bytes for 32 weights; Q4_K_M is a mixture."""
 
 
 @cache
@@ -93,6 +126,8 @@ def entry_of(name: str) -> Entry:
 
 def _entry(name: str, row: Mapping[str, Any]) -> Entry:
     fields = dict(row)
+    if "package" not in fields:
+        return Entry(name=name, **fields)
     package = dict(fields.pop("package"))
     weights = package.pop("weights")
     return Entry(

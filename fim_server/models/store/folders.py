@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fim_server.errors import DamagedError, ModelError
 from fim_server.language.cache import cache_folder
-from fim_server.models.store.catalogue import Entry
+from fim_server.models.store.catalogue import Entry, Package
 from fim_server.models.store.manifest import MANIFEST, damage_of, has_manifest
 
 FOLDERS = (".cache/llama.cpp", ".cache/lm-studio/models", ".lmstudio/models", "models")
@@ -44,13 +44,20 @@ def needed_folder() -> Path:
 
 def cached_folder(name: str) -> Path | None:
     """Return the folder of a model in the cache, damaged or not, else None."""
-    folder = models_folder()
-    if folder is None:
+    models = models_folder()
+    if models is None:
         return None
+    folder = models / name
     try:
-        return folder / name if (folder / name / "config.json").is_file() else None
+        is_there = (folder / "config.json").is_file() or gguf_in(folder) is not None
+        return folder if is_there else None
     except OSError:  # no right to look at it
         return None
+
+
+def gguf_in(folder: Path) -> Path | None:
+    """Return the GGUF file in a model's folder, the first of its parts; None where there is none. Raises OSError."""
+    return min(folder.glob("*.gguf"), default=None)
 
 
 def cached_damage(name: str, thorough: bool = False) -> str | None:
@@ -89,9 +96,9 @@ def downloads_folder(models: Path, name: str) -> Path:
     return models / f".{name}.downloads"
 
 
-def kept_source(models: Path, entry: Entry) -> Path:
-    """Return the path of the base's weights, during a build and where the user keeps them."""
-    return downloads_folder(models, entry.name) / Path(entry.package.weights.name).name
+def kept_source(models: Path, name: str, package: Package) -> Path:
+    """Return the path of a base's weights, during a build and where the user keeps them."""
+    return downloads_folder(models, name) / Path(package.weights.name).name
 
 
 def lock_file(models: Path, name: str) -> Path:

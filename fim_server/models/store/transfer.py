@@ -7,7 +7,7 @@ import hashlib
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -42,11 +42,12 @@ class TransferError(ModelError):
     """Error of a server that does not give the file; the caller may try another way."""
 
 
-def download(url: str, target: Path, wanted: Pinned, tell: Amount) -> None:
+def download(url: str, target: Path, wanted: Pinned, tell: Amount, headers: Mapping[str, str] | None = None) -> None:
     """Download a file to ``target``, complete and checked.
 
     Received bytes are in a file beside it, named after the expected content, which an interruption leaves there. The
-    next call goes on from there, whatever the address, if the server gives parts of files.
+    next call goes on from there, whatever the address, if the server gives parts of files. ``headers`` go to the
+    address alone, not where it leads.
 
     Raises:
         TransferError: The server does not give it.
@@ -58,7 +59,7 @@ def download(url: str, target: Path, wanted: Pinned, tell: Amount) -> None:
     if urlsplit(url).scheme == "file":
         copy(Path(url2pathname(urlsplit(url).path)), partial, wanted, tell)
     else:
-        fetch(url, partial, wanted, tell)
+        fetch(url, partial, wanted, tell, headers or {})
     partial.replace(target)
 
 
@@ -81,11 +82,11 @@ def copy(source: Path, partial: Path, wanted: Pinned, tell: Amount) -> None:
         raise wrong(wanted)
 
 
-def fetch(url: str, partial: Path, wanted: Pinned, tell: Amount) -> None:
+def fetch(url: str, partial: Path, wanted: Pinned, tell: Amount, headers: Mapping[str, str]) -> None:
     """Complete ``partial`` by as many requests as that takes."""
     import httpx2
 
-    headers = {"Accept-Encoding": "identity"}  # ranges count the bytes that are sent
+    headers = {**headers, "Accept-Encoding": "identity"}  # ranges count the bytes that are sent
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     failures = 0
     with httpx2.Client(follow_redirects=True, timeout=timeout, headers=headers) as client:

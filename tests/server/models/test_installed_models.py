@@ -15,6 +15,7 @@ import pytest
 from fim_server.errors import ModelError
 from fim_server.evaluation.model_check.known import Kept, keep_speed, models_here
 from fim_server.models.source import locate
+from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.manifest import write_manifest
 from fim_server.models.turn import Turn
 from fim_server.server import ServerSettings
@@ -59,7 +60,7 @@ async def test_the_models_are_listed_with_what_is_known_of_them(machine: Path) -
             keep_speed(one, speeds[one.name])
     async with server("--model", "embedded") as client:
         rows = await rows_of(client)
-        assert list(rows) == ["smollm2", "embedded", str(file)]
+        assert list(rows) == [*catalogue(), "embedded", str(file)]
         smollm2 = rows["smollm2"]
         assert smollm2["bytes"] > 1_000_000
         assert (smollm2["state"], smollm2["default"]) == ("outdated", True)

