@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.model_check import add_check_model
 from fim_server.cli.output import DONE, complain, print_json
+from fim_server.cli.recommend import add_recommend
 from fim_server.text.terminal import Progress, Table, is_terminal, show
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def add_models(commands: Any) -> None:
     )
     bind(writing, GgufArguments, run_gguf)
     add_check_model(steps)
+    add_recommend(steps)
     removing = steps.add_parser(
         "remove", help="delete a model from the cache", description="Delete a model and its downloads."
     )

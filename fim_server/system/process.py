@@ -57,6 +57,15 @@ def machine_bytes() -> int | None:
     return min((size for size in (*found, container_bytes()) if size), default=None)
 
 
+def available_bytes() -> int | None:
+    """Return the bytes of memory that programs can still get; None if unknown."""
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+        return min(free, container_bytes() or free)
+    return machine_bytes()
+
+
 def container_bytes() -> int | None:
     """Return the container's limit of memory in bytes; None without one."""
     found: list[int] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,8 +111,11 @@ def machine_name() -> str:
     return f"{platform.machine()} {platform.processor()} {cores}"
 
 
-def known_speeds() -> dict[str, Kept]:
-    """Return the speeds measured on this machine, by model name; empty where the file cannot be read."""
+def known_speeds(here: Sequence[Here] | None = None) -> dict[str, Kept]:
+    """Return the speeds measured on this machine, by model name; empty where the file cannot be read.
+
+    ``here``: the models to look up; None for all that are here.
+    """
     cache = cache_folder()
     if cache is None:
         return {}
@@ -120,7 +123,7 @@ def known_speeds() -> dict[str, Kept]:
         kept = parse_json(read_found(cache / FILE))[machine_name()]
         return {
             one.name: Kept(*(float(kept[one.name][part]) for part in ("read", "written", "line_ms")))
-            for one in models_here()
+            for one in (models_here() if here is None else here)
             if one.name in kept and kept[one.name].get("stamp") == one.stamp
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):

@@ -121,8 +121,17 @@ def check_header(path: Path, what: str = "it") -> None:
         raise ModelError(f"{path}: llama.cpp cannot load {what} ({error})") from None
 
 
-def check_all(reader: Reader, size: int) -> None:
-    """Check the header of an open file. Raises ValueError."""
+def count_parameters(path: Path) -> int:
+    """Return the number of a file's weights. Raises ModelError as :func:`check_header`."""
+    try:
+        with path.open("rb") as file:
+            return check_all(Reader(file, path.stat().st_size), path.stat().st_size)
+    except (OSError, ValueError) as error:  # a name that is no UTF-8 included
+        raise ModelError(f"{path}: cannot be read ({error})") from None
+
+
+def check_all(reader: Reader, size: int) -> int:
+    """Check the header of an open file, and return the number of its weights. Raises ValueError."""
     if size < len(MAGIC) or reader.take(len(MAGIC)) != MAGIC:
         raise ValueError("invalid magic: it does not begin as a GGUF file")
     version = reader.number("<I")
@@ -132,10 +141,12 @@ def check_all(reader: Reader, size: int) -> None:
     if tensors > MOST_TENSORS or fields > MOST_FIELDS:
         raise ValueError(f"{tensors} tensors and {fields} fields")
     alignment = check_fields(reader, fields)
-    ends = [check_tensor(reader, alignment) for _ in range(tensors)]
+    described = [check_tensor(reader, alignment) for _ in range(tensors)]
+    ends = [offset for _, offset in described]
     begin = -(-reader.at // alignment) * alignment
     if ends and begin + max(ends) >= size:
         raise ValueError("its weights are cut off")
+    return sum(elements for elements, _ in described)
 
 
 def check_fields(reader: Reader, count: int) -> int:
@@ -157,8 +168,11 @@ def check_fields(reader: Reader, count: int) -> int:
     return alignment
 
 
-def check_tensor(reader: Reader, alignment: int) -> int:
-    """Check a tensor's description and return its offset in the data. Raises ValueError."""
+def check_tensor(reader: Reader, alignment: int) -> tuple[int, int]:
+    """Check a tensor's description, and return its number of elements and its offset in the data.
+
+    Raises ValueError.
+    """
     name, dimensions = reader.name(), reader.number("<I")
     if not 1 <= dimensions <= 4:
         raise ValueError(f"{name[:80]} has {dimensions} dimensions")
@@ -171,4 +185,4 @@ def check_tensor(reader: Reader, alignment: int) -> int:
     offset = reader.number("<Q")
     if offset % alignment:
         raise ValueError(f"{name[:80]} is not aligned")
-    return offset
+    return elements, offset
