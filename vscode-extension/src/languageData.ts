@@ -27,12 +27,16 @@ export function configurationPaths(manifest: unknown, language: string): string[
 
 /** Reads a configuration file: JSON with comments and last commas. Returns undefined for any other text. */
 export function readConfiguration(text: string): Fields | undefined {
+  const value = readJson(without(without(text.replace(/^\uFEFF/, ""), COMMENTS), LAST_COMMAS));
+  return isFields(value)
+    ? Object.fromEntries(FIELDS.filter((name) => name in value).map((name) => [name, value[name]]))
+    : undefined;
+}
+
+/** Reads JSON; undefined for any other text. */
+export function readJson(text: string): unknown {
   try {
-    const bare = without(without(text.replace(/^\uFEFF/, ""), COMMENTS), LAST_COMMAS);
-    const value: unknown = JSON.parse(bare);
-    return isFields(value)
-      ? Object.fromEntries(FIELDS.filter((name) => name in value).map((name) => [name, value[name]]))
-      : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -15,7 +15,7 @@ import {
   type Surroundings,
   standingOf,
 } from "./configuration";
-import { configurationPaths, MOST_BYTES, readConfiguration } from "./languageData";
+import { configurationPaths, MOST_BYTES, readConfiguration, readJson } from "./languageData";
 import { learntIn, type State } from "./state";
 import type { ActiveLanguage } from "./statusText";
 
@@ -43,7 +43,37 @@ export function surroundings(): Surroundings {
 
 /** The comments, brackets and quotes of a language, by the last extension that contributes some. */
 export async function languageConfiguration(language: string): Promise<object | undefined> {
-  for (const { extensionUri, packageJSON } of [...vscode.extensions.all].reverse()) {
+  const known = await configurationIn(vscode.extensions.all, language);
+  if (known !== undefined) {
+    return known;
+  }
+  builtIn ??= builtInExtensions();
+  return await configurationIn(await builtIn, language);
+}
+
+type Contributor = Pick<vscode.Extension<unknown>, "extensionUri" | "packageJSON">;
+
+/** The editor's own extensions, read once. */
+let builtIn: Promise<readonly Contributor[]> | undefined;
+
+/** Reads the editor's own extensions, of which a remote window knows none that only describe a language. */
+async function builtInExtensions(): Promise<readonly Contributor[]> {
+  try {
+    const folder = vscode.Uri.joinPath(vscode.Uri.file(vscode.env.appRoot), "extensions");
+    const names = vscode.env.appRoot === "" ? [] : await vscode.workspace.fs.readDirectory(folder);
+    return await Promise.all(names.map(([name]) => contributorIn(vscode.Uri.joinPath(folder, name))));
+  } catch {
+    return [];
+  }
+}
+
+async function contributorIn(extensionUri: vscode.Uri): Promise<Contributor> {
+  const manifest = await smallText(vscode.Uri.joinPath(extensionUri, "package.json"));
+  return { extensionUri, packageJSON: readJson(manifest) };
+}
+
+async function configurationIn(extensions: readonly Contributor[], language: string): Promise<object | undefined> {
+  for (const { extensionUri, packageJSON } of [...extensions].reverse()) {
     for (const path of configurationPaths(packageJSON, language).reverse()) {
       const found = readConfiguration(await smallText(vscode.Uri.joinPath(extensionUri, path)));
       if (found !== undefined) {
