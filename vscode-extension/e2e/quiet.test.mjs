@@ -5,7 +5,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { STACK, startEditor, until, VENV } from "./editor.mjs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { STACK, START_TIMEOUT, startEditor, until, VENV } from "./editor.mjs";
 import { startTexts } from "./endpoint.mjs";
 
 const SETTINGS = {
@@ -141,13 +142,16 @@ describe("quiet suggestions in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.open("palette.groovy", "def colours() {\n    colour = mix(‸)\n}\n");
     await editor.choose("fim-server: Complete at the Cursor");
     await editor.waitForStatus(/ready/);
-    await until("the guarantee balanced", async () => {
-      await editor.press("Escape"); // VS Code's data is compared with the file after it was opened
+    // VS Code's data is compared with the file after it was opened.
+    const isBalanced = async () => {
+      await editor.press("Escape");
       await until("no suggestion", async () => (await editor.ghostText()) === "");
       await editor.run("editor.action.inlineSuggest.trigger");
-      assert.equal(await editor.waitForGhostText(), "red, green");
+      await sleep(SILENCE);
       return /palette\.groovy: .*guarantee balanced/.test(await editor.logs());
-    });
+    };
+    await until("the guarantee balanced", isBalanced, START_TIMEOUT);
+    assert.equal(await editor.waitForGhostText(), "red, green");
   });
 
   scenario("the walkthrough ends in a first accepted suggestion", async () => {
