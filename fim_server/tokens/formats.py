@@ -110,7 +110,7 @@ class Format:
 @cache
 def known_formats() -> tuple[Format, ...]:
     """Return the rows of ``formats.toml`` in order, each with its preferred order of contexts."""
-    table = tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text(encoding="utf-8"))
+    table = read_table()
     return tuple(
         Format(
             family=row["family"],
@@ -123,6 +123,17 @@ def known_formats() -> tuple[Format, ...]:
         )
         for row in table["format"]
     )
+
+
+def known_layouts() -> list[tuple[str | FixedText, ...]]:
+    """Return the prompts of all rows, in both orders of contexts where a row has both."""
+    orders = ("prefix_first", "suffix_first")
+    return [pieces_of(row[order]) for row in read_table()["format"] for order in orders if order in row]
+
+
+def read_table() -> dict[str, Any]:
+    """Return the content of ``formats.toml``."""
+    return tomllib.loads(resources.files(__package__).joinpath("formats.toml").read_text(encoding="utf-8"))
 
 
 def other_order(row: Format) -> Format:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason
 from fim_server.server.http.bodies import RefusedError
-from fim_server.server.http.languages import language_of, shown_name
+from fim_server.server.http.languages import PLAIN, named_language, shown_name
 from fim_server.server.http.wanted import Served, Text, Wanted
 from fim_server.server.items import visible_suggestions
 from fim_server.server.requests.answer import SUPERSEDED, Answered, Unanswered, answer
@@ -137,8 +137,7 @@ class Answerer:
         await client.remember(wanted)
         if wanted.reads_only:
             return self._without_text(wanted, READ_ONLY)
-        language = language_of(wanted)
-        document = client.documents.find(wanted, language)
+        document = await client.document_of(wanted)
         if document.number > job.number:  # a newer request was faster
             return self._without_text(wanted, SUPERSEDED)
         document.number = job.number
@@ -146,8 +145,8 @@ class Answerer:
         if isinstance(answered, Unanswered):
             if answered.has_failed:
                 raise RefusedError(500, answered.reason)
-            return self._without_text(wanted, answered)
-        return self._served(client, wanted, answered, shown_name(language))
+            return self._without_text(wanted, answered, document.language)
+        return self._served(client, wanted, answered, shown_name(document.language))
 
     def _served(self, client: HttpClient, wanted: Wanted, answered: Answered, language: str) -> Served:
         """Return the texts of an answer that fit between prefix and suffix as the client sent them."""
@@ -169,8 +168,10 @@ class Answerer:
             statistics=None if first is None or answered.origin != "model" else first.origin.completion.statistics,
         )
 
-    def _without_text(self, wanted: Wanted, unanswered: Unanswered) -> Served:
-        return Served((Text(""),), shown_name(language_of(wanted)), self.settings.model or "", reason=unanswered.reason)
+    def _without_text(self, wanted: Wanted, unanswered: Unanswered, language: str = "") -> Served:
+        """Return the answer to a request that gets no text; ``language``: the guessed one, if it was guessed."""
+        shown = shown_name(language or named_language(wanted) or PLAIN)
+        return Served((Text(""),), shown, self.settings.model or "", reason=unanswered.reason)
 
 
 READ_ONLY = Unanswered("no token was asked for")

@@ -10,6 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
@@ -20,6 +21,7 @@ from fim_server.server.http.answering import LOADING, Answerer, unless_gone
 from fim_server.server.http.bodies import Body, BodyBytes, RefusedError, fields_of, openapi
 from fim_server.server.http.client import HttpClients
 from fim_server.server.http.entrance import Entrance, TimedProtocol
+from fim_server.server.http.metrics import Metrics
 from fim_server.server.status import MOST_OF_NAME
 from fim_server.text.hidden import on_one_line
 
@@ -57,6 +59,7 @@ class HttpServer:
     def __init__(self, entrance: Entrance, answerer: Answerer) -> None:
         self.entrance = entrance
         self.answerer = answerer
+        self._metrics = Metrics(answerer)
         self._bodies = BodyBytes()
         self._began = int(time.time())
 
@@ -67,6 +70,7 @@ class HttpServer:
             self._route("/v1/completions", self.completions, "POST"),
             self._route("/v1/models", self.models, "GET"),
             self._route("/health", self.health, "GET"),
+            self._route("/metrics", self.metrics, "GET"),
             self._route("/openapi.json", self.openapi, "GET"),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: self._unknown})
@@ -77,11 +81,12 @@ class HttpServer:
                 self.entrance.check(path, request.headers)
                 response: Response = await handler(request)
             except RefusedError as error:
-                return refused(error.status, error.reason)
+                response = refused(error.status, error.reason)
             except Exception as error:  # noqa: BLE001  # one request's failure is not the server's
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 logger.error("%s failed: %s at %s:%d", path, type(error).__name__, where.filename, where.lineno or 0)
-                return refused(500, "the request failed; the server's log says more")
+                response = refused(500, "the request failed; the server's log says more")
+            self._metrics.count(path, response.status_code)
             return response
 
         return Route(path, guarded, methods=[method])
@@ -114,7 +119,7 @@ class HttpServer:
         events_of: Callable[[Served, Mapping[str, Any]], Iterator[dict[str, Any]]],
         says_done: bool,
     ) -> Response:
-        body = Body(self._bodies)
+        body, began = Body(self._bodies), time.perf_counter()
         try:
             fields = fields_of(await body.read(request), schema)
             address = request.client.host if request.client is not None else ""
@@ -124,6 +129,7 @@ class HttpServer:
             body.close()
         if served is None:
             return Response(status_code=499)  # the client has gone
+        self._metrics.count_answer(served, time.perf_counter() - began)
         if not fields.get("stream"):
             return JSONResponse(response_of(served, fields), headers=served.headers)
         events = [f"data: {json.dumps(event)}\n\n" for event in events_of(served, fields)]
@@ -142,6 +148,10 @@ class HttpServer:
         if self.answerer.clients.model is None:
             return refused(503, self.answerer.clients.failure or LOADING)
         return JSONResponse({"status": "ok"})
+
+    async def metrics(self, request: Request) -> Response:
+        """Answer ``GET /metrics``."""
+        return Response(self._metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
     async def openapi(self, request: Request) -> Response:
         """Answer ``GET /openapi.json``."""

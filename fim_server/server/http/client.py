@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from fim_server.memory.ignoring import has_secret_name
-from fim_server.server.http.documents import Documents, SentDocument, changed, closed, lines_of, opened
-from fim_server.server.http.languages import by_file
+from fim_server.server.http.documents import (
+    Documents,
+    SentDocument,
+    changed,
+    closed,
+    has_grown,
+    lines_of,
+    opened,
+)
+from fim_server.server.http.languages import by_file, guess, named_language
 from fim_server.server.requests.request import IncomingRequest
 from fim_server.text.document import LINE_BREAK, Split
 
@@ -65,6 +73,18 @@ class HttpClient:
         protocol = self.server.protocol
         protocol.handle_message(protocol.structure_message(message))
 
+    async def document_of(self, wanted: Wanted) -> SentDocument:
+        """Return the document of a request, in the language that the client names or the text seems to have."""
+        document = self.documents.find(wanted, named_language(wanted))
+        count = len(lines_of(wanted.prefix + wanted.suffix))
+        if has_grown(document, count):
+            language = await asyncio.to_thread(guess, wanted.prefix, wanted.suffix)
+            if document.version and language != document.language:
+                self._tell(closed(document))
+                document.version = 0
+            document.language, document.guessed_lines = language, max(1, count)
+        return document
+
     def take(self, wanted: Wanted, document: SentDocument) -> IncomingRequest:
         """Bring a document to the text of a request, and return the request at its cursor."""
         text = wanted.prefix + wanted.suffix
@@ -116,7 +136,8 @@ class HttpClient:
             project.forget(uri)
         for excerpt, uri in new.items():
             project.opened(uri)
-            project.send(uri, Split(LINE_BREAK.sub("\n", excerpt.text) + "\n", ""), by_file(excerpt.file))
+            text = LINE_BREAK.sub("\n", excerpt.text.encode(errors="replace").decode())
+            project.send(uri, Split(f"{text}\n", ""), by_file(excerpt.file))
 
 
 class HttpClients:

@@ -7,21 +7,38 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fim_server.server.http.wanted import Served, Wanted, common_fields
+from fim_server.server.http.bodies import RefusedError
+from fim_server.server.http.wanted import Excerpt, Served, Wanted, common_fields
+from fim_server.tokens.written_prompts import AmbiguousPromptError, WrittenPrompt, take_apart
 
 
 def wanted_of(fields: Mapping[str, Any]) -> Wanted:
     """Return the request in a body that the schema `Completion` has passed."""
-    prompt, common = fields["prompt"], common_fields(fields)
+    prompt, suffix, common = fields["prompt"], fields.get("suffix") or "", common_fields(fields)
+    prompt = prompt if isinstance(prompt, str) else prompt[0]
     count, most = fields.get("n") or 1, fields.get("max_tokens")
     common["invoked"] = common["invoked"] or count > 1
+    written = None if suffix else parts_of(prompt)
+    if written is not None:
+        prompt, suffix = written.prefix, written.suffix
+        common["file"] = common["file"] or written.path
+        common["language"] = common["language"] or written.language
+        common["excerpts"] = tuple(Excerpt(*file) for file in written.files)
     return Wanted(
-        prefix=prompt if isinstance(prompt, str) else prompt[0],
-        suffix=fields.get("suffix") or "",
+        prefix=prompt,
+        suffix=suffix,
         count=int(count),
         most_tokens=None if most is None else int(most),
         **common,
     )
+
+
+def parts_of(prompt: str) -> WrittenPrompt | None:
+    """Return the parts of a prompt in a known format; None for plain text. Raises RefusedError for an ambiguous one."""
+    try:
+        return take_apart(prompt)
+    except AmbiguousPromptError as error:
+        raise RefusedError(400, f"{error}: send the texts in the fields prompt and suffix") from None
 
 
 def response_of(served: Served) -> dict[str, Any]:

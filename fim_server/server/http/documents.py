@@ -37,6 +37,7 @@ class SentDocument:
         lines: Its lines.
         version: Number of the version.
         number: Place of its latest request in the order of arrival.
+        guessed_lines: Number of the lines when its language was guessed; 0 if the client names it.
     """
 
     uri: str
@@ -47,6 +48,7 @@ class SentDocument:
     lines: frozenset[str] = frozenset()
     version: int = 0
     number: int = -1
+    guessed_lines: int = 0
 
 
 @dataclass(slots=True)
@@ -61,22 +63,30 @@ class Documents:
     _numbers: count[int] = field(default_factory=count)
 
     def find(self, wanted: Wanted, language: str) -> SentDocument:
-        """Return the document of a request, which may be a new one of version 0."""
+        """Return the document of a request, which may be a new one of version 0.
+
+        ``language``: the language that the client names; empty for a guessed one.
+        """
         lines = lines_of(wanted.prefix + wanted.suffix)
         for known in reversed(self._known.values()):
-            if (known.file, known.language) == (wanted.file, language) and (
-                wanted.file or is_same(known, wanted, lines)
-            ):
+            named = "" if known.guessed_lines else known.language
+            if (known.file, named) == (wanted.file, language) and (wanted.file or is_same(known, wanted, lines)):
                 self._known.move_to_end(known.uri)
                 return known
         name = quote(wanted.file.replace("\\", "/").rpartition("/")[2][:LONGEST_NAME], errors="replace")
         found = SentDocument(f"fim-http:{name}#{next(self._numbers)}", language, wanted.file)
+        found.guessed_lines = 0 if language else 1
         self._known[found.uri] = found
         return found
 
     def too_many(self) -> list[SentDocument]:
         """Forget and return the least recently used documents beyond the limit."""
         return [self._known.popitem(last=False)[1] for _ in range(len(self._known) - MOST_DOCUMENTS)]
+
+
+def has_grown(known: SentDocument, lines: int) -> bool:
+    """Return whether a document has so many more lines that its language has to be guessed again."""
+    return bool(known.guessed_lines) and (not known.language or lines >= 2 * known.guessed_lines)
 
 
 def is_same(known: SentDocument, wanted: Wanted, lines: frozenset[str]) -> bool:
