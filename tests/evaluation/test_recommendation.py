@@ -10,7 +10,8 @@ import pytest
 
 from fim_server.errors import ModelError
 from fim_server.evaluation.model_check import recommendation as module
-from fim_server.evaluation.model_check.known import Here, Kept, keep_speed
+from fim_server.evaluation.model_check.known import Here, Kept, keep_speed, models_here
+from fim_server.evaluation.model_check.listing import list_models
 from fim_server.evaluation.model_check.recommendation import (
     LINE_MS,
     MEMORY_BESIDES,
@@ -28,6 +29,7 @@ from fim_server.evaluation.model_check.recommendation import (
 )
 from fim_server.models.gguf.header import count_parameters
 from fim_server.models.store.catalogue import Entry, catalogue, entry_of
+from fim_server.system.process import available_bytes
 from support.command_line import run_command
 from support.models.tiny_base import tiny_weights, write_tiny_base
 
@@ -132,6 +134,15 @@ def test_measured_files_are_references_and_unknown_ones_are_not(home: Path, tmp_
     (found,) = measured_models(here)
     assert (found.name, found.parameters, found.is_gguf) == (str(home), count_parameters(home), True)
     assert to_measure(here) == []
+
+
+def test_a_missing_model_is_recommended_in_the_list(home: Path) -> None:
+    (one,) = [one for one in models_here() if one.place == home]
+    assert not [row for row in list_models([one]).rows if row["recommended"]]
+    keep_speed(one, Kept(1e9, 1e9, 1.0))
+    expected = recommend([one], replace(MACHINE, memory=available_bytes())).name
+    assert expected in catalogue()
+    assert {row["name"] for row in list_models([one]).rows if row["recommended"]} == {str(home), expected}
 
 
 @pytest.mark.usefixtures("home")

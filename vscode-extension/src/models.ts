@@ -98,8 +98,9 @@ function named({ name, state, about }: InstalledModel): { label: string; detail?
 }
 
 /** Size and licence of a model that can be downloaded. */
-function offered({ downloadBytes, licence, open }: InstalledModel): string[] {
+function offered({ recommended, downloadBytes, licence, open }: InstalledModel): string[] {
   return [
+    ...(recommended ? ["recommended for this machine"] : []),
     ...(downloadBytes === null ? [] : [`about ${megabytes(downloadBytes)}`]),
     ...(licence === "" ? [] : [`licence ${licence}${open ? "" : " (not open source)"}`]),
   ];

@@ -59,7 +59,8 @@ test("choosing a missing model downloads it, and an outdated one is marked", () 
   const absent = { ...SMOLLM2, state: "missing", bytes: null, removable: false, recommended: false, lineMs: null };
   const offered = { ...absent, licence: "Apache-2.0", open: true, downloadBytes: 92_871_040 };
   const research = { ...offered, name: "coder-3b", licence: "Research", open: false, downloadBytes: 3_283_000_000 };
-  const choices = modelChoices(null, readModels([offered, research, { ...SMOLLM2, name: "other" }]));
+  const best = { ...offered, name: "coder-1b", recommended: true, downloadBytes: null };
+  const choices = modelChoices(null, readModels([offered, research, best, { ...SMOLLM2, name: "other" }]));
   const toGet = choices.filter(({ group }) => group === "to download");
   assert.deepEqual(
     toGet.map(({ label, description, value }) => [label, description, value]),
@@ -69,6 +70,11 @@ test("choosing a missing model downloads it, and an outdated one is marked", () 
         "coder-3b",
         "not installed: downloads it, about 3,283 MB, licence Research (not open source)",
         { ask: "get", name: "coder-3b" },
+      ],
+      [
+        "coder-1b",
+        "not installed: downloads it, recommended for this machine, licence Apache-2.0",
+        { ask: "get", name: "coder-1b" },
       ],
     ],
   );

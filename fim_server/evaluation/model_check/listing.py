@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fim_server.evaluation.model_check.known import Here, known_speeds, recommended
+from fim_server.evaluation.model_check.recommendation import Machine, recommend
+from fim_server.models.resources.threads import cores
 from fim_server.models.source import EMBEDDED_NAME, name_of
 from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import cached_folder, size_of
 from fim_server.models.store.get import is_removable
 from fim_server.models.store.state import State, state_of
+from fim_server.system.process import available_bytes
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,13 @@ def list_models(here: Sequence[Here]) -> Listing:
     ]
     of_hub = {one.name for one in here if one.is_of_hub}
     advice = recommended(list(here), speeds)
+    wish = recommend(here, Machine(cores(), available_bytes(), None, False)).name if speeds else None
     for row in rows:
         speed = speeds.get(row["name"])
         row["readTokensPerSecond"] = None if speed is None else round(speed.read)
         row["writtenTokensPerSecond"] = None if speed is None else round(speed.written)
         row["lineMs"] = None if speed is None else round(speed.line_ms)
-        row["recommended"] = advice is not None and row["name"] == advice[0]
+        is_wish = row["name"] == wish and row["state"] == State.MISSING
+        row["recommended"] = is_wish or (advice is not None and row["name"] == advice[0])
         row["removable"] = row["name"] in of_hub or is_removable(row["name"])
     return Listing(rows, advice)
