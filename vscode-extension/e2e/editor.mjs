@@ -517,7 +517,7 @@ export class Editor {
    * @param {string} path
    */
   async #show(path) {
-    await until(`${path} to be opened`, () => this.#codeServer(["--reuse-window", path]));
+    await until(`${path} to be opened`, () => this.#codeServer(["--reuse-window", path]), START_TIMEOUT);
     await this.run("workbench.action.closeSidebar");
   }
 }
