@@ -67,7 +67,23 @@ def stretches(before: str, after: str) -> Iterator[Stretch]:
         head = common(taken, text)
         tail = min(common(taken[::-1], text[::-1]), len(taken) - head, len(text) - head)
         if text[head : len(text) - tail].strip():
-            yield Stretch(starts[first] + head, starts[last] - tail, text[head : len(text) - tail])
+            yield begun_above(before, Stretch(starts[first] + head, starts[last] - tail, text[head : len(text) - tail]))
+
+
+def begun_above(before: str, stretch: Stretch) -> Stretch:
+    """Return a stretch that inserts lines as one that begins with Enter at the end of the line above.
+
+    A user does not write new lines left of the text that they push down.
+
+    >>> begun_above("if a:\n    b\n", Stretch(10, 10, "c\n    "))
+    Stretch(start=5, end=5, text='\n    c')
+    """
+    at = stretch.text.rfind("\n")
+    below = stretch.text[at:] if at >= 0 else ""
+    if not below or stretch.start != stretch.end or not before.endswith(below, 0, stretch.start):
+        return stretch
+    start = stretch.start - len(below)
+    return Stretch(start, start, below + stretch.text[:at])
 
 
 def in_order(found: list[Stretch], draw: random.Random) -> Iterator[Stretch]:

@@ -95,7 +95,7 @@ def judge(editor: Editor, truth: Truth, item: Item) -> Judgement:
 def _line(editor: Editor, truth: Truth, item: Item) -> tuple[bool, bool]:
     """Return whether the first lexeme is right, and the whole line."""
     left, lexeme_end = editor.line, truth.language.lexeme_end
-    wanted = left + truth.rest(editor.cursor).partition("\n")[0]
+    wanted = left + truth.text[editor.cursor :].partition("\n")[0]  # what stays right of the edit is of the line, too
     offered, several, _ = item.text.partition("\n")
     following = editor.text[editor.cursor + item.covered :].partition("\n")[0]
     found = left + offered + ("" if several else following)

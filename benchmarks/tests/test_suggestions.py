@@ -37,7 +37,7 @@ from benchmarks.suggestions.playing import (
     keys_alone,
     play,
 )
-from benchmarks.suggestions.projects import Project, Task
+from benchmarks.suggestions.projects import Project, Stretch, Task
 from benchmarks.suggestions.suggesting import Answer, Copying, Served, Suggester, copied, covered_by, told
 from benchmarks.suggestions.typed_language import typed
 from fim_server.errors import BenchError
@@ -339,6 +339,16 @@ def test_stretches_of_two_releases() -> None:
         ("1", "2"),
     ]
     assert list(edit_sessions.stretches(old, old[:20])) == [], "only taken out"
+    (begun,) = edit_sessions.stretches(old, old.replace("    return", "    x = 1\n    return"))
+    assert begun == Stretch(old.index("\n    return"), old.index("\n    return"), "\n    x = 1")
+
+
+def test_a_line_goes_on_right_of_an_edit() -> None:
+    task = Task("project", "a.py", 1, "a = [", "one, ", "two]\nb = 1\n", "python")
+    truth = Truth(task.before + task.wanted + task.after, len(task.before) + len(task.wanted))
+    editor = Editor(task.before + task.after, len(task.before), truth.language.keyboard)
+    assert judge.judge(editor, truth, Item("one, ", 0, None)).line
+    assert not judge.judge(editor, truth, Item("one", 0, None)).line
 
 
 @pytest.mark.parametrize("sweep", edit_sessions.SWEEPS)
