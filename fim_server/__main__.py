@@ -18,6 +18,9 @@ from typing import NoReturn
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
+NO_TELEMETRY = {"HF_HUB_DISABLE_TELEMETRY": "1"}
+"""Variables without which a library tells its maker more than it has to, unless the user has set them."""
+
 NOTICE_SECONDS = 0.1
 """Most seconds until the main thread notices an interrupt; later it is inside a long instruction."""
 
@@ -30,6 +33,8 @@ def run(argv: Sequence[str] | None = None) -> int:
 
     Without ``argv`` it is the process's own, whose interrupts are heeded, and an interrupted one does not return.
     """
+    for name, value in NO_TELEMETRY.items():  # read when the library is imported
+        os.environ.setdefault(name, value)
     try:
         if argv is None:
             heed_interrupts()

@@ -35,6 +35,20 @@ def said(errors: str) -> str:
     return "".join(line for line in errors.splitlines(keepends=True) if not line.endswith(" ...\n"))
 
 
+def test_the_hub_library_sends_no_telemetry() -> None:
+    script = """
+from fim_server.__main__ import run
+run(["languages"])
+from huggingface_hub import constants
+raise SystemExit(not constants.HF_HUB_DISABLE_TELEMETRY)
+"""
+    environment = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, stdout=subprocess.DEVNULL, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0
+
+
 # --- answers to closed pipes ---------------------------------------------------------------------------------------
 
 

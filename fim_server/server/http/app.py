@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import sys
 import time
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -164,6 +165,12 @@ async def gone(request: Request) -> None:
         pass
 
 
+def shown(listening: socket.socket) -> str:
+    """Return the address of a socket as people write it."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def refused(status: int, reason: str) -> JSONResponse:
     """Return an error in the form that clients of OpenAI and llama.cpp read."""
     error = {
@@ -215,7 +222,7 @@ async def listen_http(
     )
     try:
         clients.begin(answerer.settings)
-        logger.info("listening on %s", ", ".join(str(one.getsockname()) for one in sockets))
+        print(f"fim-server: HTTP on {', '.join(map(shown, sockets))}", file=sys.stderr, flush=True)  # the port may be 0
         began(answerer, sockets)
         await uvicorn.Server(config).serve(sockets=sockets)
     finally:

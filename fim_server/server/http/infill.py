@@ -14,7 +14,7 @@ def wanted_of(fields: Mapping[str, Any]) -> Wanted:
     return Wanted(
         prefix=fields.get("input_prefix", "") + fields.get("prompt", ""),
         suffix=fields.get("input_suffix", ""),
-        excerpts=tuple(Excerpt(one.get("filename", ""), one["text"]) for one in fields.get("input_extra", ())),
+        excerpts=tuple(Excerpt(one.get("filename", ""), one["text"]) for one in fields.get("input_extra") or ()),
         most_tokens=None if most < 0 else most,
         allowed_ms=fields.get("t_max_predict_ms"),
         **common_fields(fields),

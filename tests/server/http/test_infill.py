@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import time
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("jsonschema")
 
 from fim_server.suggest.settings import ServerSettings
-from support.servers.http_served import TEXT_LEFT, TEXT_RIGHT, HttpServed
+from support.servers.http_served import PATIENCE, TEXT_LEFT, TEXT_RIGHT, HttpServed
 
 LLAMA_VIM_FIELDS = [
     "content",
@@ -89,7 +90,11 @@ def test_lines_of_excerpts_are_recalled() -> None:
     with HttpServed(ServerSettings(model="embedded", ask_model=False, min_confidence=0.0)) as memory_alone:
         memory_alone.await_model()
         assert memory_alone.infill(left, "\n")["content"] == ""
+        ends = time.monotonic() + PATIENCE
         found = memory_alone.infill(left, "\n", input_extra=[excerpt])
+        while not found["content"] and time.monotonic() < ends:  # excerpts are read in the background
+            time.sleep(0.1)
+            found = memory_alone.infill(left, "\n", input_extra=[excerpt])
     assert found["content"].startswith("ordered")
     assert found["fim_server"]["origin"] == "memory"
 
@@ -102,6 +107,10 @@ def test_a_text_of_a_stream_is_that_of_a_response(served: HttpServed) -> None:
     events = [json.loads(line.removeprefix("data: ")) for line in response.text.splitlines() if line]
     assert "".join(event["content"] for event in events) == plain["content"]
     assert [event["stop"] for event in events] == [False, True]
+
+
+def test_a_client_without_excerpts_may_send_null(served: HttpServed) -> None:
+    assert "content" in served.infill("x = ", "\n", input_extra=None)
 
 
 def test_line_breaks_are_those_of_the_client(served: HttpServed) -> None:
