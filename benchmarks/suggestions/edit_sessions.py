@@ -55,7 +55,10 @@ def draw_sessions(old: Project, new: Project, lines: int, seed: int) -> list[Edi
 
 
 def stretches(before: str, after: str) -> Iterator[Stretch]:
-    """Yield the stretches by which two texts differ: lines, without what they have in common at both ends."""
+    """Yield the stretches by which two texts differ: lines, without what they have in common at both ends.
+
+    Several lines are written to the end of the last one: a user does not write them left of what will end it.
+    """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = [0]
     for line in old:
@@ -66,6 +69,8 @@ def stretches(before: str, after: str) -> Iterator[Stretch]:
         taken, text = "".join(old[first:last]), "".join(new[begin:end])
         head = common(taken, text)
         tail = min(common(taken[::-1], text[::-1]), len(taken) - head, len(text) - head)
+        if "\n" in text[head : len(text) - tail]:
+            tail = max(0, len(text) - text.find("\n", len(text) - tail)) if "\n" in text[len(text) - tail :] else 0
         if text[head : len(text) - tail].strip():
             yield begun_above(before, Stretch(starts[first] + head, starts[last] - tail, text[head : len(text) - tail]))
 

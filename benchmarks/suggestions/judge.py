@@ -98,6 +98,8 @@ def _line(editor: Editor, truth: Truth, item: Item) -> tuple[bool, bool]:
     wanted = left + truth.text[editor.cursor :].partition("\n")[0]  # what stays right of the edit is of the line, too
     offered, several, _ = item.text.partition("\n")
     following = editor.text[editor.cursor + item.covered :].partition("\n")[0]
+    if "\n" in truth.rest(editor.cursor):
+        following = following.removeprefix(editor.closers[item.covered :])  # they go down with the next Enter
     found = left + offered + ("" if several else following)
     end = lexeme_end(wanted, len(left))
     reached = len(left) + len(offered)

@@ -335,7 +335,7 @@ def test_stretches_of_two_releases() -> None:
     new = "import os\n\ndef f(name):\n    print(name)\n    return name\n\nlast = 2\n"
     found = list(edit_sessions.stretches(old, new))
     assert [(old[one.start : one.end], one.text) for one in found] == [
-        ("):\n    return os.", "name):\n    print(name)\n    return "),
+        ("):\n    return os.name", "name):\n    print(name)\n    return name"),
         ("1", "2"),
     ]
     assert list(edit_sessions.stretches(old, old[:20])) == [], "only taken out"
@@ -349,6 +349,16 @@ def test_a_line_goes_on_right_of_an_edit() -> None:
     editor = Editor(task.before + task.after, len(task.before), truth.language.keyboard)
     assert judge.judge(editor, truth, Item("one, ", 0, None)).line
     assert not judge.judge(editor, truth, Item("one", 0, None)).line
+
+
+def test_closers_of_a_later_line_are_not_of_this_one() -> None:
+    truth = Truth("f(a,\n  b)\n", 9)
+    editor = Editor("\n", 0, truth.language.keyboard)
+    for key in "f(":
+        editor.press(key)
+    assert editor.closers == ")"
+    assert judge.judge(editor, truth, Item("a,", 0, None)).line
+    assert not judge.judge(editor, truth, Item("a", 0, None)).line
 
 
 @pytest.mark.parametrize("sweep", edit_sessions.SWEEPS)
