@@ -104,6 +104,7 @@ def test_a_hostile_name_of_a_model_is_shown_escaped_and_shortened() -> None:
         sent=SentStatus(last={"uri": "file:///a\u202e.py", "reason": HOSTILE}),
         supervisor=SimpleNamespace(allowed=None, budget=SimpleNamespace(last=None)),
         project=SimpleNamespace(size=0),
+        checkers=SimpleNamespace(resident_bytes=0),
         protocol=SimpleNamespace(notify=lambda method, status: told.append(status)),
     )
     send_status(server)

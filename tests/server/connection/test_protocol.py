@@ -150,12 +150,12 @@ async def test_an_answer_from_memory_says_so(client: Client) -> None:
 async def test_wrong_settings_are_logged_and_keep_their_defaults(client: Client) -> None:
     await client.is_ready()
     expected = [
-        "setting 'trigger': one of automatic, manual expected, not 'sometimes'",
+        "setting 'trigger': one of automatic, subtle, manual expected, not 'sometimes'",
         "setting 'alternatives': a whole number from 1 to 5 expected, not 9",
         "setting 'maxTokens': a whole number from 1 to 4096 expected, not 'many'",
         "setting 'maxTokens': a whole number from 1 to 4096 expected, not -3",
         "setting 'deadlineMs': a number from 0 to 3600000 expected, not True",
-        "setting 'languages': one of automatic, manual, off expected, not 'loud'",
+        "setting 'languages': one of automatic, subtle, manual, off expected, not 'loud'",
         "unknown setting 'colour'",
     ]
     for problem in expected:
@@ -249,7 +249,7 @@ async def test_statistics_count_shown_and_accepted_suggestions(client: Client) -
     assert after["since"].endswith("Z")
     assert datetime.fromisoformat(after["since"]).tzinfo is not None
     assert set(after) == {
-        *("requests", "answeredFromCache", "shown", "accepted", "acceptedCharacters"),
+        *("requests", "answeredFromCache", "shown", "accepted", "acceptedCharacters", "retained"),
         *("savedKeystrokes", "cancelled", "superseded"),
         *("failed", "replaced", "latency", "promptTokens", "thresholdShifts", "since"),
     }
