@@ -52,8 +52,8 @@ from fim_server.text.terminal import Progress, Table
 if TYPE_CHECKING:
     from fim_server.models.backend import Backend, Cache
 
-TORCH_PRECISIONS = ("fp32", "bf16", "int8", "int8-weights")
-"""Torch variants: int8 quantises activations at run time, int8-weights multiplies bf16 ones."""
+TORCH_PRECISIONS = ("fp32", "bf16", "int8-weights")
+"""Torch variants: int8-weights multiplies bf16 activations."""
 
 REFERENCE = "fp32"
 """The precision of torch that others are compared with."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import warnings
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -45,13 +43,7 @@ def load_torch(folder: str, precision: str) -> TorchBackend:
 
     dtype = torch.bfloat16 if precision in ("bf16", "int8-weights") else torch.float32
     network: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, trust_remote_code=False)
-    if precision == "int8":
-        quantization = import_module("torch.ao.quantization")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch announces that this is to move to another package
-            kinds = {torch.nn.Linear: quantization.per_channel_dynamic_qconfig}
-            network = quantization.quantize_dynamic(network, kinds, dtype=torch.qint8)
-    elif precision == "int8-weights":
+    if precision == "int8-weights":
         plain = [name for name, layer in network.named_modules() if type(layer) is torch.nn.Linear]
         for name in plain:
             parent, _, own = name.rpartition(".")
