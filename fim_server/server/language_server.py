@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Coroutine
 from functools import cache
@@ -206,9 +207,10 @@ class FimLanguageServer(LanguageServer):
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an error of pygls, which would show it on the user's screen; answer a message that is not JSON."""
-        if self.ends_by(error):
+        cause = sys.exception() or error  # pygls reports a new error in place of the handler's
+        if self.ends_by(cause):
             return
-        logger.warning("a message could not be handled: %s", type(error).__name__)
+        logger.warning("a message could not be handled: %s", type(cause).__name__)
         if isinstance(error, NO_JSON):
             self.protocol.refuse_text()
 
