@@ -113,7 +113,10 @@ def fits(text: str, document: Document, spelling: Spelling) -> bool:
     - or the last of the lines between closes the remainder of the rest (the last line of a call's arguments);
     - or the rest closes brackets that the nearest line above at the next line's indentation opens, and the next line
       begins with the others. Then the cursor's line is indented more, or blank up to the cursor. A blank one may also
-      close the block that begins at its own indentation.
+      close the block that begins at its own indentation;
+    - or the cursor's line begins with closing brackets, and the rest closes what its header opens besides: `)` behind
+      the brace of `call(function() {`. The header is the nearest line above at its indentation, and further ones up to
+      one that does not begin with a closing bracket.
     """
     column = column_of(document)
     last = following = None
@@ -133,6 +136,9 @@ def fits(text: str, document: Document, spelling: Spelling) -> bool:
         return True
     if rest >= 0:
         return False
+    closes = leading(document.tail, spelling)
+    if closes and rest + opened_by_header(column, document, spelling) - closes == due:
+        return True
     is_blank = not document.tail.strip()
     return ((at < column or is_blank) and rest + opened_at(at, document, spelling) == begins) or (
         is_blank and rest + opened_at(column, document, spelling) == due
@@ -148,6 +154,19 @@ def opened_at(column: int, document: Document, spelling: Spelling) -> int:
     line = next((line for line in nearest if line.strip() and indentation(line) <= column), None)
     count = left_open(line, spelling) if line is not None and indentation(line) == column else 0
     return count if count > 0 else -1
+
+
+def opened_by_header(column: int, document: Document, spelling: Spelling) -> int:
+    """Return how many brackets the lines of a header at a column leave open; -1 if there is none."""
+    count = 0
+    for line in reversed(document.above[-MOST_SEARCHED:]):
+        if line.strip() and indentation(line) <= column:
+            if indentation(line) < column:
+                break
+            count += net(line, spelling)
+            if not leading(line, spelling):
+                return count if count > 0 else -1
+    return -1
 
 
 def column_of(document: Document) -> int:

@@ -129,6 +129,21 @@ def test_the_middle_that_fits_is_taken(name: str) -> None:
     assert len(found.diagnostics) == len(found.ignored)
 
 
+@pytest.mark.parametrize(
+    ("language", "marked", "text"),
+    [
+        ("r", "f <- function(x) {\n\tsapply(x, function(y) {\n\t\ty\n\t}‸\n}\n", ")"),
+        ("kotlin", "fun f() {\n    a(listOf {\n        b()\n    }‸\n    c()\n}\n", ")"),
+        ("cpp", "void f() {\n    run([&]() {\n        a();\n    }, {\n        b();\n    }‸\n    c();\n}\n", ");"),
+    ],
+)
+def test_what_the_header_of_a_block_opens_is_closed_behind_it(language: str, marked: str, text: str) -> None:
+    found = opened(language, marked)
+    assert found.guarantee == "balanced"
+    assert found.check(text).complete
+    assert opened(language, marked.replace("}‸", "x‸")).guarantee != "balanced"
+
+
 def test_the_search_of_an_exact_language_is_bounded_by_states_alone() -> None:
     rust = Language.load("rust")
     near, far = (rust.open("fn f() { let a = " + "([" * depth, "\n}\n") for depth in (10, 300))
@@ -293,6 +308,12 @@ def fits(left: str, text: str, right: str) -> bool:
         return True
     if rest > 0:
         return bool(deeper) and rest + behind(deeper[-1]) == wanted
+    heads = [line for line in above if line.strip() and indented(line) <= column]
+    first = max((at for at, line in enumerate(heads) if not begins(line)), default=0)
+    open_above = sum(map(depth_of, heads[first:]))
+    is_headed = heads and min(map(indented, heads[first:])) == column and not begins(heads[first]) and open_above > 0
+    if begins(start) and is_headed and rest + open_above - begins(start) == wanted:
+        return True
     if rest == 0 or (start.strip() and indented(following) == column):
         return False
     levels = [(indented(following), begins(following))]
