@@ -123,6 +123,10 @@ class FimLanguageServer(LanguageServer):
         """End the process of a single client after a lack of memory or threads; else return False."""
         self._logged: set[str] = set()
 
+    def only_insert(self) -> None:
+        """Make suggestions replace nothing right of the cursor, in documents that are opened later."""
+        self.worker.covers = self.answers.covers = False
+
     @property
     def learnt(self) -> frozenset[str] | None:
         """Languages that the model knows; None for all, or before it is loaded."""

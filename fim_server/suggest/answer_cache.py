@@ -72,7 +72,7 @@ class AnswerCache:
         """``covers``: whether a suggestion may replace closers right of the cursor."""
         self._thread = OneThread()
         self._capacity = capacity
-        self._most_covered = MOST_CLOSERS if covers else 0
+        self.covers = covers
         self._answers: OrderedDict[tuple[tuple[str, str], str, str, bool, bool], Answer] = OrderedDict()
 
     def add(self, answer: Answer) -> None:
@@ -121,7 +121,7 @@ class AnswerCache:
                     continue
                 found: Answer | None = answer
             else:
-                found = moved(answer, left, right, single_line, self._most_covered)
+                found = moved(answer, left, right, single_line, MOST_CLOSERS if self.covers else 0)
             if found is None or (word_ends and any(is_word(one.text[:1]) for one in found.suggestions)):
                 continue
             if asked and (found.moved or not found.complete):

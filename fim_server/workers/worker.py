@@ -118,6 +118,8 @@ class CompletionWorker:
             project: The client's project.
             covers: Whether a suggestion may replace closers right of the cursor.
         """
+        self.covers = covers
+        """True if a suggestion may replace closers right of the cursor, in documents that are opened later."""
         self._project = project
         self._settings = settings
         self.models = SharedModels() if models is None else models
@@ -145,7 +147,7 @@ class CompletionWorker:
         self.unfinished = Unfinished()
         """Texts that are opened in the background."""
         self.make_contexts: Callable[[], DocumentSessions] = lambda: DocumentSessions(
-            None, self.session_memory, self.unfinished, covers
+            None, self.session_memory, self.unfinished, self.covers
         )
 
     @property

@@ -141,6 +141,19 @@ def test_emacs() -> None:
         assert name in IDS, mode
 
 
+def test_jetbrains() -> None:
+    template = settings("jetbrains/template.json")
+    commands = template["programArgs"]
+    assert commands["default"].split() == COMMAND
+    assert commands["windows"].split() == [f"{COMMAND[0]}.exe", *COMMAND[1:]]
+    patterns = {one["languageId"]: one["fileType"]["patterns"] for one in template["fileTypeMappings"]}
+    suffixes = {next(iter(read_builtin(name).editor_ids), name): read_builtin(name).suffixes for name in LANGUAGES}
+    suffixes |= {host.name: host.suffixes for host in hosts()}
+    assert {name: [pattern.removeprefix("*") for pattern in listed] for name, listed in patterns.items()} == {
+        name: list(found) for name, found in suffixes.items()
+    }
+
+
 def test_vscode() -> None:
     manifest = json.loads((EDITORS.parents[1] / "vscode-extension/package.json").read_text(encoding="utf-8"))
     ids = {next(iter(read_builtin(language).editor_ids), language) for language in EXACT}

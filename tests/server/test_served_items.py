@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
 
 from fim_server.models.prompt import find_format
+from support.editors import editor
 from support.models.text_models import Written, rest_of, text_model
 from support.servers.served_cells import notebook
 from support.servers.served_checks import EXACT, PARTIAL, Document, Item, Seen, applied, court, examine, list_item
-from support.servers.served_items import accepted, available, fuzz
+from support.servers.served_items import LSP4IJ, PROGRAM, Case, accepted, available, fuzz, serve
 from support.servers.served_places import BALANCED_LANGUAGES, LANGUAGES, Cutter, Place, files
 
 LONG = os.environ.get("FIM_SERVER_LONG") == "1"
@@ -48,6 +50,20 @@ def test_served_items_keep_their_guarantees() -> None:
     assert found.counts["items"] >= ITEMS
     whole = found.counts["exact items"] + found.counts["balanced items"]
     assert whole > found.counts.get("partial items", 0)
+
+
+@pytest.mark.asyncio
+async def test_a_text_replaces_nothing_in_an_editor_that_only_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editor, "SERVE", PROGRAM)
+    place = Place("python", "boundary", "def f(ns):\n    if g(", ")", "ns):", "\n        return 1\n")
+    covered = {}
+    async with AsyncExitStack() as stack:
+        for kind, client in (await serve(stack, ("inline", LSP4IJ), "texts", {})).items():
+            (seen,) = await client.run(Case(0, place, kind, True, "\n", ("ns):",), 0, "", (("minConfidence", 0),)))
+            covered[kind] = [item.end - seen.cursor for item in seen.items]
+    assert any(covered["inline"])
+    assert covered[LSP4IJ]
+    assert not any(covered[LSP4IJ])
 
 
 def test_every_language_of_token_trees_has_a_file() -> None:

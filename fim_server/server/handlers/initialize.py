@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lsprotocol import types
 
 from fim_server.server.handlers.completion import on_completion
@@ -13,11 +15,17 @@ from fim_server.server.models.fetching import stop_and_wait
 from fim_server.server.models.indexing import read_project
 from fim_server.server.models.loading import load, reload
 
+ONLY_INSERTS = re.compile(r"\(build [A-Z]+-\d")
+"""Version that LSP4IJ sends, such as `PyCharm (build PY-252.23892.439)`. LSP4IJ draws and inserts a text behind the
+characters right of the cursor that its range replaces."""
+
 
 def on_initialize(ls: FimLanguageServer, params: types.InitializeParams) -> None:
     """Replace pygls' workspace by ours; register the suggestion list for clients without inline completion."""
     ls.protocol.replace_workspace()
     ls.watch_client_process(params.process_id)
+    if params.client_info is not None and ONLY_INSERTS.search(params.client_info.version or ""):
+        ls.only_insert()
     take_settings(ls, params.initialization_options)
     ls.client.initial_settings = ls.client.settings
     text_document = params.capabilities.text_document

@@ -140,6 +140,12 @@ def inline_item(document: Document, item: dict[str, Any]) -> Item:
     return _item(document, item["range"], item["insertText"], item)
 
 
+def lsp4ij_item(document: Document, item: dict[str, Any]) -> Item:
+    """An item of `textDocument/inlineCompletion` in LSP4IJ 0.21, which keeps the characters right of the cursor."""
+    kept = document.text[document.cursor : document.offset(item["range"]["end"])]
+    return _item(document, item["range"], kept + item["insertText"], item)
+
+
 def list_item(document: Document, item: dict[str, Any]) -> Item:
     """An item of `textDocument/completion`."""
     edit = item["textEdit"]

@@ -40,6 +40,7 @@ from support.servers.served_checks import (
     examine,
     inline_item,
     list_item,
+    lsp4ij_item,
 )
 from support.servers.served_places import (
     BALANCED_LANGUAGES,
@@ -66,12 +67,15 @@ ACCEPTED = ("", "", "", "word", "line", "word word")
 """Parts of an item to accept before the next request."""
 NOTEBOOK = "notebook"
 """A client whose documents are cells; of files in Python alone."""
+LSP4IJ = "LSP4IJ"
+"""JetBrains' editors, which replace nothing right of the cursor."""
 CLIENTS: dict[str, dict[str, Any]] = {
     "inline": {"inlineCompletion": {}},
     "snippets": {"completion": {"completionItem": {"snippetSupport": True}}},
     "as is": {"completion": {"completionItem": {"insertTextModeSupport": {"valueSet": [1]}}}},
     "plain": {"completion": {"completionItem": {}}},
     NOTEBOOK: {"inlineCompletion": {}},
+    LSP4IJ: {"inlineCompletion": {}},
 }
 OFTEN = ("inline",) * 5 + tuple(CLIENTS)
 SHORT = {"maxTokens": 24, "maxLineTokens": 16, "promptTokens": 128, "deadlineMs": 0, "invokedDeadlineMs": 0}
@@ -211,6 +215,8 @@ class Client:
         if self.kind == NOTEBOOK:
             offered["notebookDocument"] = SYNCHRONIZES
         params = {"processId": None, "rootUri": None, "capabilities": offered, "initializationOptions": self._all(())}
+        if self.kind == LSP4IJ:
+            params["clientInfo"] = {"name": "PyCharm 2026.2", "version": "PyCharm (build PY-262.10968.63)"}
         await self.wire.ask("initialize", "initialize", params, PATIENCE)
         await self.wire.send(Wire.note("initialized", {}))
         await self.wire.is_ready()
@@ -249,7 +255,8 @@ class Client:
             answer = await self.wire.ask(self.number(), "textDocument/completion", params, PATIENCE)
         if "error" in answer:
             raise ServerFailure(f"a request failed: {answer['error']}")
-        make = inline_item if "inlineCompletion" in CLIENTS[self.kind] else list_item
+        inline = lsp4ij_item if self.kind == LSP4IJ else inline_item
+        make = inline if "inlineCompletion" in CLIENTS[self.kind] else list_item
         return [make(document, item) for item in answer["result"]["items"]]
 
     async def run(self, case: Case) -> list[Seen]:
