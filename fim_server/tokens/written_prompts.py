@@ -1,13 +1,13 @@
 """Prompts that clients write by themselves, in the format of any known family, taken apart again.
 
 A client may write the prompt for another model than the one that serves. Its parts are found by the tokens' names. The
-prompt has to begin and end as the format says, so plain text that only mentions such a token stays text.
+prompt has to begin and end as the format says. Text that begins otherwise may mention such tokens and stays text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from fim_server.tokens.formats import FixedText, Slot, known_layouts
@@ -41,8 +41,12 @@ PLUSES = "+++++ "
 NAMED_LANGUAGE = re.compile(r"^###LANGUAGE:[ \t]*(\S[^\n]{0,60})$", re.MULTILINE)
 
 
+MARKUP = re.compile(r"<(?!fim)\w+>|\[\w+\]")
+"""Tokens that are also tags, or headings of INI files: code may begin with them."""
+
+
 class AmbiguousPromptError(ValueError):
-    """Prompt with a token of its format in a text, so that it can be taken apart in several ways."""
+    """Prompt that begins as one of a known format, and can be taken apart in no way or in several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Layout:
         first: The tokens before the first text.
         second: The token before the second text.
         last: The token behind it; may be empty.
+        tokens: All of the tokens.
         prefix_comes_first: Whether the first text is the prefix.
         has_spaces: Whether the tokens have spaces around them.
     """
@@ -79,14 +84,22 @@ class Layout:
     first: str
     second: str
     last: str
+    tokens: tuple[str, ...]
     prefix_comes_first: bool
     has_spaces: bool
+
+    @property
+    def with_empty_prefix(self) -> Layout:
+        """Return the order suffix first of a format for prefix first: an empty prefix, and the prefix as a middle."""
+        first = (" " if self.has_spaces else "").join((self.first, self.second))
+        return replace(self, first=first, second=self.last, last="", prefix_comes_first=False)
 
 
 @cache
 def layouts() -> tuple[Layout, ...]:
     """Return the different layouts of all known formats; those that end with a token come first."""
     found = dict.fromkeys(layout for pieces in known_layouts() if (layout := layout_of(pieces)) is not None)
+    found |= dict.fromkeys(one.with_empty_prefix for one in found if one.prefix_comes_first and one.last)
     return tuple(sorted(found, key=lambda layout: not layout.last))
 
 
@@ -100,18 +113,38 @@ def layout_of(pieces: tuple[str | FixedText, ...]) -> Layout | None:
     first, second, last = ("".join(f" {name[1:]}" if has_spaces else name for name in group) for group in groups)
     if not first or not second:
         return None
-    return Layout(first.strip(), second.strip(), last.strip(), names[one] == Slot.PREFIX, has_spaces)
+    tokens = tuple(name.removeprefix(SPACE) for group in groups for name in group)
+    return Layout(first.strip(), second.strip(), last.strip(), tokens, names[one] == Slot.PREFIX, has_spaces)
 
 
 def take_apart(prompt: str) -> WrittenPrompt | None:
     """Return the parts of a prompt in a known format; None for any other text.
 
-    Raises AmbiguousPromptError if a text in it has a token of its format.
+    Raises AmbiguousPromptError if a text in it has a token of its format, or if it begins with such a token and has
+    no known format.
     """
     body = prompt
     while opener := next((one for one in OPENERS if body.startswith(one)), ""):
         body = body[len(opener) :]
-    return next((found for layout in layouts() if (found := parts_by(layout, body)) is not None), None)
+    found = next((found for layout in layouts() if (found := parts_by(layout, body)) is not None), None)
+    if found is None and (token := token_at_beginning(body)):
+        raise AmbiguousPromptError(f"the prompt begins with {token}, but is in no known format")
+    return found
+
+
+def token_at_beginning(body: str) -> str:
+    """Return the token with which a text begins that is a prompt or a part of one; empty for any other text."""
+    begins = body.lstrip()
+    token = next((one for one in all_tokens() if begins.startswith(one)), "")
+    if not MARKUP.fullmatch(token):
+        return token
+    return token if any(layout.first in begins and layout.second in begins for layout in layouts()) else ""
+
+
+@cache
+def all_tokens() -> tuple[str, ...]:
+    """Return the tokens of all layouts, and those before a file."""
+    return tuple(dict.fromkeys((*(token for layout in layouts() for token in layout.tokens), *FILE_MARKS)))
 
 
 def parts_by(layout: Layout, body: str) -> WrittenPrompt | None:
@@ -124,9 +157,8 @@ def parts_by(layout: Layout, body: str) -> WrittenPrompt | None:
     rest = rest[: len(rest) - len(last)]
     if second not in rest:
         return None
-    tokens = [token for token in (first, last) if token]
-    if rest.count(second) > 1 or any(token in rest for token in tokens):
-        raise AmbiguousPromptError(f"the prompt has {first}, {second} or {last or 'another token'} more than once")
+    if any(rest.count(token) > (token == second) for token in layout.tokens):
+        raise AmbiguousPromptError(f"the prompt has {' or '.join(layout.tokens)} more than once")
     texts = rest.split(second)
     if layout.has_spaces:
         texts[0] = texts[0].removesuffix(" ")

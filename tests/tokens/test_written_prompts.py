@@ -66,13 +66,48 @@ def test_path_and_language_of_codegeex() -> None:
         P,
         'stop = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]',
         "# [SUFFIX] and [PREFIX]\n",
-        "<|fim_prefix|>x = 1<|fim_suffix|>",
-        "<fim_prefix>",
-        "[PREFIX] a [SUFFIX] b",
+        'x = "<|fim_prefix|>"\ny = "<|fim_suffix|>"\n',
+        '"<|fim_prefix|><|fim_suffix|>\\n<|fim_middle|>" in x\n',
+        "[SUFFIX]\nname = 1\n",
+        "<PRE>\nsome text\n</PRE>\n",
+        "<filename>a.txt</filename>\n",
     ],
 )
 def test_plain_text_stays_text(text: str) -> None:
     assert take_apart(text) is None
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"<|fim_prefix|><|fim_suffix|>{S}<|fim_middle|>{P}",
+        f"<PRE> <SUF>{S} <MID> {P}",
+        f"<fim_prefix><fim_suffix>{S}<fim_middle>{P}",
+        f"<｜fim▁begin｜><｜fim▁hole｜>{S}<｜fim▁end｜>{P}",
+    ],
+)
+def test_suffix_first_with_an_empty_prefix(prompt: str) -> None:
+    assert take_apart(prompt) == WrittenPrompt(P, S)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"<|fim_prefix|>{P}<|fim_suffix|>{S}",
+        f"<|fim_prefix|>{P}",
+        f"<s>\n<|fim_middle|>{P}",
+        f"<|fim_prefix|>{P}<|fim_middle|>{S}",
+        f"<|fim_prefix|>{P}<fim_suffix>{S}<fim_middle>",
+        "<fim_prefix>",
+        f"<｜fim▁begin｜>{P}<｜fim▁hole｜>{S}",
+        f"<PRE> {P} <SUF>{S}",
+        f"<|repo_name|>demo\n<|file_sep|>a.py\n<|fim_prefix|>{P}<|fim_suffix|>{S}",
+        f"<filename>a.py\n<fim_suffix>{S}<fim_prefix>{P}",
+    ],
+)
+def test_half_of_a_prompt_is_refused(prompt: str) -> None:
+    with pytest.raises(AmbiguousPromptError, match=r"the prompt begins with .*, but is in no known format"):
+        take_apart(prompt)
 
 
 @pytest.mark.parametrize("token", ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"])

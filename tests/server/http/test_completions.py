@@ -81,5 +81,7 @@ def test_errors_are_those_of_the_client(client: Any) -> None:
         client.completions.create(model="any", prompt="x", n=6)
     with pytest.raises(openai.BadRequestError, match="prompt: not as expected"):
         client.completions.create(model="any", prompt=[1, 2, 3])
+    with pytest.raises(openai.BadRequestError, match=r"begins with <\|fim_prefix\|>, but is in no known format"):
+        client.completions.create(model="any", prompt="<|fim_prefix|>x = (<|fim_suffix|>)\n")
     with pytest.raises(openai.BadRequestError, match="echo: not supported"):
         client.completions.create(model="any", prompt="x", echo=True)
