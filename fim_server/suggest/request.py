@@ -21,6 +21,36 @@ LANGUAGES = frozenset(Language.names())
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one request, within those of the settings; None: as the settings say.
+
+    Attributes:
+        tokens: Most tokens of a text.
+        temperature: Temperature of sampling.
+        alternatives: Suggestions for an explicit request.
+    """
+
+    tokens: int | None = None
+    temperature: float | None = None
+    alternatives: int | None = None
+
+    def within(self, settings: ServerSettings) -> ServerSettings:
+        """Return the settings of the request."""
+        most = {name: getattr(settings, name) for name in ("max_tokens", "max_line_tokens")}
+        if self.tokens is not None:
+            most = {name: min(self.tokens, value) for name, value in most.items()}
+        return replace(
+            settings,
+            **most,
+            temperature=settings.temperature if self.temperature is None else self.temperature,
+            alternatives=settings.alternatives if self.alternatives is None else self.alternatives,
+        )
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Snapshot of one request.
 
@@ -31,7 +61,7 @@ class Request:
         path: The path, which names the language if the editor's name is unknown.
         invoked: Whether the request is explicit.
         single_line: Whether one line is wanted.
-        settings: The settings.
+        settings: The settings, within the limits.
         word_ends: Whether the word before the cursor is whole, because the user chose it from a list.
         cell: The contexts of the cursor's cell in a notebook, or of its region in a file of another language.
         described: The language by the editor's own data, if the package has none.
@@ -39,6 +69,7 @@ class Request:
         shift: Shift of the threshold by what the user accepts and dismisses in the language.
         is_held: Whether the answer waits for an explicit request (trigger `subtle`).
         allowed_ms: Time that the client allows, in milliseconds; None: as the settings say.
+        limits: The request's own limits.
     """
 
     uri: str
@@ -55,6 +86,7 @@ class Request:
     shift: float = 0.0
     is_held: bool = False
     allowed_ms: float | None = None
+    limits: Limits = NO_LIMITS
 
     @property
     def deadline_ms(self) -> float | None:
@@ -122,6 +154,8 @@ class Request:
     def key(self) -> tuple[str, str]:
         """Return the key that answers to other cursors must share to hold here."""
         language = self.language_id if self.described is None else f"{self.language_id} described"
+        if self.limits != NO_LIMITS:
+            language = f"{language} {self.limits}"
         return self.uri, language if self.cell is None else f"{language} {self.cell.key}"
 
     def answered(

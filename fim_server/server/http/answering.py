@@ -120,7 +120,7 @@ class Answerer:
     async def _in_turn(self, job: Job, name: tuple[str, ...], wanted: Wanted) -> Served:
         async with self.queue.places:
             job.is_waiting = False
-            client = self.clients.find(name, wanted.settings(self.settings))
+            client = self.clients.find(name, self.settings)
             client.running += 1
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):

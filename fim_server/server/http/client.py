@@ -108,6 +108,7 @@ class HttpClient:
             document=known.frozen(),
             version=known.version,
             allowed_ms=wanted.allowed_ms,
+            limits=wanted.limits,
         )
 
     async def remember(self, wanted: Wanted) -> None:
@@ -141,12 +142,12 @@ class HttpClient:
 
 
 class HttpClients:
-    """Clients by their names and settings. Used by the event loop's thread."""
+    """Clients by their names. Used by the event loop's thread."""
 
     def __init__(self, create: Callable[[ServerSettings], FimLanguageServer]) -> None:
         """``create``: return a new server with settings."""
         self._create = create
-        self._known: OrderedDict[tuple[object, ...], HttpClient] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], HttpClient] = OrderedDict()
         self._first: FimLanguageServer | None = None
 
     def begin(self, settings: ServerSettings) -> None:
@@ -169,17 +170,15 @@ class HttpClients:
         return len(self._known)
 
     def find(self, name: tuple[str, ...], settings: ServerSettings) -> HttpClient:
-        """Return the client of a name whose requests have these settings."""
-        of_request = settings.max_tokens, settings.max_line_tokens, settings.temperature, settings.alternatives
-        key = (*name, *of_request)
-        client = self._known.get(key)
+        """Return the client of a name. A new one has a server with these settings."""
+        client = self._known.get(name)
         if client is None:
             idle = [other for other, one in self._known.items() if not one.running]
             if len(self._known) >= MOST_CLIENTS and idle:
                 self._known.pop(idle[0]).server.close()
-            client = self._known[key] = HttpClient(self._create(settings))
+            client = self._known[name] = HttpClient(self._create(settings))
             client.begin()
-        self._known.move_to_end(key)
+        self._known.move_to_end(name)
         return client
 
     def close(self) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fim_server.suggest.job import Costs
+from fim_server.suggest.request import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fim_server.decoding.results import Statistics
-    from fim_server.suggest.settings import ServerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,10 @@ class Wanted:
         """Return whether no text is wanted: the client sends excerpts ahead."""
         return self.most_tokens == 0
 
-    def settings(self, settings: ServerSettings) -> ServerSettings:
-        """Return the settings of the request. Those of the server are its upper limits."""
-        most = self.most_tokens or None
-        return replace(
-            settings,
-            max_tokens=settings.max_tokens if most is None else min(most, settings.max_tokens),
-            max_line_tokens=settings.max_line_tokens if most is None else min(most, settings.max_line_tokens),
-            temperature=settings.temperature if self.temperature is None else self.temperature,
-            alternatives=self.count,
-        )
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of the request."""
+        return Limits(self.most_tokens or None, self.temperature, self.count)
 
 
 @dataclass(frozen=True, slots=True)

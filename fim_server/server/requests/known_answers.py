@@ -22,7 +22,7 @@ def look_up(ls: FimLanguageServer, request: Request) -> Answer | None:
 
 def remember(ls: FimLanguageServer, request: Request, found: Answer) -> None:
     """Cache an answer, if it will still hold and the settings are unchanged."""
-    if found.lasting and request.settings == ls.settings:
+    if found.lasting and request.settings == request.limits.within(ls.settings):
         ls.answers.add(found)
 
 

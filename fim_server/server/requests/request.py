@@ -13,7 +13,7 @@ from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.suggest.context.cursor import Place, wants_single_line
 from fim_server.suggest.postprocess.blocks import owes_block
-from fim_server.suggest.request import Request, language_name
+from fim_server.suggest.request import NO_LIMITS, Limits, Request, language_name
 from fim_server.suggest.settings import ServerSettings
 from fim_server.text.document import LINE_BREAK
 from fim_server.text.notebook import Notebook
@@ -28,6 +28,7 @@ class IncomingRequest:
         reveals: Whether the request shows an answer that was prepared and held back. It then counts as automatic.
         arrived: Time by ``time.perf_counter``.
         allowed_ms: Time that the client allows, in milliseconds; None: as the settings say.
+        limits: The client's other limits.
     """
 
     uri: str
@@ -40,6 +41,7 @@ class IncomingRequest:
     version: int | None
     reveals: bool = False
     allowed_ms: float | None = None
+    limits: Limits = NO_LIMITS
 
     @property
     def notebook(self) -> Notebook | None:
@@ -124,12 +126,13 @@ def build_request(ls: FimLanguageServer, incoming: IncomingRequest) -> Request |
         path=cut.path,
         invoked=incoming.invoked,
         single_line=single_line,
-        settings=ls.settings,
+        settings=incoming.limits.within(ls.settings),
         word_ends=word_ends,
         cell=cut.cell,
         described=ls.described(cut.uri, language),
         is_held=not (incoming.invoked or incoming.reveals) and language.is_subtle(*place),
         allowed_ms=incoming.allowed_ms,
+        limits=incoming.limits,
     )
     shift = ls.habits.shift_of(language_name(request)) if ls.settings.personal_threshold else 0.0
     return replace(request, dismissed=ls.dismissals.at(incoming, request), shift=shift)

@@ -17,6 +17,7 @@ for library in ("starlette", "uvicorn", "jsonschema"):
 from fim_server.errors import StoppedError
 from fim_server.server.http import answering, bodies, entrance
 from fim_server.server.http.bodies import RefusedError
+from fim_server.server.http.client import MOST_CLIENTS
 from fim_server.server.http.entrance import Entrance
 from fim_server.suggest.job import Work
 from fim_server.suggest.pipeline import Completer
@@ -179,7 +180,7 @@ def test_the_newest_request_for_a_document_wins(served: HttpServed, stuck: dict[
     text = "first = 1\nsecond = 2\nthird = 3\n"
 
     def older() -> None:
-        found.update(served.infill(f"{text}stuck", "\n"))
+        found.update(served.infill(f"{text}stuck", "\n", n_predict=40, temperature=0.1))
 
     thread = threading.Thread(target=older)
     thread.start()
@@ -188,6 +189,20 @@ def test_the_newest_request_for_a_document_wins(served: HttpServed, stuck: dict[
     thread.join(PATIENCE)
     assert "a newer request" in found["fim_server"]["reason"]
     assert found["content"] == ""
+
+
+def test_limits_belong_to_the_request(served: HttpServed) -> None:
+    """One client: the answer of another limit is not taken from the cache."""
+    left, clients = f"{TEXT_LEFT}height - ", len(served.answerer.clients)
+    whole = served.infill(left, TEXT_RIGHT, user="limits")
+    origins = []
+    for fields in ({"n_predict": 2}, {"n_predict": 2}, {"temperature": 0.2}, {}):
+        found = served.infill(left, TEXT_RIGHT, user="limits", **fields)
+        origins.append(found["fim_server"]["origin"])
+        assert found["tokens_predicted"] <= fields.get("n_predict", 99)
+    assert origins == ["model", "cache", "model", "cache"]
+    assert found["content"] == whole["content"]
+    assert len(served.answerer.clients) == min(clients + 1, MOST_CLIENTS)
 
 
 def test_waiting_requests_of_a_client_are_dropped_for_its_newest(
