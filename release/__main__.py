@@ -89,6 +89,7 @@ def rehearse(shop: Workshop, targets: list[Target], own: Target) -> None:
     version = step("versions", lambda: notes.version_of(shop.root))
     shop.clone(shop.source)
     step("workflows", lambda: checking.check_workflows(shop))
+    step("types on Windows and macOS", lambda: checking.check_types(shop))
     step("source distribution, twice the same", lambda: checking.check_sdist(building.build_sdist(shop)))
     step("extension", lambda: checking.check_extension(building.build_extension(shop)))
     wheels: dict[Target, Path] = {}

@@ -37,11 +37,16 @@ MOST_WHEEL, MOST_EXTENSION = 100_000_000, 2_000_000
 UNIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios")
 """Modules that Windows lacks."""
 
+OTHER_SYSTEMS = ("win32", "darwin")
+"""Systems that types are also checked for, as ``sys.platform`` names them."""
+
 IMPORTS = """
 import sys
 for name in {missing!r}:
     sys.modules[name] = None
 import fim_server.cli.check, fim_server.cli.complete, fim_server.cli.program, fim_server.cli.serve
+import fim_server.cli.dataset, fim_server.cli.evaluate, fim_server.evaluation.running.run
+import fim_server.evaluation.model_check.speed, fim_server.models.gguf.trial
 import fim_server.models.onnx.backend, fim_server.server.app, fim_server.workers.worker
 """
 
@@ -135,6 +140,19 @@ def check_imports(shop: Workshop, python: Path) -> None:
         ReleaseError: One does not.
     """
     run([python, "-c", IMPORTS.format(missing=UNIX_ONLY)], shop.source.parent, shop.logs / "imports.log")
+
+
+def check_types(shop: Workshop) -> None:
+    """Check the package's types as they are on the systems other than this one.
+
+    Raises:
+        ReleaseError: Code uses what such a system lacks.
+    """
+    for system in OTHER_SYSTEMS:
+        python = shop.root / ".venv" / "bin" / "python"
+        cache = shop.logs.parent / "mypy" / system
+        command: list[str | Path] = [python, "-m", "mypy", "--platform", system, "--cache-dir", cache, "fim_server"]
+        run(command, shop.source, shop.logs / "types.log")
 
 
 def check_workflows(shop: Workshop) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import struct
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from fim_server.errors import DatasetError
 from fim_server.language.limited_files import parse_json
+from fim_server.system.file_locks import lock
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Journal:
         self._path = path
         self._file: BinaryIO = path.open("a+b")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            lock(self._file)
+        except OSError:
             self._file.close()
             raise DatasetError(f"{path}: another process is building this set") from None
         self._kept = 0
@@ -50,6 +51,8 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if sys.platform == "win32":
+            self._file.close()  # an open file cannot be removed there
         if self._kept == 0:  # nothing was begun
             self._path.unlink(missing_ok=True)
         self._file.close()

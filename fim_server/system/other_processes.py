@@ -12,7 +12,7 @@ import select
 import sys
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 LOOK_SECONDS = 1.0
 """Time between two checks of a process that the system has no handle for."""
@@ -26,18 +26,20 @@ STATUS = re.compile(r"\d+ \(.*\) (?P<state>\S)(?: \S+){18} (?P<start>\d+)", re.D
 
 def is_alive(number: int) -> bool:
     """Return whether a process with that number runs."""
+    alive = True
     if sys.platform == "win32":
         handle = ctypes.windll.kernel32.OpenProcess(QUERY, False, number)  # os.kill would end it
+        alive = bool(handle)
         if handle:
             ctypes.windll.kernel32.CloseHandle(handle)
-        return bool(handle)
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's
-        return True
-    return True
+    else:
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            alive = False
+        except OSError:  # another user's
+            pass
+    return alive
 
 
 class Handle(Protocol):
@@ -48,48 +50,49 @@ class Handle(Protocol):
         ...
 
 
-class Descriptor:
-    """Process by its descriptor (Linux 5.3 and newer), which becomes readable when the process ends."""
+if sys.platform == "win32":
 
-    def __init__(self, number: int) -> None:
-        self._descriptor: int = os.pidfd_open(number)
+    class SystemHandle:
+        """Process by its handle on Windows."""
 
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        poll = select.poll()
-        poll.register(self._descriptor, select.POLLIN)
-        poll.poll()
+        def __init__(self, number: int) -> None:
+            self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            self._kernel.OpenProcess.restype = ctypes.c_void_p
+            self._handle = self._kernel.OpenProcess(SYNCHRONIZE, False, number)
+            if not self._handle:
+                raise ctypes.WinError(ctypes.get_last_error())
 
+        def wait(self) -> None:
+            """Return once the process has ended."""
+            self._kernel.WaitForSingleObject(ctypes.c_void_p(self._handle), FOREVER)
 
-class Queue:
-    """Process by an event of the kernel (macOS and the BSDs)."""
+elif sys.platform == "linux":
 
-    def __init__(self, number: int) -> None:
-        self._queue: Any = vars(select)["kqueue"]()
-        names = vars(select)
-        event = names["kevent"](
-            number, names["KQ_FILTER_PROC"], names["KQ_EV_ADD"] | names["KQ_EV_ONESHOT"], names["KQ_NOTE_EXIT"]
-        )
-        self._queue.control([event], 0, 0)
+    class SystemHandle:
+        """Process by its descriptor (Linux 5.3 and newer), which becomes readable when the process ends."""
 
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        self._queue.control(None, 1, None)
+        def __init__(self, number: int) -> None:
+            self._descriptor = os.pidfd_open(number)
 
+        def wait(self) -> None:
+            """Return once the process has ended."""
+            poll = select.poll()
+            poll.register(self._descriptor, select.POLLIN)
+            poll.poll()
 
-class WindowsHandle:
-    """Process by its handle on Windows."""
+else:
 
-    def __init__(self, number: int) -> None:
-        self._kernel: Any = vars(ctypes)["WinDLL"]("kernel32", use_last_error=True)
-        self._kernel.OpenProcess.restype = ctypes.c_void_p
-        self._handle = self._kernel.OpenProcess(SYNCHRONIZE, False, number)
-        if not self._handle:
-            raise vars(ctypes)["WinError"](vars(ctypes)["get_last_error"]())
+    class SystemHandle:
+        """Process by an event of the kernel (macOS and the BSDs)."""
 
-    def wait(self) -> None:
-        """Return once the process has ended."""
-        self._kernel.WaitForSingleObject(ctypes.c_void_p(self._handle), FOREVER)
+        def __init__(self, number: int) -> None:
+            self._queue = select.kqueue()
+            flags = select.KQ_EV_ADD | select.KQ_EV_ONESHOT
+            self._queue.control([select.kevent(number, select.KQ_FILTER_PROC, flags, select.KQ_NOTE_EXIT)], 0, 0)
+
+        def wait(self) -> None:
+            """Return once the process has ended."""
+            self._queue.control(None, 1, None)
 
 
 class Polled:
@@ -122,11 +125,9 @@ class Polled:
 
 def handle_of(number: int) -> Handle:
     """Return a handle of a process. Raises OSError where there is no such process, or the system forbids the wait."""
-    if os.name == "nt":
-        return WindowsHandle(number)
     try:
-        return Descriptor(number) if hasattr(os, "pidfd_open") else Queue(number)
+        return SystemHandle(number)
     except ProcessLookupError:
         raise
-    except (OSError, KeyError):  # an older kernel, a sandbox that refuses it, or another system
+    except (OSError, AttributeError):  # an older kernel, a sandbox that refuses it, or another system
         return Polled(number)

@@ -39,8 +39,10 @@ def lately(seconds: float) -> Callable[[Callable[[], T]], Callable[[], T]]:
 
 def resident_bytes(process: int | str = "self") -> int | None:
     """Return the bytes of memory that a process holds, by default this one; None on systems other than Linux."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError, IndexError):
+            pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
+            return pages * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
@@ -52,8 +54,9 @@ resident_lately = lately(1.0)(resident_bytes)
 def machine_bytes() -> int | None:
     """Return the bytes of memory of the machine, or of the container if it has less; None if unknown."""
     found: list[int] = []
-    with suppress(OSError, ValueError, AttributeError):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if sys.platform != "win32":
+        with suppress(OSError, ValueError):
+            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min((size for size in (*found, container_bytes()) if size), default=None)
 
 
@@ -86,8 +89,7 @@ def release_memory() -> None:
 @cache
 def c_library_trim() -> Any:
     """Return ``malloc_trim``, if the C library has it."""
-    if not sys.platform.startswith("linux"):
-        return None
-    with suppress(OSError, AttributeError):
-        return ctypes.CDLL(None).malloc_trim
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            return ctypes.CDLL(None).malloc_trim
     return None

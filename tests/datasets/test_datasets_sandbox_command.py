@@ -112,6 +112,13 @@ def test_without_bubblewrap_nothing_runs(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert (outcome.verdict, outcome.isolation) == (Verdict.PASSED, ())
 
 
+def test_on_windows_no_test_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "unavailable", lambda: "bubblewrap is for Linux")
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(DatasetError, match="not on Windows"):
+        run_test(SQUARE, GOOD, unsafe=True)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is none at all")
 @pytest.mark.parametrize(
     ("script", "why"),

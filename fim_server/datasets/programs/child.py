@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
+assert sys.platform != "win32"
+
 DETAIL_CHARACTERS = 300
 OUTPUT_BYTES = 4 << 20
 """Bytes of an output that are read."""

@@ -5,19 +5,19 @@ The tools compile in the sandbox, too. The outputs that are right stay outside o
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from fim_server.datasets.programs.outputs import is_right
 from fim_server.datasets.programs.toolchains import toolchains
-from fim_server.datasets.python import sandbox, sandbox_child
+from fim_server.datasets.python import bubblewrap, sandbox
 from fim_server.datasets.python.bubblewrap import Harness
 from fim_server.datasets.python.sandbox import Limits, Outcome, Verdict
 from fim_server.datasets.samples import ProgramTest
 from fim_server.errors import DatasetError
 
 _CHILD = Path(__file__).with_name("child.py")
+_BESIDE = Path(sandbox.__file__).with_name("sandbox_child.py")
 _SPARE_S = 10.0
 """Seconds of a test beside those of its programs."""
 
@@ -72,10 +72,10 @@ def run_program(
         "compiling": {**asdict(COMPILING), "filtered": False},
         "running": {**asdict(running), "filtered": True},
         "sandboxed": sandboxed,
-        "root": os.geteuid() == 0,
+        "root": bubblewrap.is_root(),
         "file_bytes": running.file_bytes,
     }
-    harness = Harness(_CHILD, Path(sandbox_child.__file__), toolchain.readable(), toolchain.environment())
+    harness = Harness(_CHILD, _BESIDE, toolchain.readable(), toolchain.environment())
     report, outcome = sandbox.launch(harness, (request,), most, sandboxed=sandboxed)
     if report is None:
         return outcome

@@ -37,6 +37,11 @@ BOOTED = Path("/run/systemd/system")
 """Folder that exists where systemd is the machine's init: sd_booted(3)."""
 
 
+def is_root() -> bool:
+    """Return whether the user is root."""
+    return sys.platform != "win32" and os.geteuid() == 0
+
+
 def interpreter() -> str:
     """Return the executable of the Python that runs this, instead of a virtual environment's link to it."""
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
@@ -76,7 +81,7 @@ def command(harness: Harness) -> list[str]:
     Other users get a user namespace. Both keep, until the harness gives it up, the right to limit the folder in memory,
     for which bubblewrap has no option.
     """
-    root = os.geteuid() == 0
+    root = is_root()
     words = [BWRAP, *NAMESPACES, *([] if root else ["--unshare-user"]), "--hostname", "sandbox"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"]
     words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if root else []
@@ -117,7 +122,7 @@ def scope() -> tuple[str, ...]:
     """Return the ``systemd-run`` command that makes scopes here; empty where it makes none."""
     if shutil.which("systemd-run") is None or not BOOTED.is_dir():
         return ()
-    words = ("systemd-run", *(() if os.geteuid() == 0 else ("--user",)), "--scope", "--quiet", "--collect")
+    words = ("systemd-run", *(() if is_root() else ("--user",)), "--scope", "--quiet", "--collect")
     probe = [*words, *scope_limits(1 << 30, 32), "--", "true"]
     try:
         done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_S, check=False)

@@ -142,8 +142,10 @@ def unavailable() -> str | None:
 
     A process tries it once.
     """
-    if sys.platform != "linux":
-        return f"bubblewrap is for Linux, this is {sys.platform}"
+    return _missing_on_linux() if sys.platform == "linux" else f"bubblewrap is for Linux, this is {sys.platform}"
+
+
+def _missing_on_linux() -> str | None:
     if shutil.which(bubblewrap.BWRAP) is None:
         return "bubblewrap is not installed"
     try:
@@ -164,7 +166,7 @@ def _run(test: UnitTest, program: str, limits: Limits, reference: str, *, sandbo
         "program": program,
         "entry_point": test.entry_point,
         "sandboxed": sandboxed,
-        "root": os.geteuid() == 0,
+        "root": bubblewrap.is_root(),
         **asdict(limits),
     }
     asked = {"test": test.test, "entry_point": test.entry_point, "reference": reference}
@@ -179,8 +181,10 @@ def launch(
 ) -> tuple[Any | None, Outcome]:
     """Run a harness on messages of JSON; return its report, and the outcome that holds where it has none.
 
-    ``limits``: those of the whole. Raises DatasetError if it does not start.
+    ``limits``: those of the whole. Raises DatasetError if it does not start, and on Windows.
     """
+    if sys.platform == "win32" and not sandboxed:
+        raise DatasetError("tests of samples run on Linux and macOS, not on Windows")
     scope = bubblewrap.scope() if sandboxed else ()
     isolation = (("bubblewrap", "cgroup") if scope else ("bubblewrap",)) if sandboxed else ()
     written = b"".join(
@@ -235,8 +239,9 @@ def _communicate(
             in_time = False
         finally:
             # The processes of a sandbox end with it, all others that did not leave the group.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            if sys.platform != "win32":
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
         if not in_time:
             # Ends when the pipes have no writer any more, so nothing of a sandbox is left.
             with suppress(subprocess.TimeoutExpired):

@@ -24,6 +24,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+assert sys.platform != "win32"
+
 LINUX = sys.platform == "linux"
 DETAIL_CHARACTERS = 300
 SPARE_MEMORY = 64 << 20  # bytes above the limit, for saying that it was reached
@@ -163,8 +165,9 @@ def become_nobody() -> None:
     os.setgroups([])
     for user in (1 << 30 | int.from_bytes(os.urandom(3), "big"), NOBODY):
         try:
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
+            if sys.platform == "linux":
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
         except OSError as error:
             if user == NOBODY or error.errno != errno.EINVAL:
                 raise

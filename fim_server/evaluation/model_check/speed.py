@@ -111,9 +111,9 @@ def speed_of_endpoint(model: FimModel, backend: PacedBackend, clock: Clock) -> S
 
 def peak_memory() -> int | None:
     """Return the peak memory of this process in bytes; None where the system does not report it."""
-    try:
+    peak = None
+    if sys.platform != "win32":
         import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak if sys.platform == "darwin" else 1024 * peak)
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return peak

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import IO
 from fim_server.errors import RunError
 from fim_server.evaluation.records import Record, encode_record, read_records, record_files
 from fim_server.evaluation.running.shards import Shard
+from fim_server.system.file_locks import lock
 
 
 class Journal:
@@ -25,7 +26,7 @@ class Journal:
         except OSError as error:
             raise RunError(f"{self.path}: {error.strerror or error}") from None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._file)
         except OSError:
             self._file.close()
             raise RunError(f"{self.path}: another process is writing it") from None
@@ -83,11 +84,17 @@ class Journal:
                 output.writelines(map(encode_record, kept))
                 output.flush()
                 os.fsync(output.fileno())
-            replacement = part.open("ab+")
-            fcntl.flock(replacement, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.replace(self.path)
-            self._file.close()
-            self._file = replacement
+            if sys.platform == "win32":  # where no open file can be replaced
+                self._file.close()
+                part.replace(self.path)
+                self._file = self.path.open("ab+")
+                lock(self._file)
+            else:
+                replacement = part.open("ab+")
+                lock(replacement)
+                part.replace(self.path)
+                self._file.close()
+                self._file = replacement
         return dropped
 
 

@@ -19,10 +19,11 @@ LEAST_ROOM = 512
 
 
 def main(argument: str) -> None:
-    with suppress(ImportError, OSError, ValueError):
+    if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tried = Tried(**json.loads(argument))
     problem = None
     try:

@@ -6,6 +6,7 @@ A native library or the engine aborts the process when an allocation fails, so a
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from fim_server.errors import ScarceMemoryError
@@ -58,15 +59,14 @@ def free_addresses() -> int | None:
 
     Addresses that are only reserved do not count as taken: a memory allocator reserves some for each thread.
     """
-    try:
+    if sys.platform != "win32":
         import resource
-    except ImportError:  # Windows
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return None
-    taken = sizes_of_process("VmData", "VmStk", "VmExe", "VmLib")
-    return None if taken is None else limit - taken
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        taken = sizes_of_process("VmData", "VmStk", "VmExe", "VmLib")
+        if limit != resource.RLIM_INFINITY and taken is not None:
+            return limit - taken
+    return None
 
 
 def free_of_container() -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +45,19 @@ class ListeningClient:
 async def open_pipe(name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to a Unix socket or a named pipe. Raises OSError where no client listens."""
     try:
-        if os.name != "nt":
-            return await asyncio.open_unix_connection(name, limit=MOST_HEADER_BYTES)
-        loop: Any = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=MOST_HEADER_BYTES)
-        protocol = asyncio.StreamReaderProtocol(reader)
-        transport, _ = await loop.create_pipe_connection(lambda: protocol, name)
-        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+        if sys.platform == "win32":
+            opened = await open_windows_pipe(name)
+        else:
+            opened = await asyncio.open_unix_connection(name, limit=MOST_HEADER_BYTES)
     except ValueError as error:  # a NUL in the name
         raise OSError(str(error)) from None
+    return opened
+
+
+async def open_windows_pipe(name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to a named pipe. Raises OSError where no client listens."""
+    loop: Any = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=MOST_HEADER_BYTES)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await loop.create_pipe_connection(lambda: protocol, name)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

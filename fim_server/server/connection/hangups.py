@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import sys
 
 POLL_SECONDS, POLLS = 0.01, 10
 """Time between two looks for a reset, and their number; only for clients that send no more."""
@@ -38,8 +39,8 @@ def is_reset(writer: asyncio.StreamWriter) -> bool:
 def flags_of(writer: asyncio.StreamWriter) -> int:
     """Return the flags of a connection; none on systems that cannot tell."""
     connection = writer.get_extra_info("socket")
-    if not SENDS_NO_MORE or connection is None or connection.fileno() < 0:
-        return 0
-    poll = select.poll()
-    poll.register(connection.fileno(), SENDS_NO_MORE)
-    return next((flags for _, flags in poll.poll(0)), 0)
+    if sys.platform != "win32" and SENDS_NO_MORE and connection is not None and connection.fileno() >= 0:
+        poll = select.poll()
+        poll.register(connection.fileno(), SENDS_NO_MORE)
+        return next((flags for _, flags in poll.poll(0)), 0)
+    return 0

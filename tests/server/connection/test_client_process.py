@@ -16,7 +16,7 @@ import pytest
 from fim_server.server.connection import client_process
 from fim_server.server.connection.client_process import ClientProcesses
 from fim_server.system import other_processes
-from fim_server.system.other_processes import Descriptor, Handle, Polled
+from fim_server.system.other_processes import Handle, Polled, SystemHandle
 from support.editors.editor import PATIENCE, SERVE, Ending, Server, Wire, wired, wired_tcp
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -188,7 +188,7 @@ on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the 
 
 
 @on_linux
-@pytest.mark.parametrize("kind", [Descriptor, Polled])
+@pytest.mark.parametrize("kind", [SystemHandle, Polled])
 @pytest.mark.parametrize("reaped", [False, True])
 def test_a_handle_waits_for_the_end(
     sleeper: subprocess.Popen[bytes], kind: type[Handle], reaped: bool, monkeypatch: pytest.MonkeyPatch
@@ -206,7 +206,7 @@ def test_a_handle_waits_for_the_end(
 
 
 @on_linux
-@pytest.mark.parametrize("kind", [Descriptor, Polled])
+@pytest.mark.parametrize("kind", [SystemHandle, Polled])
 def test_no_handle_is_of_a_process_that_is_not_there(kind: type[Handle]) -> None:
     with pytest.raises(ProcessLookupError):
         kind(UNUSED)  # type: ignore[call-arg]
