@@ -28,9 +28,6 @@ function page(all, found) {
     const rest = beginning(situation.cut.slice(situation.typed.length).trimStart());
     return `| ${[picture, code(situation.typed), shown, rest, when, GUARANTEE.exec(log)?.[1] ?? ""].join(" | ")} |`;
   });
-  const pictures = all.map((situation, index) => {
-    return `- ![${situation.name}](files/${pictureName(situation, index)})`;
-  });
   return `# Suggestions in ${all.length} kinds of files
 
 <!-- Written by ./dev vscode --files. -->
@@ -46,10 +43,6 @@ asks for a suggestion. The places were chosen before the suggestions were seen.
 ${rows.join("\n")}
 
 ⏎ is a line break.
-
-## Pictures
-
-${pictures.join("\n")}
 `;
 }
 

@@ -50,9 +50,6 @@ function page(outcomes, judgements, remarks) {
     ];
     return `| ${cells.join(" | ")} |`;
   });
-  const pictures = outcomes.map(
-    ({ situation }, index) => `${index + 1}. ![${situation.name}](situations/${pictureName(situation, index)})`,
-  );
   return `# Ordinary situations
 
 <!-- Written by ./dev vscode --situations from vscode-extension/e2e/situations/judgements.json and remarks.md. -->
@@ -73,10 +70,6 @@ ${rows.join("\n")}
 ${cpus().length} processors with a load of ${loadavg()[0]?.toFixed(1)}, without a GPU. ⏎ is a line break.
 
 ${remarks.trim()}
-
-## Pictures
-
-${pictures.join("\n")}
 `;
 }
 
