@@ -1,7 +1,8 @@
 """Cache folder, and files with checksums in it.
 
 The folder holds compiled languages, which are read and written here, and token tables, which the engine maps itself
-(`rust_core/src/masking/table/file.rs`). A missing or damaged file only costs time: it is made again.
+(`rust_core/src/masking/table/file.rs`). A missing or damaged file only costs time: it is made again. Those not used for
+longest are removed where all are too large.
 """
 
 import hashlib
@@ -17,10 +18,14 @@ from fim_server.language.limited_files import read_found
 LEFT_OVER_SECONDS = 3600
 """Age of a temporary file that a killed process left; writing one takes less than a second. Unit: seconds."""
 
+MOST_KEPT = 200 << 20
+"""Most bytes of compiled languages and token tables together. 151k tokens need 1 to 10 MB a language."""
+
 _MOST_BYTES = 256 << 20
 """Most bytes of a compiled language; the largest of the package has less than 1 MB."""
 
 _MAGIC = b"fim-server cache 1 "
+_REMADE = re.compile(r"(\w+-[0-9a-f]{32}\.json|[0-9a-f]{32}-[0-9a-f]{32}\.spanner)", re.ASCII)
 _TEMPORARY = re.compile(r"[\w-]+\.\d+-\d+-\d+\.new", re.ASCII)
 _written = itertools.count()
 
@@ -60,7 +65,7 @@ def read_text(path: Path) -> str | None:
 def write_text(path: Path, text: str) -> bool:
     """Write a file with its checksum, whole or not at all, and return whether that worked.
 
-    This also removes such files, and token tables, that killed processes left in the folder.
+    This also removes such files, and token tables, that killed processes left in the folder or that do not fit in it.
     """
     fresh = path.with_suffix(f".{os.getpid()}-{time.time_ns()}-{next(_written)}.new")
     try:
@@ -73,7 +78,7 @@ def write_text(path: Path, text: str) -> bool:
         is_written = False
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
-    _remove_left_over(path.parent)
+    _tidy(path.parent)
     return is_written
 
 
@@ -87,15 +92,28 @@ def _head(body: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(body).hexdigest().encode()
 
 
-def _remove_left_over(folder: Path) -> None:
-    """Remove the temporary files that no process is still writing.
+def _tidy(folder: Path) -> None:
+    """Remove the temporary files that no process is still writing, and the files used least recently beyond the limit.
 
-    Their age decides, because the process may run on another machine or in another container that shares the folder.
+    Age decides on temporary files, because their process may run on another machine or in another container that shares
+    the folder.
     """
     before = time.time() - LEFT_OVER_SECONDS
+    remade: list[tuple[float, int, Path]] = []
     with suppress(OSError):
         for path in folder.iterdir():
-            if _TEMPORARY.fullmatch(path.name):
+            is_remade = _REMADE.fullmatch(path.name)
+            if is_remade or _TEMPORARY.fullmatch(path.name):
                 with suppress(OSError):
-                    if path.lstat().st_mtime < before:
+                    found = path.lstat()
+                    if is_remade:
+                        remade.append((max(found.st_mtime, found.st_atime), found.st_size, path))
+                    elif found.st_mtime < before:
                         path.unlink()
+    beyond = sum(size for _, size, _ in remade) - MOST_KEPT
+    for _, size, path in sorted(remade):
+        if beyond <= 0:
+            break
+        beyond -= size
+        with suppress(OSError):  # Windows keeps a file that a process maps
+            path.unlink()

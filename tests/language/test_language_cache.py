@@ -246,6 +246,26 @@ def test_only_leftovers_of_killed_processes_are_removed(folder: Path, tmp_path: 
     assert {path.name for path in (*mine, fresh)} <= names
 
 
+def test_the_files_used_least_recently_go_where_all_are_too_large(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir()
+    monkeypatch.setattr(cache, "MOST_KEPT", 350_000)
+    tables = [folder / f"{number:032x}-{'f' * 32}.spanner" for number in range(5)]
+    others = [folder / "habits.json", folder / "mine.spanner", folder / f"gguf-{'a' * 32}.trial"]
+    for number, path in enumerate((*tables, *others)):
+        path.write_bytes(b"x" * 100_000)
+        used = time.time() - 1000 + number
+        os.utime(path, (used, used - 5000))
+    os.utime(tables[0], (time.time() - 10, time.time() - 9000))  # read since
+    (folder / "models").mkdir()
+    assert works(Language.from_files(*files(tmp_path)))
+    kept = {path for path in folder.iterdir() if path not in others and path.is_file()}
+    assert {tables[0], tables[3], tables[4]} < kept, "the three used last, and the language"
+    assert not {tables[1], tables[2]} & kept
+    assert all(path.exists() for path in (*others, folder / "models"))
+
+
 @posix
 @odd
 def test_pipes_and_devices_in_place_of_cache_files_are_not_waited_for(folder: Path, tmp_path: Path, kind: str) -> None:
