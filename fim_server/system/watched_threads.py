@@ -117,12 +117,12 @@ class WatchedThread:
         self._executor.shutdown(wait=False)
 
     def give_up(self, error: BaseException | None = None) -> None:
-        """Close a stuck thread: all who wait for its work get an error."""
-        self.close()
+        """Close a stuck thread. First, all who wait for its work get the error, in place of that of its stop."""
         with self._lock:
             promised = list(self._promised)
         for one in promised:
             settle(one, error=error or StoppedError("the work did not respond for too long"))
+        self.close()
 
     def rest(self) -> None:
         """Called on the thread after each piece of work."""
