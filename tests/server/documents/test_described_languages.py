@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
@@ -12,7 +13,7 @@ import pytest_asyncio
 
 from fim_server.server.documents.editor_languages import MOST_NAMES, EditorLanguages
 from fim_server.server.handlers.language_data import LANGUAGE_DATA
-from support.editors.editor import Wire
+from support.editors.editor import PATIENCE, Wire
 from support.servers.served_regions import HostFile, region_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,9 +47,9 @@ async def opened(wire: Wire, marked: str, language: str = "groovy") -> HostFile:
 
 
 async def guarantee_of(file: HostFile, expected: str) -> str:
-    """Return the guarantee at the cursor once it is the expected one, or after some seconds."""
-    found = ""
-    for _ in range(200):
+    """Return the guarantee at the cursor once it is the expected one, or after :data:`PATIENCE` seconds."""
+    found, ends = "", time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
         explained = await file.explain()
         found = explained["guarantee"]
         if found == expected:
