@@ -176,7 +176,7 @@ def symbols(language: str, version: str | None = None) -> list[str]:
 
 
 def _source(language: str, row: dict[str, Any]) -> Path:
-    return FOLDER / row.get("program", language)
+    return FOLDER / str(row.get("program", language))
 
 
 def _command(language: str, version: str | None, key: str) -> list[str]:
