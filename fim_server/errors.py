@@ -9,6 +9,8 @@ refusals of both halves. Wrong calls of a function (a negative count, an array o
 from __future__ import annotations
 
 import errno
+import os
+import socket
 
 __all__ = [
     "AwayError",
@@ -32,7 +34,9 @@ __all__ = [
     "TrainingError",
     "VersionError",
     "VocabularyError",
+    "first_line",
     "is_exhaustion",
+    "problem_of_system",
 ]
 
 
@@ -163,3 +167,17 @@ def is_exhaustion(error: BaseException | None) -> bool:
             return False
         error = error.__cause__ or error.__context__
     return False
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its class if it has none."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(" :.") if lines else type(error).__name__
+
+
+def problem_of_system(error: OSError) -> str:
+    """Return the system's words for an error, in lower case, without the address that Python adds to them."""
+    words = "" if error.errno is None or isinstance(error, socket.gaierror) else os.strerror(error.errno)
+    if not words or words.startswith("Unknown error"):  # Windows has no words for errors of sockets
+        words = error.strerror or str(error)
+    return words.lower()

@@ -159,8 +159,8 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
         synthetic_tokens,
     )
     from benchmarks.gpu import measuring, replays, shapes
+    from fim_server.errors import first_line
     from fim_server.models.pytorch.backend import choose_device, free_memory, without_cudnn_attention
-    from fim_server.models.source import first_line
 
     until = None if options.total_seconds is None else time.perf_counter() + options.total_seconds
     place = choose_device(options.device)

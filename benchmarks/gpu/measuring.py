@@ -17,11 +17,10 @@ from benchmarks.gpu.masked_steps import MaskedSteps
 from benchmarks.gpu.report import KeystrokeRow, StepRow
 from benchmarks.processes import timed
 from benchmarks.report import percentile
-from fim_server.errors import BenchError
+from fim_server.errors import BenchError, first_line
 from fim_server.models.masking import word_count
 from fim_server.models.pytorch.backend import TorchBackend, free_memory
 from fim_server.models.pytorch.rows import PLAIN_USES, StaticRows
-from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

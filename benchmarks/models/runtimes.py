@@ -36,7 +36,7 @@ from benchmarks.options import add_json, positive_count, positive_counts
 from benchmarks.processes import Clock, clock_of, timed
 from benchmarks.report import DONE, kind_of_time, machine, progress_for, publish, setting_lines, shown
 from benchmarks.server import played_editor
-from fim_server.errors import BenchError, LimitError
+from fim_server.errors import BenchError, LimitError, first_line
 from fim_server.language.limited_files import read_limited
 from fim_server.models.backend import LLAMA_CPP, PREFILL_CHUNK
 from fim_server.models.gguf import library
@@ -46,7 +46,7 @@ from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.onnx.backend import OnnxBackend
 from fim_server.models.pytorch.devices import require_torch
-from fim_server.models.source import expanded, first_line, locate
+from fim_server.models.source import expanded, locate
 from fim_server.text.terminal import Progress, Table
 
 if TYPE_CHECKING:

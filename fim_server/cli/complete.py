@@ -27,10 +27,10 @@ from fim_server.cli.excerpt import excerpt_lines
 from fim_server.cli.output import BAD_INPUT, DONE, NEGATIVE, complain, print_json, progress
 from fim_server.cli.source import Part, choose_part, names_of, read_document
 from fim_server.decoding.bias.undefined_names import NAMES
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.language import Language
 from fim_server.language.session import FLOORS
-from fim_server.models.source import first_line, name_of
+from fim_server.models.source import name_of
 from fim_server.recovery.recovery import Recovery
 from fim_server.suggest.postprocess.plain import plain_line
 from fim_server.suggest.ranking.reasons import Suppression

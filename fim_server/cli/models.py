@@ -146,8 +146,6 @@ def run_get(arguments: GetArguments) -> int:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # an editor ends it so: remove what is half done
     began = time.monotonic()
-    if not arguments.json:
-        print(f"{entry.title}: licence {entry.terms} ...", file=sys.stderr, flush=True)
     with Progress(every=PLAIN_SECONDS) as progress:
         shown = JsonProgress() if arguments.json else ShownProgress(progress)
         try:

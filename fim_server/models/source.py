@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fim_server.errors import DamagedError, ModelError, StoppedError
 from fim_server.models.store.catalogue import DEFAULT_NAME, catalogue
 from fim_server.models.store.folders import cached_damage, cached_folder, damaged, gguf_in, models_folder
+from fim_server.models.store.hub_address import problem_of
 from fim_server.models.store.manifest import hub_damage_of
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ def fetch(name: str, tell: Amount | None = None, files: list[str] = HUB_FILES) -
     except Exception as error:  # whatever the hub's HTTP library raises
         if was_stopped():
             raise StoppedError(f"{name}: the download was stopped") from error
-        problem = first_line(error)
+        problem = problem_of(error)
     try:
         return undamaged(name, str(snapshot_download(name, allow_patterns=files, local_files_only=True)), files)
     except LocalEntryNotFoundError:
-        raise ModelError(f"{name}: no such model, neither a folder here nor in the hub's cache ({problem})") from None
+        raise ModelError(f"{name}: neither a folder here nor in the hub's cache, and {problem}") from None
 
 
 def undamaged(name: str, folder: str, files: list[str]) -> str:
@@ -198,9 +199,3 @@ def parts_of(file: Path) -> list[Path]:
 def looks_like_path(name: str) -> bool:
     """Return whether a name cannot be a hub name, which is ``name`` or ``owner/name``."""
     return name[:1] in ("", ".", "/", "~") or name.count("/") > 1 or "\\" in name or " " in name
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, or its class if it has none."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(" :.") if lines else type(error).__name__

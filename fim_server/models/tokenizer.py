@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fim_server.errors import ModelError
-from fim_server.models.source import first_line
+from fim_server.errors import ModelError, first_line
 
 if TYPE_CHECKING:
     from pathlib import Path

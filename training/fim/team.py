@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from fim_server.errors import TrainingError
-from fim_server.models.source import first_line
+from fim_server.errors import TrainingError, first_line
 
 MEETING = timedelta(minutes=1)
 """Time limit for the processes to find each other; only a machine without memory delays them so long."""

@@ -20,14 +20,13 @@ import torch.nn.functional as functional
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from fim_server.errors import ModelError, TrainingError
+from fim_server.errors import ModelError, TrainingError, first_line
 from fim_server.models.pytorch.backend import choose_device
 from fim_server.models.smollm2.adapter import PARTS, Adapter, read_adapter, write_adapter
 from fim_server.models.smollm2.base import Base, read_base
 from fim_server.models.smollm2.build import built_of
 from fim_server.models.smollm2.merging import check_fits, stacked_places
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape
-from fim_server.models.source import first_line
 from training.data.packages import SourceFile
 from training.fim.batches import Batch, Batches, Lengths, Rest, batch_of, drawn_by
 from training.fim.checkpoints import ADAPTER_FILE, BOTH, LEFT_ONLY, Checkpoints, HeldOut, Measured

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.models.backend import PacedBackend
 from fim_server.models.pace import LEAST_PROMPT
-from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from fim_server.decoding.complete import complete
 from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.results import StopReason
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.evaluation.model_check.holes import Hole, holes
 from fim_server.evaluation.model_check.speed import Clock, Speed, measure_speed
 from fim_server.language import Language
 from fim_server.models.backend import PREFILL_CHUNK
 from fim_server.models.prompt import bind
 from fim_server.models.reading import passes
-from fim_server.models.source import first_line
 from fim_server.recovery.recovery import Recovery
 from fim_server.text.document import Split
 from fim_server.tokens.formats import known_formats, other_order

@@ -7,10 +7,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from fim_server.errors import FimServerError
+from fim_server.errors import FimServerError, first_line
 from fim_server.models.gguf.load import load_sound_gguf, read_sound_tokens
 from fim_server.models.gguf.trial import Tried
-from fim_server.models.source import first_line
 
 SAMPLE = "def first(values):\n    return values[0]\n"
 

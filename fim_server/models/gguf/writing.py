@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, gguf_name
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, shape_of
 from fim_server.models.smollm2.tokens import CONTROL, SPLITTER, USER_DEFINED
-from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from pathlib import Path

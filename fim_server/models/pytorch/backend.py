@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.models.backend import LEAST_PROMPT_TOKENS
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
 from fim_server.models.pytorch.rows import RowCache
 from fim_server.models.resources.threads import free_cores
-from fim_server.models.source import SHOWN_OF_NAME, first_line
+from fim_server.models.source import SHOWN_OF_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
+from fim_server.errors import first_line
 from fim_server.models.backend import PREFILL_CHUNK
-from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,11 +18,10 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.language.stop import heed
 from fim_server.models.backend import LostError
 from fim_server.models.remote.address import is_loopback
-from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fim_server.errors import ModelError, VocabularyError
+from fim_server.errors import ModelError, VocabularyError, first_line
 from fim_server.models.model import FimModel
 from fim_server.models.prompt import bind_format, plain_format
 from fim_server.models.remote.backend import RemoteBackend
@@ -15,7 +15,7 @@ from fim_server.models.remote.dialects import Ollama
 from fim_server.models.remote.listing import USUAL_WINDOW, choose_model, reported_window
 from fim_server.models.remote.texts import Pieces, Prompts, Sides, Whole
 from fim_server.models.remote.tokens import tokenizer_of
-from fim_server.models.source import EMBEDDED_NAME, first_line, locate
+from fim_server.models.source import EMBEDDED_NAME, locate
 from fim_server.models.tokenizer import FileTokenizer
 from fim_server.tokens.formats import Kind
 from fim_server.tokens.piece_decoder import BLANK

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fim_server.errors import ModelError
+from fim_server.errors import ModelError, first_line
 from fim_server.models.smollm2.shape import EMBEDDING, FINAL_NORM, LlamaShape, shape_of
 from fim_server.models.smollm2.tokens import gguf_tokenizer, named_tokenizer
-from fim_server.models.source import first_line
 
 if TYPE_CHECKING:
     from pathlib import Path

