@@ -115,13 +115,13 @@ def add_versions(parser: argparse.ArgumentParser) -> None:
     add_python_version(parser)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add ``--model`` and the options of :func:`add_loading`."""
+def add_model(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """Add ``--model`` and the options of :func:`add_loading`; ``default``: what comes before the usual default."""
     parser.add_argument(
         "--model",
         metavar="NAME",
-        help="a model folder, GGUF file, http(s)://HOST:PORT of an endpoint, hub name, smollm2 or embedded (default: "
-        "smollm2 if it is installed, else embedded)",
+        help="a model folder, GGUF file, http(s)://HOST:PORT of an endpoint, name in `fim-server models list`, or "
+        f"name on the Hugging Face hub (default: {default}smollm2 if it is installed, else embedded)",
     )
     add_loading(parser)
 

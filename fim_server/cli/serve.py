@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
+import socket
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +23,7 @@ from fim_server.cli.arguments import (
     is_whole,
 )
 from fim_server.cli.output import BAD_INPUT, complain, version
-from fim_server.errors import EXHAUSTED, DocumentError, MissingLibrary, is_exhaustion
+from fim_server.errors import EXHAUSTED, DocumentError, MissingLibrary, is_exhaustion, problem_of_system
 from fim_server.text.document import Document
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ def add_serve(commands: Any) -> None:
         help="exit when the process of this number ends, like the one that initialize names",
     )
     add_python_version(parser)
-    add_model(parser)
+    add_model(parser, "the setting `model`, else ")
     add_decoding(parser)
     add_prompt_tokens(parser, None, "what the model reads in 0.3 s on this machine, at least 192")
     parser.add_argument("--log-level", choices=("error", "warning", "info", "debug"), default="warning")
@@ -139,7 +141,7 @@ def add_serve(commands: Any) -> None:
 def run_serve(arguments: ServeArguments) -> int:
     """Run the server; return the exit status. Raises DocumentError."""
     token = read_token(arguments.token_file) if listening_at(arguments) is not None else None
-    problem = contradiction(arguments, token)
+    problem = contradiction(arguments, token) or taken(arguments)
     if problem is not None:
         complain(problem)
         return BAD_INPUT
@@ -245,6 +247,24 @@ def contradiction(arguments: ServeArguments, token: str | None) -> str | None:
         return f"--host {arguments.host}: {way} names a host already; {way} {place[1]} names the port alone"
     if arguments.host is not None and token is None:
         return f"--host {arguments.host}: needs a token, in --token-file or in {TOKEN_VARIABLE}"
+    return None
+
+
+def taken(arguments: ServeArguments) -> str | None:
+    """Return a line about a port that cannot be listened on, before the slow import of the server; else None."""
+    listening = listening_at(arguments)
+    if listening is None:
+        return None
+    host, port = arguments.host or listening[0] or LOOPBACK, listening[1]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        for family, *_, place in found:
+            socket.create_server(place, family=family).close()
+    except UnicodeError:
+        return None
+    except OSError as error:
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            return f"{host}:{port}: {problem_of_system(error)}"
     return None
 
 

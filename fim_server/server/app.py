@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
-from fim_server.errors import is_exhaustion
+from fim_server.errors import is_exhaustion, problem_of_system
 from fim_server.models.resources.attempts import forget_all
 from fim_server.server.connection.calling import ListeningClient
 from fim_server.server.connection.client_process import ClientProcesses
@@ -107,7 +107,7 @@ def serve(
         status = INTERRUPTED
     except OSError as error:
         where = "" if place is None else f"{on_one_line(str(place), MOST_OF_NAME)}: "
-        print(f"{SERVER_NAME}: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        print(f"{SERVER_NAME}: {where}{problem_of_system(error)}", file=sys.stderr)
         return BAD_INPUT
     except (MemoryError, RuntimeError) as error:
         if not is_exhaustion(error):

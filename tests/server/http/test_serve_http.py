@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fim_server.cli import main
 from fim_server.cli.serve import with_file
 from fim_server.errors import DocumentError
+from fim_server.server import Endpoint, serve
 from fim_server.suggest.settings import ServerSettings
 
 
@@ -31,6 +33,21 @@ def test_wrong_options_get_one_line(options: list[str], message: str, capsys: py
         status = error.code
     assert status == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["--http", "--tcp"])
+def test_a_port_in_use_gets_one_line(way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        place = f"127.0.0.1:{holder.getsockname()[1]}"
+        assert main(["serve", way, place]) == 2
+    assert capsys.readouterr().err == f"fim-server: {place}: address already in use\n"
+
+
+def test_the_server_says_the_same_of_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        endpoint = Endpoint("127.0.0.1", holder.getsockname()[1])
+        assert serve(ServerSettings(), endpoint) == 2
+    assert capsys.readouterr().err == f"fim-server: {endpoint}: address already in use\n"
 
 
 def test_settings_of_a_file(tmp_path: Path) -> None:
