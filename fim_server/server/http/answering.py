@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from fim_server.decoding.results import StopReason
+from fim_server.models.source import name_of
 from fim_server.server.http.bodies import RefusedError
 from fim_server.server.http.languages import PLAIN, named_language, shown_name
 from fim_server.server.http.wanted import Served, Text, Wanted
@@ -82,6 +84,13 @@ class Answerer:
         self.settings = settings
         self.queue = Queue()
         self._numbers = count()
+        self._configured = PurePath(name_of(settings.model)).name or str(settings.model)
+
+    @property
+    def model_name(self) -> str:
+        """The model's name; until it is loaded, the last part of the configured name, path or address."""
+        model = self.clients.model
+        return on_one_line(self._configured if model is None else model.name, MOST_OF_NAME)
 
     async def serve(self, name: tuple[str, ...], wanted: Wanted) -> Served:
         """Answer a request of a client. Raises RefusedError.
@@ -146,20 +155,19 @@ class Answerer:
             if answered.has_failed:
                 raise RefusedError(500, answered.reason)
             return self._without_text(wanted, answered, document.language)
-        return self._served(client, wanted, answered, shown_name(document.language))
+        return self._served(wanted, answered, shown_name(document.language))
 
-    def _served(self, client: HttpClient, wanted: Wanted, answered: Answered, language: str) -> Served:
+    def _served(self, wanted: Wanted, answered: Answered, language: str) -> Served:
         """Return the texts of an answer that fit between prefix and suffix as the client sent them."""
         visible = [one for one in visible_suggestions(answered.answer, answered.split) if not one.covered]
         ended = [(one, before_stops(one, wanted.stops)) for one in visible]
         found = [(one, text) for one, text in ended if text][: wanted.count]
         reason = None if found else answered.answer.reason or (NO_STOP if visible else "there is no suggestion")
         first = found[0][0] if found else None
-        model = client.server.worker.model
         return Served(
             texts=tuple(Text(answered.split.restore(text), is_cut(one)) for one, text in found) or (Text(""),),
             language=language,
-            model="" if model is None else on_one_line(model.name, MOST_OF_NAME),
+            model=self.model_name,
             guarantee="none" if first is None else first.origin.guarantee,
             reason=reason,
             origin=answered.origin,
@@ -171,7 +179,7 @@ class Answerer:
     def _without_text(self, wanted: Wanted, unanswered: Unanswered, language: str = "") -> Served:
         """Return the answer to a request that gets no text; ``language``: the guessed one, if it was guessed."""
         shown = shown_name(language or named_language(wanted) or PLAIN)
-        return Served((Text(""),), shown, self.settings.model or "", reason=unanswered.reason)
+        return Served((Text(""),), shown, self.model_name, reason=unanswered.reason)
 
 
 READ_ONLY = Unanswered("no token was asked for")

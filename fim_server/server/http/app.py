@@ -14,17 +14,17 @@ import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fim_server.server.http import completions, infill
 from fim_server.server.http.answering import LOADING, Answerer, unless_gone
-from fim_server.server.http.bodies import Body, BodyBytes, RefusedError, fields_of, openapi
+from fim_server.server.http.bodies import Body, BodyBytes, RefusedError, error_of, fields_of, openapi
 from fim_server.server.http.client import HttpClients
-from fim_server.server.http.entrance import Entrance, TimedProtocol
+from fim_server.server.http.entrance import MOST_HEAD_BYTES, Entrance, TimedProtocol, require_short_head
 from fim_server.server.http.metrics import Metrics
 from fim_server.server.status import MOST_OF_NAME
-from fim_server.text.hidden import on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,20 +38,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_CONNECTIONS = 128
-"""Most connections at a time."""
-
 IDLE_SECONDS = 30
 """Time after which an idle connection is closed."""
 
-MOST_HEAD_BYTES = 1 << 14
-"""Most bytes of a request's head."""
+CLIENT_GONE = 499
+"""Status in the metrics of a request whose client has gone."""
 
 GRACE_SECONDS = 2
 """Time for requests under way when the server ends."""
-
-KINDS = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 503: "unavailable_error"}
-"""Types of errors by status, as llama.cpp and OpenAI name them."""
 
 
 class HttpServer:
@@ -79,10 +73,13 @@ class HttpServer:
     def _route(self, path: str, handler: Callable[[Request], Any], method: str) -> Route:
         async def guarded(request: Request) -> Response:
             try:
+                require_short_head(request)
                 self.entrance.check(path, request.headers)
                 response: Response = await handler(request)
             except RefusedError as error:
                 response = refused(error.status, error.reason)
+            except ClientDisconnect:  # while it sent the body
+                response = Response(status_code=CLIENT_GONE)
             except Exception as error:  # noqa: BLE001  # one request's failure is not the server's
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 logger.error("%s failed: %s at %s:%d", path, type(error).__name__, where.filename, where.lineno or 0)
@@ -94,6 +91,7 @@ class HttpServer:
 
     async def _unknown(self, request: Request, error: HTTPException) -> Response:
         try:
+            require_short_head(request)
             self.entrance.check("", request.headers)
         except RefusedError as refusal:
             return refused(refusal.status, refusal.reason)
@@ -129,7 +127,7 @@ class HttpServer:
         finally:
             body.close()
         if served is None:
-            return Response(status_code=499)  # the client has gone
+            return Response(status_code=CLIENT_GONE)
         self._metrics.count_answer(served, time.perf_counter() - began)
         if not fields.get("stream"):
             return JSONResponse(response_of(served, fields), headers=served.headers)
@@ -139,9 +137,7 @@ class HttpServer:
 
     async def models(self, request: Request) -> Response:
         """Answer ``GET /v1/models``."""
-        model = self.answerer.clients.model
-        name = self.answerer.settings.model or "" if model is None else on_one_line(model.name, MOST_OF_NAME)
-        entry = {"id": name, "object": "model", "created": self._began, "owned_by": "fim-server"}
+        entry = {"id": self.answerer.model_name, "object": "model", "created": self._began, "owned_by": "fim-server"}
         return JSONResponse({"object": "list", "data": [entry]})
 
     async def health(self, request: Request) -> Response:
@@ -173,13 +169,8 @@ def shown(listening: socket.socket) -> str:
 
 def refused(status: int, reason: str) -> JSONResponse:
     """Return an error in the form that clients of OpenAI and llama.cpp read."""
-    error = {
-        "code": status,
-        "message": reason,
-        "type": KINDS.get(status, "server_error" if status >= 500 else KINDS[400]),
-    }
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "1"} if status == 503 else None
-    return JSONResponse({"error": error}, status, headers)
+    return JSONResponse(error_of(status, reason), status, headers)
 
 
 def http_settings(settings: ServerSettings) -> ServerSettings:
@@ -215,11 +206,11 @@ async def listen_http(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
     )
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # a stranger's requests shall not fill the log
     try:
         clients.begin(answerer.settings)
         print(f"fim-server: HTTP on {', '.join(map(shown, sockets))}", file=sys.stderr, flush=True)  # the port may be 0

@@ -1,4 +1,4 @@
-"""Bodies of requests: read within limits, and checked by the schemas of ``openapi.json``."""
+"""Bodies of requests: read within limits, and checked by the schemas of ``openapi.json``. Also those of errors."""
 
 from __future__ import annotations
 
@@ -33,6 +33,16 @@ class RefusedError(Exception):
         super().__init__(reason)
         self.status = status
         self.reason = reason
+
+
+KINDS = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 503: "unavailable_error"}
+"""Types of errors by status, as llama.cpp and OpenAI name them."""
+
+
+def error_of(status: int, reason: str) -> dict[str, Any]:
+    """Return the body of an error."""
+    kind = KINDS.get(status, "server_error" if status >= 500 else KINDS[400])
+    return {"error": {"code": status, "message": reason, "type": kind}}
 
 
 class BodyBytes:
@@ -91,6 +101,7 @@ def fields_of(data: bytes, schema: str) -> dict[str, Any]:
         found = json.loads(data, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         raise RefusedError(400, "the body is not JSON, or nested too deeply") from None
+    # The first error only: the schemas refuse a long array before they look at its items, and have no `anyOf`.
     error = next(validator(schema).iter_errors(found), None)
     if error is not None:
         raise RefusedError(400, in_words(error))
@@ -118,7 +129,7 @@ def in_words(error: ValidationError) -> str:
         case "maximum":
             return f"{where}: at most {wanted} expected"
         case "maxItems":
-            return f"{where}: at most {wanted} elements expected"
+            return f"{where}: at most {wanted} element{'s' if wanted > 1 else ''} expected"
         case "maxLength":
             return f"{where}: at most {wanted} characters expected"
         case "enum":

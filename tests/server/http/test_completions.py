@@ -79,7 +79,7 @@ def test_the_model_is_listed(client: Any) -> None:
 def test_errors_are_those_of_the_client(client: Any) -> None:
     with pytest.raises(openai.BadRequestError, match="n: at most 5 expected"):
         client.completions.create(model="any", prompt="x", n=6)
-    with pytest.raises(openai.BadRequestError, match="prompt: not as expected"):
+    with pytest.raises(openai.BadRequestError, match="prompt: at most 1 element expected"):
         client.completions.create(model="any", prompt=[1, 2, 3])
     with pytest.raises(openai.BadRequestError, match=r"begins with <\|fim_prefix\|>, but is in no known format"):
         client.completions.create(model="any", prompt="<|fim_prefix|>x = (<|fim_suffix|>)\n")

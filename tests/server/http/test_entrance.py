@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -107,6 +108,68 @@ def test_all_paths_but_health_need_the_token() -> None:
 def test_bad_bodies_get_one_clear_line(served: HttpServed, body: bytes, message: str) -> None:
     status, error = raw_post(served, "/infill", body)
     assert (status, error["error"]) == (400, {"code": 400, "message": message, "type": "invalid_request_error"})
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (f"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {'a' * 20_000}\r\n\r\n", 431),
+        (f"GET /unknown?{'a' * 20_000} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 431),
+        (f"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {'a' * 20_000}", 431),  # without its end
+        (f"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {'a' * 16_000}\r\n\r\n", 200),
+        ("GET /health HTTP/9\r\n\r\n", 400),
+        ("\x16\x03\x01\r\n\r\n", 400),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_long_and_wrong_heads_are_refused(served: HttpServed, head: str, status: int) -> None:
+    with served.connect() as connection:
+        connection.sendall(head.encode())
+        answer = received(connection)
+    assert int(answer.split()[1]) == status
+    if status != 200:
+        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+        assert (error["code"], error["type"]) == (status, "invalid_request_error")
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "most"),
+    [
+        ("Infill", "stop", 64),
+        ("Infill", "input_extra", 256),
+        ("Infill", "response_fields", 64),
+        ("Completion", "prompt", 1),
+    ],
+)
+def test_a_long_list_is_refused_before_its_elements_are_checked(schema: str, name: str, most: int) -> None:
+    body = b'{"prompt": "", "%s": [%s1]}' % (name.encode(), b"1," * 500_000)
+    began = time.process_time()
+    with pytest.raises(RefusedError, match=f"^{name}: at most {most} element"):
+        bodies.fields_of(body, schema)
+    assert time.process_time() - began < 1, "checking the elements takes several seconds"
+
+
+def test_a_client_that_leaves_while_it_sends_is_no_failure(
+    served: HttpServed, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone() -> float:
+        page = served.get("/metrics").text
+        found = re.search(r'^fim_http_requests_total\{path="/infill",status="499"\} (.+)', page, re.MULTILINE)
+        return 0.0 if found is None else float(found[1])
+
+    before = gone()
+    with served.connect() as connection:
+        connection.sendall(request_head("/infill", 40) + b"{")
+    until(lambda: gone() > before)
+    assert "/infill failed" not in caplog.text
+
+
+def test_one_connection_too_many_gets_a_reason(served: HttpServed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entrance, "MOST_CONNECTIONS", 0)
+    refused = served.get("/openapi.json")
+    assert (refused.status_code, refused.headers["retry-after"], refused.headers["connection"]) == (503, "1", "close")
+    assert refused.json()["error"]["message"] == "too many connections: try again later"
+    monkeypatch.undo()
 
 
 def test_half_of_a_surrogate_pair_gets_a_reason(served: HttpServed) -> None:
@@ -263,6 +326,7 @@ def test_a_server_without_a_model_says_why(tmp_path: Any) -> None:
         refused = server.post("/infill", {"input_prefix": "x = "})
         assert refused.status_code == 503
         assert "missing" in refused.json()["error"]["message"]
+        assert [model["id"] for model in server.get("/v1/models").json()["data"]] == ["missing"]
 
 
 def request_head(path: str, length: int | None, kind: str = "application/json") -> bytes:

@@ -13,6 +13,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("jsonschema")
 
+from fim_server.server.documents.secret_documents import IS_SECRET
 from fim_server.suggest.settings import ServerSettings
 from support.servers.http_served import PATIENCE, TEXT_LEFT, TEXT_RIGHT, HttpServed
 
@@ -73,6 +74,11 @@ def test_an_equal_request_is_answered_from_the_cache(served: HttpServed) -> None
     typed = served.infill(left + first["content"][0], TEXT_RIGHT)
     assert typed["content"] == first["content"][1:]
     assert len(first["content"]) == 1 or typed["fim_server"]["origin"] == "cache"
+
+
+def test_a_file_of_secrets_is_not_completed(served: HttpServed) -> None:
+    found = served.infill("KEY = ", "\n", filename="settings/.env")
+    assert (found["content"], found["fim_server"]["reason"]) == ("", IS_SECRET)
 
 
 def test_no_token_reads_the_excerpts_only(served: HttpServed) -> None:
