@@ -367,7 +367,10 @@ BAD_INPUT = {
     "folder without a model": (["complete", "{hole}", "2:16", "--model", "{tmp}"], "no config.json in it"),
     "file as a model": (["complete", "{hole}", "2:16", "--model", "{hole}"], "not a model folder"),
     "empty model": (["complete", "{hole}", "2:16", "--model", ""], "the model's name is empty"),
-    "unknown model": (["complete", "{hole}", "2:16", "--model", "nobody/nothing"], "nobody/nothing: no such model"),
+    "unknown model": (
+        ["complete", "{hole}", "2:16", "--model", "nobody/nothing"],
+        "nobody/nothing: neither a folder here",
+    ),
     "model of 5,000 characters": (["complete", "{hole}", "2:16", "--model", "m" * 5000], "a name of 5,000 characters"),
     "path with a part of 3,000": (["complete", "{hole}", "2:16", "--model", "./" + "m" * 3000], ": file name too long"),
     "file of 5,000 characters": (["check", "c" * 5000], ": file name too long"),
