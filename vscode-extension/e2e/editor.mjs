@@ -231,6 +231,24 @@ export class Editor {
     return base;
   }
 
+  /**
+   * Runs the body of a test with some settings. If it fails, saves a picture and the logs, and starts anew.
+   * @param {import("node:test").TestContext} context
+   * @param {Settings} settings
+   * @param {() => Promise<void>} body
+   */
+  async attempt(context, settings, body) {
+    try {
+      await this.configure(settings);
+      await body();
+      await this.closeAll();
+    } catch (error) {
+      context.diagnostic(`${await this.keepEvidence(context.name)}.png and .log show what happened`);
+      await this.renew();
+      throw error;
+    }
+  }
+
   // --- hands ------------------------------------------------------------------------------------------------------
 
   /**

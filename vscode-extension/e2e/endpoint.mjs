@@ -7,7 +7,7 @@ import { VENV } from "./editor.mjs";
 /** @typedef {import("node:child_process").ChildProcessByStdio<import("node:stream").Writable, import("node:stream").Readable, null>} Program */
 
 /** The folder of the package `support`. */
-const TESTS = fileURLToPath(new URL("../../tests", import.meta.url));
+export const TESTS = fileURLToPath(new URL("../../tests", import.meta.url));
 
 /** Texts of the editor's tests; `before` is the text left of the cursor. */
 const TEXTS = fileURLToPath(new URL("texts.json", import.meta.url));

@@ -9,10 +9,9 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { STACK, START_TIMEOUT, startEditor, until, VENV } from "./editor.mjs";
-import { firstLine, startEndpoint } from "./endpoint.mjs";
+import { firstLine, startEndpoint, TESTS } from "./endpoint.mjs";
 
 const EMBEDDED = fileURLToPath(new URL("../../fim_server/models/embedded", import.meta.url));
-const HUB = fileURLToPath(new URL("../../tests/support/models/hub.py", import.meta.url));
 const HUB_MODEL = "somebody/small-model";
 
 /** Ports that *Look for Endpoints on This Machine…* tries. */
@@ -43,17 +42,7 @@ let hub;
  * @param {() => Promise<void>} body
  */
 function scenario(name, body) {
-  test(name, { timeout: TEST_TIMEOUT }, async (context) => {
-    try {
-      await editor.configure(EMBEDDED_CHOSEN);
-      await body();
-      await editor.closeAll();
-    } catch (error) {
-      context.diagnostic(`${await editor.keepEvidence(name)}.png and .log show what happened`);
-      await editor.renew();
-      throw error;
-    }
-  });
+  test(name, { timeout: TEST_TIMEOUT }, (context) => editor.attempt(context, EMBEDDED_CHOSEN, body));
 }
 
 /**
@@ -105,7 +94,7 @@ describe("models in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     assert.ok(vsix, "FIM_SERVER_VSIX has to name the packaged extension");
     cache = await mkdtemp(join(tmpdir(), "fim-server-e2e-cache-"));
     await mkdir(join(cache, "models"));
-    hub = spawn(`${VENV}python`, [HUB], { stdio: ["pipe", "pipe", "inherit"] });
+    hub = spawn(`${VENV}python`, ["-m", "support.models.hub"], { cwd: TESTS, stdio: ["pipe", "pipe", "inherit"] });
     const address = await firstLine(hub);
     const environment = {
       FIM_SERVER_CACHE: cache,

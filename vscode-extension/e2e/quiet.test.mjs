@@ -33,17 +33,7 @@ let cache = "";
  * @param {() => Promise<void>} body
  */
 function scenario(name, body) {
-  test(name, { timeout: TEST_TIMEOUT }, async (context) => {
-    try {
-      await editor.configure(SETTINGS);
-      await body();
-      await editor.closeAll();
-    } catch (error) {
-      context.diagnostic(`${await editor.keepEvidence(name)}.png and .log show what happened`);
-      await editor.renew();
-      throw error;
-    }
-  });
+  test(name, { timeout: TEST_TIMEOUT }, (context) => editor.attempt(context, SETTINGS, body));
 }
 
 /** Opens a file and waits until the server can answer. @param {string} name @param {string} marked */
