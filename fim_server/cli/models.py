@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.model_check import add_check_model
 from fim_server.cli.output import DONE, complain, print_json
-from fim_server.cli.recommend import add_recommend
+from fim_server.cli.recommend import add_recommend, measure_each
 from fim_server.text.terminal import Progress, Table, is_terminal, show
 
 if TYPE_CHECKING:
@@ -214,20 +214,8 @@ def size_in_words(size: int | None, download: int | None) -> str:
 
 def measure_all(here: Sequence[Here]) -> None:
     """Measure and keep the speed of all installed models; report those that cannot be loaded."""
-    from fim_server.errors import ModelError
-    from fim_server.evaluation.model_check.known import Kept, keep_speed
-    from fim_server.evaluation.model_check.speed import measure_speed
-    from fim_server.models.load import load_model
-
     with Progress(every=PLAIN_SECONDS) as progress:
-        for one in here:
-            progress.say(f"measuring {one.name}")
-            try:
-                speed = measure_speed(load_model(one.name))
-            except ModelError as error:
-                complain(str(error))
-            else:
-                keep_speed(one, Kept(speed.read, speed.written, speed.line_ms))
+        measure_each(here, progress)
 
 
 def run_gguf(arguments: GgufArguments) -> int:

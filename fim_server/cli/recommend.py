@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from fim_server.cli.arguments import add_json, bind
 from fim_server.cli.output import DONE, complain, print_json, progress
-from fim_server.text.terminal import Table, show
+from fim_server.text.terminal import Progress, Table, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fim_server.evaluation.model_check.known import Here
     from fim_server.evaluation.model_check.recommendation import Candidate, Recommendation
 
 GIGABYTE = 1e9
@@ -54,29 +57,37 @@ def run_recommend(arguments: RecommendArguments) -> int:
 
 def measure(arguments: RecommendArguments) -> None:
     """Measure the models that tell the speed of others, and report those that cannot be loaded."""
-    from fim_server.errors import ModelError
-    from fim_server.evaluation.model_check.known import Kept, keep_speed, known_speeds, models_here
-    from fim_server.evaluation.model_check.recommendation import measure_twin, to_measure, twin_of
-    from fim_server.evaluation.model_check.speed import measure_speed
-    from fim_server.models.load import load_model
+    from fim_server.evaluation.model_check.known import known_speeds, models_here
+    from fim_server.evaluation.model_check.recommendation import to_measure, twin_of
 
     here = models_here()
     twin = twin_of(here)
     wanted = [*to_measure(here), *([] if twin is None else [twin])]
     known = {} if arguments.again else known_speeds(wanted)
     with progress(arguments.json) as shown:
-        for one in wanted:
-            if one.name in known:
-                continue
-            shown.say(f"measuring {one.name}")
-            try:
-                if one is twin:
-                    measure_twin(one)
-                else:
-                    speed = measure_speed(load_model(one.name))
-                    keep_speed(one, Kept(speed.read, speed.written, speed.line_ms))
-            except ModelError as error:
-                complain(str(error))
+        measure_each([one for one in wanted if one.name not in known], shown, twin)
+
+
+def measure_each(models: Sequence[Here], shown: Progress, twin: Here | None = None) -> None:
+    """Measure and keep the speed of some models; report those that cannot be loaded.
+
+    ``twin``: the one of them that has to be written first, if any.
+    """
+    from fim_server.errors import ModelError
+    from fim_server.evaluation.model_check.known import keep_speed
+    from fim_server.evaluation.model_check.recommendation import measure_twin
+    from fim_server.evaluation.model_check.speed import measure_speed
+    from fim_server.models.load import load_model
+
+    for one in models:
+        shown.say(f"measuring {one.name}")
+        try:
+            if one is twin:
+                measure_twin(one)
+            else:
+                keep_speed(one, measure_speed(load_model(one.name)))
+        except ModelError as error:
+            complain(str(error))
 
 
 def report(found: Recommendation) -> None:

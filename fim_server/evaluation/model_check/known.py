@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import parse_json, read_found
@@ -17,6 +17,9 @@ from fim_server.models.source import EMBEDDED_NAME, locate, names_gguf_model, pa
 from fim_server.models.store.catalogue import catalogue
 from fim_server.models.store.folders import cached_folder, models_folder, size_of, usual_folders
 from fim_server.models.store.hub import hub_models
+
+if TYPE_CHECKING:
+    from fim_server.evaluation.model_check.speed import Speed
 
 FILE = "model-speeds.json"
 
@@ -130,7 +133,7 @@ def known_speeds(here: Sequence[Here] | None = None) -> dict[str, Kept]:
         return {}
 
 
-def keep_speed(one: Here, speed: Kept) -> None:
+def keep_speed(one: Here, speed: Kept | Speed) -> None:
     """Keep what was measured of a model; nothing is kept where there is no cache."""
     cache = cache_folder()
     if cache is None:

@@ -155,7 +155,7 @@ def measure_twin(twin: Here) -> None:
         file = Path(folder) / f"{DEFAULT_NAME}.gguf"
         write_gguf(twin.place, file, TWIN_PRECISION.lower())
         speed = measure_speed(load_gguf(file, free_cores(usual_threads())))
-    keep_speed(twin, Kept(speed.read, speed.written, speed.line_ms))
+    keep_speed(twin, speed)
 
 
 def measured_models(here: Sequence[Here]) -> list[Measured]:
