@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 
 from fim_server.models.model import FimModel
 from fim_server.models.reading import Readings
+from support.http_serving import QuietHandler, serving_by
 
 TOLD = 20
 
@@ -124,9 +124,7 @@ def likeliest(row: np.ndarray[Any, Any], count: int) -> list[tuple[int, float]]:
 def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
     """The endpoint's address on this machine; the port 0 is any that is free. Raises OSError for one that is taken."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             found = GETS[endpoint.kind].get(self.path)
             self._whole(404, {"error": "not found"}) if found is None else self._whole(200, found(endpoint))
@@ -192,19 +190,8 @@ def serving(endpoint: Endpoint, port: int = 0) -> Iterator[str]:
             except OSError:
                 endpoint.gone += 1
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving_by(Handler, port) as address:
+        yield address
 
 
 TEXT_PATHS = ("/completion", "/v1/completions", "/api/generate")

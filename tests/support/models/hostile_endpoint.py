@@ -6,11 +6,12 @@ The model has 256 tokens of a byte each, a control token of each part of a promp
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from support.http_serving import QuietHandler, serving_by
 
 NAMES = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 SIZE = 256 + len(NAMES)
@@ -97,7 +98,9 @@ def answering(kind: str, texts: Answer, **others: Answer) -> Iterator[str]:
     """The address of an endpoint. ``texts``: its answers to requests for text; ``others``: by path, `/` being `_`."""
     answers = {**usual(kind), **{"/" + path.replace("_", "/"): answer for path, answer in others.items()}}
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
+        protocol_version = "HTTP/1.0"
+
         def do_GET(self) -> None:
             self._answer({})
 
@@ -117,16 +120,5 @@ def answering(kind: str, texts: Answer, **others: Answer) -> Iterator[str]:
             with suppress(OSError):
                 answer(self, body)
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving_by(Handler) as address:
+        yield address

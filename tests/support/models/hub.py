@@ -14,11 +14,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from fim_server.models.source import locate
+from support.http_serving import HubHandler, serving_by
 
 NAME = "somebody/small-model"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -54,14 +53,9 @@ def blob(content: bytes) -> str:
 def serving(hub: Hub) -> Iterator[str]:
     """The hub's address, for the variable HF_ENDPOINT."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
+    class Handler(HubHandler):
         def do_GET(self) -> None:
-            path = unquote(urlsplit(self.path).path)
+            path = self.plain_path
             if path.startswith(f"/api/models/{NAME}/tree/"):
                 self._json([self._entry(name) for name in hub.names])
             elif path in (f"/api/models/{NAME}", f"/api/models/{NAME}/revision/main"):
@@ -79,7 +73,7 @@ def serving(hub: Hub) -> Iterator[str]:
         def _file(self, name: str) -> None:
             content = (hub.folder / name).read_bytes()
             headers = {"ETag": f'"{blob(content)}"', "X-Repo-Commit": COMMIT}
-            self._begin(200, len(content), headers)
+            self.begin(200, len(content), headers)
             if self.command == "HEAD":
                 return
             half = len(content) // 2 if len(content) >= LARGE else len(content)
@@ -95,32 +89,13 @@ def serving(hub: Hub) -> Iterator[str]:
                 hub.given.append(name)
 
         def _json(self, value: object, status: int = 200, headers: dict[str, str] | None = None) -> None:
-            data = json.dumps(value).encode()
-            self._begin(status, len(data), {"Content-Type": "application/json", **(headers or {})})
-            if self.command != "HEAD":
-                self.wfile.write(data)
+            self.answer(status, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})})
 
-        def _begin(self, status: int, length: int, headers: dict[str, str]) -> None:
-            self.send_response(status)
-            for name, value in {"Content-Length": str(length), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.block_on_close = False
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        hub.goes_on.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving_by(Handler) as address:
+        try:
+            yield address
+        finally:
+            hub.goes_on.set()
 
 
 def main() -> int:

