@@ -45,8 +45,9 @@ def timed(clock: Clock, work: Callable[..., Result], *given: object) -> tuple[Re
 
 def resident_memory() -> int | None:
     """Bytes of memory this process holds now; None where the system does not tell."""
-    with suppress(OSError, ValueError):
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError):
+            return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):
         shown = subprocess.run(["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, check=False)
         return int(shown.stdout) * 1024
@@ -55,12 +56,13 @@ def resident_memory() -> int | None:
 
 def peak_memory() -> int | None:
     """Bytes of memory this process held at most in its life; None where the system does not tell."""
-    if sys.platform == "win32":
-        return None
-    import resource
+    peak = None
+    if sys.platform != "win32":
+        import resource
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, everyone else kilobytes
+        # macOS counts bytes, others kilobytes.
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return peak
 
 
 def forget_peak() -> None:
@@ -205,7 +207,7 @@ def answers_of_limited_process(
     sender.close()
     try:
         while True:
-            _wait(receiver, process.pid or 0, most)
+            _wait(receiver.poll, process.pid or 0, most)
             try:
                 answer = receiver.recv()
             except EOFError:
@@ -220,11 +222,11 @@ def answers_of_limited_process(
         receiver.close()
 
 
-def _wait(receiver: Connection, identity: int, most: Limits) -> None:
+def _wait(has_answer: Callable[[float], bool], identity: int, most: Limits) -> None:
     """Waits for an answer; raises TimeoutError where its time is up."""
     started = time.monotonic()
     before = usage_of(identity) if most.cpu_time else None
-    while not receiver.poll(min(most.seconds, LOOKS)):
+    while not has_answer(min(most.seconds, LOOKS)):
         waited = time.monotonic() - started
         used = waited
         now = usage_of(identity)
@@ -239,12 +241,13 @@ def _yield_answers(
 ) -> None:
     with suppress(OSError):  # should memory run out, the kernel is to end this process and no other
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    with suppress(OSError, ValueError):
+    if sys.platform == "linux":
         import resource
 
-        held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (held + most_bytes, held + most_bytes))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a process without memory ends as a fault does
+        with suppress(OSError, ValueError):
+            held = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            resource.setrlimit(resource.RLIMIT_AS, (held + most_bytes, held + most_bytes))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a process without memory ends as a fault does
     for answer in work(*given):
         sender.send((answer,))
     sender.send(None)
@@ -265,8 +268,9 @@ class Usage:
 
 def usage_of(identity: int) -> Usage | None:
     """Return the resources that another process has used; None where the system does not report them."""
-    with suppress(OSError, ValueError, IndexError):
-        fields = Path(f"/proc/{identity}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        ticks = int(fields[11]) + int(fields[12])
-        return Usage(int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), ticks / os.sysconf("SC_CLK_TCK"))
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{identity}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            ticks = int(fields[11]) + int(fields[12])
+            return Usage(int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), ticks / os.sysconf("SC_CLK_TCK"))
     return None

@@ -143,7 +143,7 @@ def check_imports(shop: Workshop, python: Path) -> None:
 
 
 def check_types(shop: Workshop) -> None:
-    """Check the package's types as they are on the systems other than this one.
+    """Check all types as they are on other systems.
 
     Raises:
         ReleaseError: Code uses what such a system lacks.
@@ -151,7 +151,7 @@ def check_types(shop: Workshop) -> None:
     for system in OTHER_SYSTEMS:
         python = shop.root / ".venv" / "bin" / "python"
         cache = shop.logs.parent / "mypy" / system
-        command: list[str | Path] = [python, "-m", "mypy", "--platform", system, "--cache-dir", cache, "fim_server"]
+        command: list[str | Path] = [python, "-m", "mypy", "--platform", system, "--cache-dir", cache]
         run(command, shop.source, shop.logs / "types.log")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from fim_server.datasets.python import sandbox
 from support.command_line import run_command
 from support.engine.odd_files import KINDS, posix, put, worst
 from support.evaluation.evaluation_samples import sample_of
+from support.unix import unix_socket
 
 COMMAND = [sys.executable, "-m", "fim_server"]
 EMBEDDED = Path(__file__).parents[2] / "fim_server/models/embedded"
@@ -70,7 +70,7 @@ def test_names_without_a_file(
     if sys.platform != "linux" and name.startswith(("/", "{tmp}/s")):
         pytest.skip("said otherwise there")
     (tmp_path / "loop.py").symlink_to("loop.py")
-    with socket.socket(socket.AF_UNIX) as bound:
+    with unix_socket() as bound:
         bound.bind("s.py")
         assert said in refused(capsys, "check", name.format(tmp=tmp_path), "--language", "python")
 

@@ -15,6 +15,7 @@ import pytest
 
 from fim_server.language.limited_files import MOST_FILE_BYTES, MOST_LINE_BYTES
 from support.interrupts import heed_interrupts
+from support.unix import make_pipe
 
 COMMAND = [sys.executable, "-m", "fim_server"]
 SECONDS = 60
@@ -172,7 +173,7 @@ def test_endless_files_are_refused(case: str, tmp_path: Path) -> None:
 @posix
 def test_a_pipe_that_never_ends_is_refused(tmp_path: Path) -> None:
     fifo = tmp_path / "endless.py"
-    os.mkfifo(fifo)
+    make_pipe(fifo)
     process = subprocess.Popen([*COMMAND, "check", str(fifo)], stderr=subprocess.PIPE, text=True)
 
     def write() -> None:
@@ -244,7 +245,7 @@ def test_an_interrupt_while_the_program_is_still_being_loaded() -> None:
 @posix
 def test_an_interrupt_while_a_pipe_is_waited_for(tmp_path: Path) -> None:
     fifo = tmp_path / "waiting.py"
-    os.mkfifo(fifo)
+    make_pipe(fifo)
     held = []
 
     def opened(_: object) -> None:

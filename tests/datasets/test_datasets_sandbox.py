@@ -6,7 +6,6 @@ The long form runs HumanEval-Infilling's own solutions: FIM_SERVER_HUMAN_EVAL is
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -272,7 +271,7 @@ def test_no_process_outlives_a_killed_runner(tmp_path: Path, sandboxed: bool) ->
         while len(children) < expected and time.monotonic() < deadline:
             children |= descendants(process.pid)
             time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
+        process.kill()
     assert len(children) >= expected
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:

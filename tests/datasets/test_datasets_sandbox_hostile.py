@@ -15,6 +15,9 @@ from fim_server.datasets.python import bubblewrap, sandbox, sandbox_child
 from fim_server.datasets.python.sandbox import DEFAULT_LIMITS, Limits, Verdict, run_test, unavailable
 from fim_server.errors import DatasetError
 from support.evaluation.sandbox_programs import GOOD, LIMITS, SHORT, SQUARE, needs_sandbox, run, said
+from support.unix import unix_socket
+
+assert sys.platform != "win32"
 
 pytestmark = needs_sandbox
 
@@ -80,7 +83,7 @@ def test_it_sees_no_process_but_its_own() -> None:
 
 def test_it_has_no_network_and_no_sockets() -> None:
     name = f"\0fim-server-test-{os.getpid()}"
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as abstract:
+    with socket.create_server(("127.0.0.1", 0)) as server, unix_socket() as abstract:
         abstract.bind(name)
         abstract.listen()
         for family, address in (("AF_INET", server.getsockname()), ("AF_UNIX", name)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from fim_server.evaluation.running.settings import WorkerSettings
 from fim_server.evaluation.running.worker import Worker
 from fim_server.models.model import FimModel
 from support.evaluation.evaluating import Eval, results, size_of
+from support.unix import KILLED
 
 pytest_plugins = ("support.evaluation.fixtures",)
 
@@ -147,7 +147,7 @@ def kill_worker(process: int) -> bool:
     """Kill one of Ray's workers among a process' descendants."""
     try:
         if b"ray::Worker" in Path(f"/proc/{process}/cmdline").read_bytes():
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, -KILLED)
             return True
         below = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:

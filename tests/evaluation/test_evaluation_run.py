@@ -6,7 +6,6 @@ import math
 import os
 import random
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -44,6 +43,7 @@ from fim_server.text.document import Split
 from support.command_line import run_command
 from support.evaluation.evaluating import Eval, results, size_of
 from support.evaluation.evaluation_samples import FILE, record_of, sample_of
+from support.unix import KILLED
 
 pytest_plugins = ("support.evaluation.fixtures",)
 
@@ -180,8 +180,8 @@ def test_a_killed_run_loses_and_doubles_nothing(evaluate: Eval, tmp_path: Path, 
         wanted = size_of(file) + choose.randrange(1, 8000)
         while process.poll() is None and size_of(file) < wanted:
             time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() in (-signal.SIGKILL, 0)
+        process.kill()
+        assert process.wait() in (KILLED, 0)
     assert 0 < len(results(killed)) < 14 * len(MODES) or LONG
     assert subprocess.run([*command, "--out", str(killed)], stderr=subprocess.DEVNULL, check=False).returncode == 0
     evaluate(whole)

@@ -6,7 +6,6 @@ another exception. Every limit is a number of things that are counted, so that n
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from fim_server import Language, LanguageError
 from fim_server.language.definition import compile as definitions
 from fim_server.language.definition import expansion, limits
+from support.unix import make_pipe
 
 SPEC = 'name = "toy"\nsuffixes = []\nstart = "start"\n'
 BLANK = "BLANK: / +/\n%ignore BLANK\n"
@@ -150,11 +150,10 @@ def test_imported_terminals_count_with_those_they_are_made_of(tmp_path: Path) ->
         read(tmp_path, f"%import .one.T0\nstart: T0\n{BLANK}")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipes_and_devices_are_no_definition(tmp_path: Path) -> None:
     """A pipe without a writer keeps its reader waiting, and a device never ends."""
     pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
+    make_pipe(pipe)
     read(tmp_path, f'start: "a"\n{BLANK}')
     for wrong in (pipe, Path("/dev/zero")):
         for pair in ((wrong, tmp_path / "toy.toml"), (tmp_path / "toy.lark", wrong)):

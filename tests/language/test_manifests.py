@@ -11,6 +11,7 @@ import pytest
 from fim_server import Language
 from fim_server.language.limited_files import read_found
 from fim_server.language.manifests import MOST_BYTES, MOST_PARTS, parse_toml, read_manifest
+from support.unix import make_pipe
 
 PARTS = ".".join(["a"] * 150_000)
 LONG_KEYS = {
@@ -106,7 +107,7 @@ def test_files_that_are_found_are_regular_and_inside(tmp_path: Path) -> None:
     (inside / "zero").symlink_to("/dev/zero")
     (inside / "loop").symlink_to("loop")
     (inside / "endless").symlink_to("/proc/self/pagemap")
-    os.mkfifo(inside / "pipe")
+    make_pipe(inside / "pipe")
     with (inside / "sparse").open("wb") as file:
         file.truncate(10 << 30)
     assert read_found(inside / "link", within=inside) == b"text"

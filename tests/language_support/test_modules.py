@@ -17,6 +17,7 @@ from fim_server.suggest.settings import ServerSettings
 from fim_server.suggest.sources.project import Project
 from fim_server.suggest.sources.scope_cache import ScopeCache
 from fim_server.text.document import Split
+from support.unix import make_pipe
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_modules_that_are_no_files_are_not_read(workspace: Path) -> None:
     (workspace / "loop").symlink_to("loop")
     (workspace / "endless.py").symlink_to("/dev/zero")
     (workspace / "outside.py").symlink_to(__file__)
-    os.mkfifo(workspace / "pipe.py")
+    make_pipe(workspace / "pipe.py")
     (workspace / "large.py").write_bytes(b"x = 1\n" * MOST_BYTES)
     modules, file = Modules([workspace], read_found), workspace / "a.py"
     for name in ("loop", "endless", "outside", "pipe"):

@@ -86,7 +86,7 @@ def run_together(size: int, work: Callable[[Team], None]) -> None:
 
 def _run_together(size: int, work: Callable[[Team], None]) -> None:
     """Once. Raises Unmet where no process has failed and they have not met all the same."""
-    context = torch.multiprocessing.get_context("fork")
+    context: Any = torch.multiprocessing.get_context("fork")
     problems = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"{folder}/meeting"

@@ -60,7 +60,7 @@ def raise_a_known_error() -> None:
     [
         (raise_an_error, "ValueError: no such thing"),
         (raise_a_known_error, "failed: no text"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal 9"),
+        (lambda: os.kill(os.getpid(), 9), "signal 9"),
         (lambda: os._exit(3), "exit status 3"),
     ],
     ids=["error", "known error", "killed", "exit"],

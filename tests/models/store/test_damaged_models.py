@@ -31,6 +31,7 @@ from fim_server.system.files import stamp_of
 from fim_server.workers.shared_models import SharedModels
 from support.models.model_store import Told
 from support.models.tiny_base import tiny_weights, write_tiny_base
+from support.unix import make_pipe
 
 HOW = "run `fim-server models get smollm2`"
 
@@ -93,7 +94,7 @@ def be_a_folder(path: Path) -> None:
 
 def be_a_pipe(path: Path) -> None:
     path.unlink()
-    os.mkfifo(path)
+    make_pipe(path)
 
 
 def lead_nowhere(path: Path) -> None:

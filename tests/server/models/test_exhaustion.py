@@ -21,6 +21,9 @@ from support.interrupts import heed_interrupts
 
 LACKING = [sys.executable, str(Path(__file__).parents[2] / "support" / "servers" / "lacking_server.py")]
 
+if sys.platform != "win32":
+    import resource
+
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system has no such limit")
 
 
@@ -73,10 +76,10 @@ async def test_memory_errors_of_libraries_count() -> None:
 @pytest.mark.parametrize("megabytes", [150, 220, 360, 380, 410, 440, 480, 500])
 async def test_with_little_memory_a_server_is_ready_or_ends(megabytes: int) -> None:
     """The limit depends on the libraries, but the server never stays in `loading`, and nothing aborts it there."""
-    import resource
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+        if sys.platform != "win32":
+            resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
     async with started(*SERVE, "--model=embedded", preexec_fn=limit) as (server, wire):
         try:
@@ -93,10 +96,9 @@ async def test_with_little_memory_a_server_is_ready_or_ends(megabytes: int) -> N
 @on_linux
 @pytest.mark.asyncio
 async def test_a_full_disk_costs_the_cache_alone(tmp_path: Path) -> None:
-    import resource
-
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        if sys.platform != "win32":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     environment = {**os.environ, "FIM_SERVER_CACHE": str(tmp_path / "cache")}
     async with started(*SERVE, "--model=embedded", preexec_fn=limit, env=environment) as (server, wire):

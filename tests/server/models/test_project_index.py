@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -21,6 +20,7 @@ from fim_server.workers import supervisor
 from fim_server.workers.budget import MEGABYTE
 from support.editors.editor import Wire, wired
 from support.editors.watched import SETTINGS, give_model
+from support.unix import make_pipe
 
 
 class Reading:
@@ -93,7 +93,7 @@ def test_a_hostile_folder_is_opened_within_the_budget(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("alpha = 1\n")
     (tmp_path / ".ignore").symlink_to("/dev/zero")
     (tmp_path / "pipe").mkdir()
-    os.mkfifo(tmp_path / "pipe" / ".gitignore")
+    make_pipe(tmp_path / "pipe" / ".gitignore")
 
     async def open_folder() -> int:
         async with wired() as (server, wire):

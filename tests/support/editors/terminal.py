@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import select
-import signal
-import struct
-import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 import pyte
+
+from support.unix import KILLED, fork_terminal, set_size, status_of
 
 NOT_UNDERSTOOD = re.compile(
     rb"\x1b[P_^\]][^\x07\x1b]*(?:\x07|\x1b\\)"
@@ -45,7 +42,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._unfinished = b""
         self.exit_status: int | None = None
-        self.process_id, self._file = pty.fork()
+        self.process_id, self._file = fork_terminal()
         if self.process_id == 0:  # a controlling terminal is what subprocess.Popen cannot give
             try:
                 os.chdir(cwd)
@@ -53,22 +50,21 @@ class Terminal:
                 os.execvpe(command[0], [str(argument) for argument in command], variables)
             finally:
                 os._exit(127)
-        fcntl.ioctl(self._file, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        set_size(self._file, rows, columns)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
         if self.has_ended() is None:
-            os.kill(self.process_id, signal.SIGKILL)
+            os.kill(self.process_id, -KILLED)
             os.waitpid(self.process_id, 0)
         os.close(self._file)
 
     def has_ended(self) -> int | None:
         """The program's exit status, None while it runs."""
         if self.exit_status is None:
-            ended, status = os.waitpid(self.process_id, os.WNOHANG)
-            self.exit_status = os.waitstatus_to_exitcode(status) if ended else None
+            self.exit_status = status_of(self.process_id)
         return self.exit_status
 
     def type(self, keys: str) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.unix import make_pipe
+
 
 def huge(path: Path) -> None:
     """A file that says it has 64 GiB, and takes no room."""
@@ -17,7 +19,7 @@ def huge(path: Path) -> None:
 
 KINDS: dict[str, Callable[[Path], object]] = {
     "folder": lambda path: path.mkdir(),
-    "pipe": lambda path: os.mkfifo(path),
+    "pipe": make_pipe,
     "loop": lambda path: path.symlink_to(path.name),
     "link to nothing": lambda path: path.symlink_to("nowhere/at/all"),
     "device": lambda path: path.symlink_to("/dev/zero"),

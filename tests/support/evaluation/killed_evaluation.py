@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -95,7 +94,7 @@ class Evaluation:
             if process.returncode:
                 raise NotTheSame(f"ended by itself with status {process.returncode}")
             return True
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait()
         self.kills += 1
         self.torn += bool(size_of(file)) and not file.read_bytes().endswith(b"\n")
