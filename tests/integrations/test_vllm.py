@@ -152,7 +152,7 @@ def test_an_unknown_version_says_so_and_refuses(tokenizer: Any, caplog: pytest.L
 
         init = manager.grammar_init
         plug_in.register()
-        assert "does not know vLLM 0.99.1, only 0.32" in caplog.text
+        assert "does not know vLLM 0.99.1, only 0.32, 0.33" in caplog.text
         assert manager.grammar_init is init
         with pytest.raises(VLLMValidationError, match=r"fim-server: .*does not know vLLM 0\.99\.1"):
             verify(params(HOLES[0]))

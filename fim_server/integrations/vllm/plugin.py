@@ -24,7 +24,7 @@ from fim_server.integrations.meter import meter, start_collector
 from fim_server.integrations.versions import check_form, check_version
 from fim_server.integrations.vllm.structured import FimBackend
 
-KNOWN_VERSIONS = ("0.32",)
+KNOWN_VERSIONS = ("0.32", "0.33")
 
 ARGUMENT = "fim_server"
 """Key of `SamplingParams.extra_args` (`vllm_xargs` in a request) that holds a hole for the logits processor."""
