@@ -1,8 +1,8 @@
 """Cache folder, and files with checksums in it.
 
-The folder holds compiled languages, which are read and written here, and token tables, which the engine maps itself
-(`rust_core/src/masking/table/file.rs`). A missing or damaged file only costs time: it is made again. Those not used for
-longest are removed where all are too large.
+The folder holds compiled languages and the tokens of tokenizers, which are read and written here, and token tables,
+which the engine maps itself (`rust_core/src/masking/table/file.rs`). A missing or damaged file only costs time: it is
+made again. Those not used for longest are removed where all are too large.
 """
 
 import hashlib

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fim_server.errors import ModelError, VocabularyError
 from fim_server.models.backend import CheckingBackend, RowsBackend
+from fim_server.models.tokenizer import FileTokenizer
 from fim_server.models.turn import Turn
-from fim_server.tokens.vocabulary import Vocabulary
+from fim_server.tokens.vocabulary import Vocabulary, read_vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +81,14 @@ class FimModel:
 def assemble(name: str, backend: Backend, tokenizer: Any, bound: BoundFormat) -> FimModel:
     """Put a model together from its loaded parts. Raises :class:`ModelError` where its tokens' bytes are unknown."""
     # A tokenizer's ids may have holes, and a model fewer logits than ids: no missing token is ever chosen.
-    size = max(backend.size, 1 + max(tokenizer.get_vocab().values(), default=0))
     try:
-        vocabulary = Vocabulary.from_tokenizer(tokenizer, size=size, end_token_ids=bound.stop_ids)
+        if isinstance(tokenizer, FileTokenizer):
+            vocabulary = read_vocabulary(
+                tokenizer.definition, name, backend.size, bound.stop_ids, True, tokenizer.backend_tokenizer
+            )
+        else:
+            size = max(backend.size, 1 + max(tokenizer.get_vocab().values(), default=0))
+            vocabulary = Vocabulary.from_tokenizer(tokenizer, size=size, end_token_ids=bound.stop_ids)
     except VocabularyError as error:
         raise ModelError(f"{name}: {error}") from error
     return FimModel(name, backend, replace(bound, plain=vocabulary.encode), vocabulary)

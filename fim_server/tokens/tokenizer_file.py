@@ -30,15 +30,11 @@ RESERVED_NAMES = frozenset({"<unk>", "<s>", "</s>", "<pad>"})
 """SentencePiece's names of control pieces; they count only where a file has no list of added tokens."""
 
 
-def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None], list[int]]:
+def read_tokens(definition: bytes) -> tuple[list[bytes | None], list[int]]:
     """Return the tokens of a `tokenizer.json`: byte strings by id, None for no text, and the ids that end a text.
 
-    Args:
-        definition: The file's bytes.
-        size: Number of tokens; None: as many as the file has ids.
-
     Raises:
-        VocabularyError: The file is of an unknown kind, has impossible ids, or has text beyond ``size``.
+        VocabularyError: The file is of an unknown kind, or has impossible ids.
         ValueError: It is no JSON.
         RecursionError: It is nested too deeply.
     """
@@ -46,19 +42,22 @@ def read_tokens(definition: bytes, size: int | None) -> tuple[list[bytes | None]
     pieces, control, ends = pieces_of(content)
     decode = piece_decoder(content)
     texts = {token: decode(piece) for token, piece in pieces.items() if piece not in control}
-    return sized(texts, pieces, size), ends
+    return [texts.get(token) for token in range(max(pieces, default=-1) + 1)], ends
 
 
-def sized(texts: dict[int, bytes], pieces: dict[int, str], size: int | None) -> list[bytes | None]:
-    """Return byte strings by id, in a list as long as a mask."""
-    count = max(pieces, default=-1) + 1
+def sized(texts: list[bytes | None], size: int | None) -> list[bytes | None]:
+    """Return byte strings by id, in a list as long as a mask; None: with one place for each id.
+
+    Raises VocabularyError if the size is impossible, or there is text beyond it.
+    """
     if size is None:
-        size = count
-    elif not 0 < size <= MAX_TOKENS:
+        return texts
+    if not 0 < size <= MAX_TOKENS:
         raise VocabularyError(f"a mask of {size} tokens: not from 1 to {MAX_TOKENS}")
-    elif beyond := [token for token, text in texts.items() if token >= size and text]:
-        raise VocabularyError(f"token {min(beyond)} is text and lies beyond the {size} tokens of the mask")
-    return [texts.get(token) for token in range(size)]
+    beyond = next((token for token in range(size, len(texts)) if texts[token]), None)
+    if beyond is not None:
+        raise VocabularyError(f"token {beyond} is text and lies beyond the {size} tokens of the mask")
+    return texts[:size] + [None] * (size - len(texts))
 
 
 def check_lengths(lengths: Collection[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from fim_server.errors import LimitError, VocabularyError
 from fim_server.language.argument_types import expect, expect_count, expect_text, expect_token
 from fim_server.language.cache import cache_folder
 from fim_server.language.limited_files import read_limited
-from fim_server.tokens.tokenizer_file import check_lengths, for_middles, read_tokens
+from fim_server.tokens.kept_tokens import KeptTokens
+from fim_server.tokens.tokenizer_file import check_lengths, for_middles, sized
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +85,8 @@ class Vocabulary:
         self.size = len(tokens)
         self._definition = definition
         self._encoder = encoder
+        self._shared: Any = None
+        """Tokenizer that another object has read from the definition, if it encodes texts as `encode` needs it."""
 
     @staticmethod
     def from_tokenizer(
@@ -370,6 +373,8 @@ class Vocabulary:
         """Tokenizer as `encode` needs it, or None. Made on first use: a large one takes a second."""
         if self._definition is None:
             return None
+        if self._shared is not None:
+            return self._shared
         from tokenizers import Tokenizer  # needed here alone; checking a file needs no tokenizer
 
         content = json.loads(self._definition)
@@ -381,17 +386,45 @@ class Vocabulary:
         tokenizer.encode_special_tokens = True  # control tokens' names are text
         return tokenizer
 
+    def share(self, tokenizer: Any, special: Mapping[int, bool]) -> None:
+        """Encode by a tokenizer that another object uses too, if exactly its special tokens are no text.
+
+        ``special``: its added tokens, by whether they are special. Its definition needs no change for `encode`.
+        """
+        if all(is_special is not self._is_text(token) for token, is_special in special.items()):
+            self._shared = tokenizer
+
     def _is_text(self, token: int) -> bool:
         return token < self.size and bool(self.core.token_bytes(token))
 
 
 def read_vocabulary(
-    definition: bytes, source: str, size: int | None, end_token_ids: Iterable[int] | None
+    definition: bytes,
+    source: str,
+    size: int | None,
+    end_token_ids: Iterable[int] | None,
+    grows: bool = False,
+    native: Any = None,
 ) -> Vocabulary:
-    """Return a vocabulary from the text of a `tokenizer.json`. Raises VocabularyError, which names the source."""
+    """Return a vocabulary from the text of a `tokenizer.json`. Raises VocabularyError, which names the source.
+
+    Args:
+        definition: The text.
+        source: Its name, for messages.
+        size: As in :meth:`Vocabulary.from_file`.
+        end_token_ids: As there.
+        grows: Let the mask be longer than ``size`` where the definition has more ids.
+        native: Tokenizer of the same definition that encodes the names of special tokens as text. It is used instead of
+            a second one where both encode alike.
+    """
     try:
-        tokens, ends = read_tokens(definition, size)
-        return Vocabulary(tokens, ends if end_token_ids is None else end_token_ids, definition=definition)
+        kept = KeptTokens.of(definition)
+        tokens = sized(kept.texts, max(size, len(kept.texts)) if grows and size is not None else size)
+        ends = kept.ends if end_token_ids is None else end_token_ids
+        made = Vocabulary(tokens, ends, definition=definition)
+        if native is not None and kept.keeps_texts:
+            made.share(native, kept.special)
+        return made
     except RecursionError as error:
         raise VocabularyError(f"{source}: nested too deeply") from error
     except ValueError as error:

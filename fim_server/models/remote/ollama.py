@@ -119,8 +119,6 @@ def reported_tokens(info: dict[str, Any], model: str = "") -> tuple[BoundFormat,
 
     Texts are encoded roughly as the model does it, which suffices since prompts go out as texts. Raises ModelError.
     """
-    from tokenizers import Tokenizer
-
     tokens, kinds = info.get("tokenizer.ggml.tokens"), info.get("tokenizer.ggml.token_type")
     if not isinstance(tokens, list) or not tokens:
         raise ModelError("does not report its tokens")
@@ -129,7 +127,7 @@ def reported_tokens(info: dict[str, Any], model: str = "") -> tuple[BoundFormat,
     check_reported(tokens, info.get("tokenizer.ggml.merges"))
     try:
         definition = json.dumps(definition_of(info, tokens, kinds))
-        tokenizer = FileTokenizer(Tokenizer.from_str(definition))
+        tokenizer = FileTokenizer(definition.encode())
         bound = bind_format(tokenizer, reported_kind(info, model))
         if bound is None:
             ends = [reported_id(info, name) for name in ("eos", "eot", "eom")]

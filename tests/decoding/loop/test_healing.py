@@ -235,7 +235,7 @@ def trained(kind: str) -> Vocabulary:
 def tokens_of(tokenizer: Tokenizer) -> tuple[list[bytes | None], list[int]]:
     from fim_server.tokens.tokenizer_file import read_tokens
 
-    tokens, ends = read_tokens(tokenizer.to_str().encode(), None)
+    tokens, ends = read_tokens(tokenizer.to_str().encode())
     return tokens, ends
 
 

@@ -34,7 +34,7 @@ def fields() -> dict[str, Any]:
 
 def ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """The ids of a text in which the names of special tokens are text."""
-    return FileTokenizer(tokenizer).encode(text, add_special_tokens=False, split_special_tokens=True)
+    return FileTokenizer(tokenizer.to_str().encode()).encode(text, add_special_tokens=False, split_special_tokens=True)
 
 
 @pytest.mark.parametrize("case", RECORD["cases"], ids=lambda case: ascii(case["text"]))
@@ -54,7 +54,7 @@ def test_control_tokens_have_the_names_of_a_format(fields: dict[str, Any]) -> No
     tokenizer = gguf_tokenizer(fields)
     names = {number: tokenizer.id_to_token(number) for number in CONTROL_TOKENS}
     assert names == {8: "<|fim_prefix|>", 9: "<|fim_suffix|>", 10: "<|fim_middle|>"}
-    bound = find_format(FileTokenizer(tokenizer), "SmolLM2")
+    bound = find_format(FileTokenizer(tokenizer.to_str().encode()), "SmolLM2")
     prompt = bound.encode("a", "b", 50)
     assert [token for token in prompt if token in bound.control_ids] == [9, 8]
     assert bound.stop_ids == (0, 5)
