@@ -52,11 +52,15 @@ class LoadRequest:
         """File or folder of the model, which the first use may download. Raises as :func:`.source.locate`."""
         return Path(locate(self.name, self.tell))
 
+    @property
+    def is_own(self) -> bool:
+        """True for a model that is brought or built here."""
+        known = catalogue().get(self.name)
+        return self.name == EMBEDDED_NAME or (known is not None and not known.is_file)
+
     def attempt(self) -> AbstractContextManager[None]:
         """Return a context that counts crashes of native libraries over foreign files; see :mod:`.attempts`."""
-        known = catalogue().get(self.name)
-        is_own = self.name == EMBEDDED_NAME or (known is not None and not known.is_file)  # brought or built here
-        return nullcontext() if is_own else attempt(self.name, self.path)
+        return nullcontext() if self.is_own else attempt(self.name, self.path)
 
     def refuse_foreign_options(self) -> None:
         """Raise :class:`ModelError` for an option that models of this kind do not have.

@@ -22,6 +22,7 @@ from fim_server.models.pytorch.devices import INSTALL, has_torch, is_cpu
 from fim_server.models.resources.room import bytes_of, require_room
 from fim_server.models.resources.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
+from fim_server.system.blocking_pool import BLOCKING_POOL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,10 +56,13 @@ class OnnxLoader:
         export = folder / EXPORT_FOLDER
         require_room(name, bytes_of(export))
         with request.attempt():
+            threads = free_cores(usual_threads())
+            # The library works without the interpreter's lock, while this thread reads the tokens.
+            begun = BLOCKING_POOL.begin(object(), lambda: OnnxBackend(export, threads)) if request.is_own else None
             tokenizer = tokenizer_of(folder, name)
             kind = kind_of_folder(folder, name)
-            bound = find_format(tokenizer, name, kind)  # before the weights: a refusal should not wait for them
-            return assemble(name, OnnxBackend(export, free_cores(usual_threads())), tokenizer, bound)
+            bound = find_format(tokenizer, name, kind)  # before foreign weights: a refusal should not wait for them
+            return assemble(name, begun.result() if begun else OnnxBackend(export, threads), tokenizer, bound)
 
 
 def require_export(request: LoadRequest) -> None:
