@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 
 from fim_server import _core
 from fim_server.errors import LanguageError
@@ -209,12 +210,20 @@ class Language:
 
 def _load(name: str, version: str | None) -> Language:
     # The newest goes by several names; it is compiled and kept once.
-    return _load_narrowed(name, version and grammar.builtin_versions(name).narrowed(version))
+    return _load_once(name, version and grammar.builtin_versions(name).narrowed(version))
+
+
+def _load_once(name: str, version: str | None) -> Language:
+    with _locks.setdefault((name, version), Lock()):  # several threads may want it while the server starts
+        return _load_narrowed(name, version)
 
 
 @cache
 def _load_narrowed(name: str, version: str | None) -> Language:
     return Language(grammar.read_builtin(name, version))
+
+
+_locks: dict[tuple[str, str | None], Lock] = {}
 
 
 def _name_for(path: Path) -> str:

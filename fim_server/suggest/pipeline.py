@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from fim_server.errors import StoppedError
+from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Language, Stop
 from fim_server.suggest import limits
 from fim_server.suggest.context.cursor import Place
@@ -167,10 +167,17 @@ class Completer:
             project.likeliest(request, opened, language)
         return ()
 
+    def _open_meanwhile(self, request: Request) -> None:
+        """Open a request's session while the model is loaded. Errors are left to the request."""
+        with suppress(LanguageError, StoppedError), Stop(limits.ENGINE_SECONDS):
+            self.context.open(request, self.context.language(request, None))
+
     def _answer(
         self, loading: Future[Loaded], request: Request, cancelled: Stop, submitted: float, recalls: bool
     ) -> Work | None:
         started = time.perf_counter()
+        if not loading.done():
+            self._open_meanwhile(request)
         loaded = wait_for(loading)
         began = time.perf_counter()  # the deadline does not include the loading of the model
         language = self.context.language(request, loaded)

@@ -20,6 +20,7 @@ from fim_server.suggest.job import Explained, Handle, Loaded, PromptTokens
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.request import Request
 from fim_server.suggest.sources.project import Project
+from fim_server.system.blocking_pool import BLOCKING_POOL
 from fim_server.system.process import release_memory
 from fim_server.system.watched_threads import SILENT_LOOKS, Step, WatchedThread, settle
 from fim_server.text.document import Split
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WARM_UP = Split("def first(values):\n    return ", "\n")
+WARM_UP_LANGUAGE, WARM_UP = "python", Split("def first(values):\n    return ", "\n")
 
 MOST_THREADS = 8
 """Most documents with a thread, which keeps their sessions."""
@@ -434,13 +435,14 @@ class CompletionWorker:
         tell: Amount | None,
     ) -> Loaded:
         report("loading the libraries", 0.05)
+        BLOCKING_POOL.begin((WARM_UP_LANGUAGE, "load"), lambda: Language.load(WARM_UP_LANGUAGE))  # beside the model
         import fim_server.decoding.complete  # noqa: F401  # it takes a while, so it is reported first
 
         while True:
             report("loading the model", 0.4)
             model = load.model = self.models.get(settings, afresh, tell)
             try:
-                loaded = self._prepare(model, settings, report)
+                loaded = self._prepare(model, report)
                 self.models.warm.add(model.turn)
                 return loaded
             except RuntimeError:
@@ -448,24 +450,21 @@ class CompletionWorker:
                     raise
                 afresh = False  # a pass of another client does not end: the model is loaded anew in any case
 
-    def _prepare(self, model: FimModel, settings: ServerSettings, report: Callable[[str, float], None]) -> Loaded:
+    def _prepare(self, model: FimModel, report: Callable[[str, float], None]) -> Loaded:
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
         from fim_server.models.pace import measure
 
-        # The first run builds the token tables, which takes 1 to 2 s for a large vocabulary: no request should wait.
-        # Languages of token trees are many, and each takes less time: their tables are built when a file is opened.
-        learnt = model.format.languages
-        names = [name for name in Language.exact_names() if settings.remembers(name, learnt)]
-        for index, name in enumerate(names):
-            report(f"preparing {name}", 0.7 + 0.3 * index / len(names))
-            masks.prepare(Language.load(name, version=settings.versions.get(name)), model.vocabulary)
-        report("warming up", 0.99)
+        # The tables of other languages are prepared when a file is opened: they are many.
+        report(f"preparing {WARM_UP_LANGUAGE}", 0.7)
+        language = Language.load(WARM_UP_LANGUAGE)
+        masks.prepare(language, model.vocabulary)
+        report("warming up", 0.8)
         with self.models.warming_up(model.turn):
             pace = self.models.paces.get(model.turn)
             if pace is None:
                 # The first pass of a model and the first single line of a language take long.
-                complete(model, Language.load("python"), WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
+                complete(model, language, WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
                 pace = self.models.paces[model.turn] = measure(model)
         return Loaded(model, pace, KeptReadings(model))
 

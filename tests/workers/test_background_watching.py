@@ -20,6 +20,7 @@ from fim_server.server.models.loading import load, reload
 from fim_server.server.status import STATUS, send_status
 from fim_server.suggest.context import background_open
 from fim_server.suggest.context.background_open import Finisher, Unfinished
+from fim_server.suggest.context.sessions import DocumentSessions, Opened
 from fim_server.suggest.job import Loaded, Work
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.settings import ServerSettings
@@ -271,6 +272,25 @@ async def test_an_overdue_loading_is_reported_and_can_be_repeated(server: FimLan
     assert server.worker.model is disk.models[0]
     assert server.worker.models.get(SETTINGS) is disk.models[0]
     assert server.worker.given_up == 0  # waiting for a disk costs no processor
+
+
+@pytest.mark.asyncio
+async def test_a_session_is_opened_while_the_model_is_loaded(
+    server: FimLanguageServer, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens, opened = DocumentSessions.open, threading.Event()
+
+    def open_and_tell(self: DocumentSessions, *arguments: Any) -> Opened:
+        try:
+            return opens(self, *arguments)
+        finally:
+            opened.set()
+
+    monkeypatch.setattr(DocumentSessions, "open", open_and_tell)
+    server.worker.submit(request(URI))
+    await eventually(opened.is_set)
+    assert disk.began == 1
+    assert not disk.models
 
 
 @pytest.mark.asyncio

@@ -10,6 +10,7 @@ from fim_server.server.documents.cut import text_of
 from fim_server.server.handlers.language_data import judge
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.models.indexing import read_project
+from fim_server.server.models.preparing import prepare_language
 from fim_server.server.requests.prompt_prefetch import read_after_change, read_after_opening, read_at_rest
 from fim_server.server.requests.secret_files import secret_reason
 from fim_server.server.requests.type_through import may_go_on
@@ -23,7 +24,10 @@ def on_opened(ls: FimLanguageServer, params: types.DidOpenTextDocumentParams) ->
     owner = ls.protocol.owner_of(params.text_document.uri)
     ls.project.opened(owner)
     ls.spawn(secret_reason(ls, owner))  # known before the first request
-    ls.spawn(judge(ls, ls.open_document(params.text_document.uri)))
+    document = ls.open_document(params.text_document.uri)
+    ls.spawn(judge(ls, document))
+    if document is not None:
+        prepare_language(ls, document)
     read_after_opening(ls, params)
 
 

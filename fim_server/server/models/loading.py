@@ -14,6 +14,7 @@ from fim_server.models.store.folders import embedded_instead
 from fim_server.models.store.state import State, to_be_got
 from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.models.indexing import read_project
+from fim_server.server.models.preparing import prepare_opened
 from fim_server.server.state import Fetching
 from fim_server.server.status import MOST_OF_NAME, better_in_words, send_status
 from fim_server.system.blocking_pool import BLOCKING_POOL
@@ -109,6 +110,7 @@ async def load(ls: FimLanguageServer, tries: int = 0) -> None:
             return
         if ls.learnt is not None:
             read_project(ls)  # the languages to read are known only now
+        prepare_opened(ls)
         ls.supervisor.budget.note_loaded(resident_bytes(), (model.name, model.device, model.runtime))
         name = on_one_line(model.name, MOST_OF_NAME)
         ls.log(

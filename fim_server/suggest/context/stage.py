@@ -17,6 +17,8 @@ from fim_server.text.regions import read_alone
 from fim_server.tokens import masks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fim_server.decoding.concurrent_prefill import ConcurrentPrefill
     from fim_server.decoding.loop.healing import Healing
     from fim_server.decoding.options import DecodeOptions
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from fim_server.suggest.request import Request
     from fim_server.suggest.sources.project import Project
     from fim_server.text.notebook import CellContexts
+    from fim_server.tokens.vocabulary import Vocabulary
 
 LANGUAGE_SECONDS, MOST_LANGUAGES = 5.0, 256
 """Time for which the language and version of a document are kept, and the most documents."""
@@ -163,10 +166,15 @@ def alone(opened: Opened, cell: CellContexts, language: str) -> Opened:
 
 
 def prepared(request: Request, loaded: Loaded | None) -> Language:
-    """Return a request's language after loading its names and the table of the tokens, which may take seconds."""
-    language = request.language()
+    """Return a request's language, ready for the model that is ``loaded``."""
+    return prepare(request.language, None if loaded is None else loaded.model.vocabulary)
+
+
+def prepare(find: Callable[[], Language], vocabulary: Vocabulary | None) -> Language:
+    """Return a language after loading its names and the table of a model's tokens, which may take seconds."""
+    language = find()
     own_names(language.name)
     support_of(language.name)
-    if loaded is not None:
-        masks.prepare(language, loaded.model.vocabulary)
+    if vocabulary is not None:
+        masks.prepare(language, vocabulary)
     return language

@@ -71,6 +71,19 @@ async def test_a_failure_is_answered_and_logged_and_the_server_goes_on(cache: Pa
             await client.run("getModel", {"name": "llama"})
 
 
+async def test_the_languages_of_opened_files_alone_are_prepared(cache: Path) -> None:
+    def kept(pattern: str) -> set[Path]:
+        return set(cache.glob(pattern))
+
+    async with server(cache, "fails") as client:
+        await client.use(languages={"json": "automatic"})
+        await client.is_ready()
+        before = kept("*.spanner")
+        assert not kept("json-*.json")
+        Editor(client, "a.json", "{}\n", "json")
+        await client.until(lambda: kept("json-*.json") and kept("*.spanner") != before)
+
+
 @pytest.mark.parametrize("by", ["progress", "command"])
 async def test_fetching_can_be_cancelled_and_completions_continue(cache: Path, by: str) -> None:
     marks = [cache / "models" / name for name in ("begun", "ended")]
