@@ -25,6 +25,7 @@ from fim_server.errors import LanguageError, MissingLibrary, ModelError
 from fim_server.language import Language
 from fim_server.language.cache import cache_folder
 from fim_server.server.checking.checkers import Checkers
+from fim_server.server.connection.message_types import made_by
 from fim_server.server.documents.cut import LanguageAt
 from fim_server.server.documents.editor_languages import EditorLanguages
 from fim_server.server.documents.open_document import OpenDocument
@@ -62,7 +63,7 @@ logger = logging.getLogger(__name__)
 @cache
 def shared_converter() -> Converter:
     """Return the converter of all clients' messages. A new one compiles code for each kind, in 70 ms."""
-    made: Converter = default_converter()
+    made: Converter = made_by(default_converter)
     return made
 
 
