@@ -65,6 +65,15 @@ class Declaration:
             raise LanguageError(f"language {spec.get('name')}: encoding.declaration: one group was expected")
         return found
 
+    def as_spec(self) -> dict[str, Any]:
+        """Return the table that :meth:`from_spec` reads."""
+        return {
+            "declaration": self.pattern.pattern.decode("ascii"),
+            "lines": self.lines,
+            "before": self.before.pattern.decode("ascii"),
+            "suffixed": {encoding: list(names) for encoding, names in self.suffixed.items()},
+        }
+
     def find(self, data: bytes) -> tuple[str, int] | None:
         """Return the encoding that a file declares and the offset after that line; None without a declaration."""
         start = len(_SIGNATURE) if data.startswith(_SIGNATURE) else 0

@@ -12,7 +12,7 @@ from fim_server import _core
 from fim_server.errors import LanguageError
 from fim_server.language.argument_types import expect, expect_text
 from fim_server.language.definition import compile as grammar
-from fim_server.language.definition import paths
+from fim_server.language.definition import facts, paths
 from fim_server.language.encodings import decode
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape
@@ -76,7 +76,7 @@ class Language:
     @staticmethod
     def exact_names() -> list[str]:
         """Return the names of the languages that are not `balanced`."""
-        return list(grammar.exact_names())
+        return list(facts.exact_names())
 
     @staticmethod
     def suffixes_of(name: str) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class Language:
         Raises LanguageError if there is no such language.
         """
         expect_text("name", name)
-        return grammar.keeps_returns(name)
+        return facts.facts_of(name).keeps_returns
 
     @staticmethod
     def versions(name: str) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ class Language:
             name: The language, if the suffix does not decide.
         """
         name = name or paths.by_suffix(Path(path).name)
-        return decode(data, grammar.declaration_of(name) if name else None)
+        return decode(data, facts.facts_of(name).encoding if name else None)
 
     @staticmethod
     def name_for_path(path: str | PathLike[str]) -> str:
@@ -158,7 +158,7 @@ class Language:
         ``path``: the file. Where editor and suffix name two variants of one definition, the suffix decides, unless it
         is that of the first variant.
         """
-        name = grammar.editor_names().get(editor_id, editor_id)
+        name = facts.editor_names().get(editor_id, editor_id)
         variants = grammar.siblings(name)
         suffix = Path(path).suffix
         return next((one for one in variants[1:] if suffix in paths.suffixes_of(one)), name)

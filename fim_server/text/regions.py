@@ -12,7 +12,7 @@ import tomllib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -222,7 +222,12 @@ class Host:
         self._names = {**names, **spec.get("names", {})}
         self.text_is_plain: bool = spec.get("text_is_plain", False)
         self._closes_itself: bool = spec.get("closes_itself", False)
-        self._elements = {
+        self._spec = spec
+        self._found: deque[tuple[str, Region]] = deque(maxlen=MOST_FOUND)
+
+    @cached_property
+    def _elements(self) -> dict[str, Element]:
+        return {
             one["tag"]: Element(
                 one["tag"],
                 tuple(one["attributes"]),
@@ -231,16 +236,24 @@ class Host:
                 one.get("bare", one["language"]),
                 one.get("escapes", False),
             )
-            for one in spec.get("elements", ())
+            for one in self._spec.get("elements", ())
         }
-        self._enders = {tag: Ender(end_tag(tag), one.escapes) for tag, one in self._elements.items()}
-        self._enders |= {tag: Ender(end_tag(tag)) for tag in spec.get("texts", ())}
-        self._fences = [
+
+    @cached_property
+    def _enders(self) -> dict[str, Ender]:
+        enders = {tag: Ender(end_tag(tag), one.escapes) for tag, one in self._elements.items()}
+        return enders | {tag: Ender(end_tag(tag)) for tag in self._spec.get("texts", ())}
+
+    @cached_property
+    def _fences(self) -> list[Fence]:
+        return [
             Fence(re.compile(one["begins"], re.MULTILINE), one["ends"], one.get("language"))
-            for one in spec.get("fences", ())
+            for one in self._spec.get("fences", ())
         ]
-        self._found: deque[tuple[str, Region]] = deque(maxlen=MOST_FOUND)
-        self._skipped = skipped(self._enders) if self._enders else None
+
+    @cached_property
+    def _skipped(self) -> re.Pattern[str] | None:
+        return skipped(self._enders) if self._enders else None
 
     def at(self, text: str, offset: int) -> Region | None:
         """Return the region around an offset of a text, ends included; None outside of regions of code.

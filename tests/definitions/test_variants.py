@@ -15,7 +15,7 @@ from fim_server.cli import main
 from fim_server.datasets.judging import programs
 from fim_server.language import language as loading
 from fim_server.language.definition import compile as grammar
-from fim_server.language.definition import paths
+from fim_server.language.definition import facts, paths
 from fim_server.language.definition.variants import Variants
 from fim_server.server import ServerSettings
 from support.languages.made_up import FOLDER, files
@@ -107,8 +107,8 @@ def packaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A made-up language of two variants in the place of the package's."""
     shutil.copytree(FOLDER / "reed", tmp_path / "languages" / "reed")
     remembered = (
-        grammar.builtin_versions, grammar.declaration_of, paths._suffixes, paths._adopting, grammar.editor_names,
-        grammar.keeps_returns, loading._load_narrowed,
+        grammar.builtin_versions, paths._suffixes, paths._adopting, facts.editor_names, facts._facts,
+        loading._load_narrowed,
     )  # fmt: skip
     for each in remembered:
         each.cache_clear()

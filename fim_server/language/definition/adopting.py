@@ -50,6 +50,15 @@ class Adopted:
         suffixes, keys, names = lists
         return cls(tuple(suffixes), table["file"], tuple(keys), frozenset(names))
 
+    def as_spec(self) -> dict[str, Any]:
+        """Return the table that :meth:`from_spec` reads."""
+        return {
+            "suffixes": list(self.suffixes),
+            "file": self.file,
+            "keys": list(self.keys),
+            "names": sorted(self.names),
+        }
+
     def adopts(self, path: Path) -> bool:
         """Return whether a file is one of these, as the project's nearest file tells."""
         absolute = path.absolute()

@@ -8,8 +8,8 @@ import json
 import re
 import tomllib
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import metadata
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from fim_server.language.definition.lexeme_names import LexemeNames
 from fim_server.language.definition.matching import Matching
 from fim_server.language.definition.sources import Sources, read_source
 from fim_server.language.definition.splitting import split
-from fim_server.language.definition.token_trees import grammar as token_trees
 from fim_server.language.definition.variants import Variants
 from fim_server.language.definition.versions import Versions
 from fim_server.language.encodings import Declaration
@@ -86,12 +85,6 @@ def names() -> list[str]:
     return sorted(places(_LANGUAGES))
 
 
-@cache
-def exact_names() -> tuple[str, ...]:
-    """Return the languages of the package whose definitions are exact."""
-    return tuple(name for name in names() if read_builtin(name).guarantee == EXACT)
-
-
 def read_builtin(name: str, version: str | None = None) -> Definition:
     """Read a language of the package.
 
@@ -105,31 +98,6 @@ def builtin_versions(name: str) -> Versions:
     """Return the versions of a language of the package. Raises LanguageError if there is no such language."""
     spec, variants, variant = _tables(read_source(builtin_files(name)[1]), builtin_variant(name))
     return Versions.from_spec(variants.narrowed(spec, variant))
-
-
-@cache
-def declaration_of(name: str) -> Declaration | None:
-    """Return the rule by which files of a language of the package declare their encoding; None for UTF-8.
-
-    Raises LanguageError if there is no such language.
-    """
-    return read_builtin(name).encoding
-
-
-@cache
-def keeps_returns(name: str) -> bool:
-    """Return whether a lone carriage return is no line break in a language of the package.
-
-    Raises LanguageError if there is no such language.
-    """
-    return read_builtin(name).keeps_returns
-
-
-@cache
-def editor_names() -> dict[str, str]:
-    """Return the languages of the package by the names that editors have for them, beside their own."""
-    named = [name for name in names() if "editor_ids" in read_source(builtin_files(name)[1])]
-    return {other: name for name in named for other in read_builtin(name).editor_ids}
 
 
 def siblings(name: str) -> tuple[str, ...]:
@@ -204,7 +172,9 @@ def read(
         if "token_trees" in spec:
             if grammar_path is not None and grammar_path.exists():
                 raise LanguageError(f"language {spec.get('name')}: token_trees: {grammar_path} would not be read")
-            grammar, spec = token_trees.written(spec)
+            from fim_server.language.definition.token_trees.grammar import written
+
+            grammar, spec = written(spec)
     # ValueError: a number of thousands of digits; RecursionError: thousands of brackets.
     except (RecursionError, ValueError) as error:
         if isinstance(error, LanguageError):
@@ -264,10 +234,12 @@ def _guarantee_of(spec: dict[str, Any]) -> str:
     return str(guarantee)
 
 
+@lru_cache(8)
 def _tables(text: str, variant: str | None) -> tuple[dict[str, Any], Variants, str | None]:
     """Return the fields of a TOML file that a variant has, the variants of the file, and the variant.
 
-    Raises LanguageError if there is no such variant; ValueError if a text is no TOML.
+    The fields are shared: they must not be changed. Raises LanguageError if there is no such variant; ValueError if a
+    text is no TOML.
     """
     variants = Variants.of(text)
     variant = variants.chosen(variant)
@@ -485,31 +457,39 @@ def _cache_path(definition: Definition) -> Path | None:
         return None
     # Where a grammar imports others, the same text in another folder is another grammar.
     folder = str(definition.folder) if "%import" in definition.grammar else None
-    versions = [_CACHE_FORMAT, _engine_version(), _hash_of(_LOWERING), _version_of("lark")]
+    versions = [_CACHE_FORMAT, *_stamp_of(_core.__file__), hash_of_lowering(), *_stamp_of(_lark())]
     content = [*versions, folder, definition.grammar, definition.spec]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]
     # The name helps readers of the folder; it is the definition's, and may be any text.
     return base / f"{re.sub('[^a-z0-9]+', '_', definition.name.lower())[:32]}-{digest}.json"
 
 
-def _engine_version() -> str:
-    """Return the engine's version with its file's size and time, so that a rebuilt engine never reads an old table."""
-    stat = Path(_core.__file__ or __file__).stat()
-    return f"{_version_of('fim-server')}/{stat.st_size}/{stat.st_mtime_ns}"
+def _stamp_of(file: str | None) -> tuple[int, int]:
+    """Return the size and time of a module's file, so that a rebuilt engine or another Lark reads no old table.
+
+    Their versions would take longer to find than the language to load.
+    """
+    if file is None:
+        return 0, 0
+    stat = Path(file).stat()
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _lark() -> str | None:
+    """Return the file of Lark that holds its version, without importing it."""
+    found = find_spec("lark")
+    return None if found is None else found.origin
+
+
+def hash_of_lowering() -> str:
+    """Return a hash of this folder's Python files, so that changed code never reads an old definition."""
+    return _hash_of(_LOWERING)
 
 
 @cache
 def _hash_of(folder: Path) -> str:
-    """Return a hash of a folder's Python files, so that changed code never reads an old definition."""
     sources = sorted(folder.rglob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-
-
-def _version_of(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _one_line(error: Exception) -> str:

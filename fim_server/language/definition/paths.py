@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fim_server.language.definition import compile as grammar
 from fim_server.language.definition.adopting import Adopted
+from fim_server.language.definition.facts import facts_of
 
 
 @cache
@@ -39,14 +40,13 @@ def variant_for(name: str, path: Path) -> str:
     return name
 
 
-@cache
 def suffixes_of(name: str) -> tuple[str, ...]:
     """Return the suffixes of a language of the package. Raises LanguageError if there is no such language."""
-    return grammar.read_builtin(name).suffixes
+    return facts_of(name).suffixes
 
 
 @cache
 def _adopting(name: str) -> tuple[tuple[str, Adopted], ...]:
     """Return the variants of a language's definition that may take files from others, and which."""
-    found = ((one, grammar.read_builtin(one).adopted) for one in grammar.siblings(name) or (name,))
+    found = ((one, facts_of(one).adopted) for one in grammar.siblings(name) or (name,))
     return tuple((one, adopted) for one, adopted in found if adopted is not None)

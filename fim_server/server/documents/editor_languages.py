@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import LanguageError, StoppedError
 from fim_server.language import Stop
-from fim_server.language.definition.compile import editor_names
+from fim_server.language.definition.facts import editor_names
 from fim_server.language.editor_data import EditorData, language_of
 from fim_server.memory.background import Background
 from fim_server.suggest.request import LANGUAGES
