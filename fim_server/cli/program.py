@@ -1,8 +1,8 @@
 """Command line: ``fim-server COMMAND ...``.
 
 Exit status: 0 done, 1 a negative verdict (no completion, a file that does not parse), 2 bad input or an answer that
-could not be written, 130 interrupted. Results go to standard output, messages to standard error. A command imports its
-libraries when it runs, so that ``check`` and ``languages`` start without torch.
+could not be written, 130 interrupted. Results go to standard output, messages to standard error. Only the command that
+runs is imported, and its libraries when it runs, so that ``check`` and ``languages`` start soon and without torch.
 """
 
 from __future__ import annotations
@@ -13,17 +13,10 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fim_server.cli.arguments import Parser, ShowVersion
-from fim_server.cli.check import add_check
-from fim_server.cli.complete import add_complete
-from fim_server.cli.explain import add_explain
-from fim_server.cli.language import add_language
-from fim_server.cli.languages import add_languages
-from fim_server.cli.models import add_models
 from fim_server.cli.output import BAD_INPUT, INTERRUPTED, PROGRAM, complain, one_line
-from fim_server.cli.serve import add_serve
 from fim_server.errors import FimServerError, is_exhaustion
 
 
@@ -87,35 +80,69 @@ class ClosedOutput(io.TextIOBase):
         raise OSError(errno.EBADF, "closed")
 
 
+COMMANDS = ("complete", "check", "explain", "languages", "language", "models", "serve", "dataset", "eval")
+
+
 def build_parser(argv: Sequence[str]) -> Parser:
-    """Return the parser of all commands; ``argv`` shows whose options need modules of their own."""
+    """Return the parser of the command that ``argv`` names; of all commands, if it names none."""
     parser = Parser(prog=PROGRAM, description="Code completions that always parse.")
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     wanted = argv[0] if argv else None
-    add_complete(commands)
-    add_check(commands)
-    add_explain(commands)
-    add_languages(commands)
-    add_language(commands)
-    add_models(commands)
-    add_serve(commands)
-    dataset = commands.add_parser(
-        "dataset",
-        help="build sets of samples",
-        description="Build sets of samples, which are holes in real files, and show them.",
-    )
-    if wanted == "dataset":
-        from fim_server.cli.dataset import add_commands
-
-        add_commands(dataset)
-    evaluation = commands.add_parser(
-        "eval",
-        help="evaluate a model, with the grammar and without",
-        description="Evaluate a model on a set of samples in several modes, and write a report.",
-    )
-    if wanted == "eval":
-        from fim_server.cli.evaluate import add_steps
-
-        add_steps(evaluation)
+    for name in COMMANDS:
+        if name == wanted or wanted not in COMMANDS:
+            add_command(commands, name, name == wanted)
     return parser
+
+
+def add_command(commands: Any, name: str, is_wanted: bool) -> None:
+    """Add a command. ``is_wanted``: whether it runs; else those with commands of their own need only their help."""
+    match name:
+        case "complete":
+            from fim_server.cli.complete import add_complete
+
+            add_complete(commands)
+        case "check":
+            from fim_server.cli.check import add_check
+
+            add_check(commands)
+        case "explain":
+            from fim_server.cli.explain import add_explain
+
+            add_explain(commands)
+        case "languages":
+            from fim_server.cli.languages import add_languages
+
+            add_languages(commands)
+        case "language":
+            from fim_server.cli.language import add_language
+
+            add_language(commands)
+        case "models":
+            from fim_server.cli.models import add_models
+
+            add_models(commands)
+        case "serve":
+            from fim_server.cli.serve import add_serve
+
+            add_serve(commands)
+        case "dataset":
+            dataset = commands.add_parser(
+                "dataset",
+                help="build sets of samples",
+                description="Build sets of samples, which are holes in real files, and show them.",
+            )
+            if is_wanted:
+                from fim_server.cli.dataset import add_commands
+
+                add_commands(dataset)
+        case _:
+            evaluation = commands.add_parser(
+                "eval",
+                help="evaluate a model, with the grammar and without",
+                description="Evaluate a model on a set of samples in several modes, and write a report.",
+            )
+            if is_wanted:
+                from fim_server.cli.evaluate import add_steps
+
+                add_steps(evaluation)

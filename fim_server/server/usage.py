@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 from fim_server.server.constants import SERVER
@@ -113,6 +112,8 @@ def percentile(values: Sequence[float], rank: int) -> float:
     """Return the percentile of a rank from 1 to 99; 0 of no values."""
     if len(values) < 2:
         return values[0] if values else 0.0
+    from statistics import quantiles  # takes longer to import than a user waits for it
+
     return quantiles(values, n=100, method="inclusive")[rank - 1]
 
 

@@ -1,15 +1,21 @@
 """Token table and cached masks of a language and a vocabulary."""
 
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fim_server import _core
-from fim_server.language import Language, Matcher
-from fim_server.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fim_server.language import Language, Matcher
+    from fim_server.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

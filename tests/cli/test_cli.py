@@ -480,6 +480,34 @@ print(status, *sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)
     assert process.stderr.splitlines()[-1] == str(expected)
 
 
+PARTS_OF_CHECK = {"__main__", "_core", "cli", "errors", "language", "memory", "models", "text"}
+"""Packages and modules of ours that a check may import; of `models` it needs the names of the backends."""
+
+
+def test_a_check_imports_few_modules() -> None:
+    script = f"""
+import runpy, sys
+sys.argv = ["fim-server", "check", {cli.__file__!r}]
+try:
+    runpy.run_module("fim_server", run_name="__main__")
+except SystemExit:
+    print(*sys.modules, sep="\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    ours = {name for name in modules if name.startswith("fim_server.")}
+    assert {name.split(".")[1] for name in ours} <= PARTS_OF_CHECK
+    assert {name for name in ours if name.startswith("fim_server.cli.")} == {
+        f"fim_server.cli.{name}" for name in ("arguments", "check", "output", "program", "source")
+    }
+    assert {name for name in ours if name.startswith("fim_server.models.")} == {
+        f"fim_server.models.{name}" for name in ("backend", "loaders", "options")
+    }
+    slow = {"asyncio", "email", "importlib.metadata", "lark", "numpy", "tokenizers", "attrs"}
+    assert not slow & set(modules)
+    assert not any(name.startswith("fim_server.language.definition.token_trees") for name in ours)
+
+
 def test_argparse_stays_in_one_module() -> None:
     package = Path(cli.__file__).parent.parent
     knowing = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fim_server.memory import Memory
+from fim_server.memory.memory import Memory
 from fim_server.suggest.sources.private_documents import PrivateDocuments
 
 LOOP = "rows = read(path)\nfor row in rows:\n    total += row.amount\n"

@@ -13,9 +13,9 @@ import pytest
 from benchmarks.index import weights as memory_weights
 from benchmarks.index.cursors import cursor_in, draw, first_of, inside
 from benchmarks.index.trial import asked
-from fim_server.memory import Memory
 from fim_server.memory.background import Background
 from fim_server.memory.features import NAMES, features
+from fim_server.memory.memory import Memory
 from fim_server.memory.weights import fitted_weights
 
 CODE = """import os

@@ -11,8 +11,8 @@ import pytest
 
 from fim_server.language.limited_files import read_found
 from fim_server.language_support.registry import support_of
-from fim_server.memory import Memory
 from fim_server.memory.ignoring import has_secret_name, is_named_by, is_secret, secret_files
+from fim_server.memory.memory import Memory
 from fim_server.suggest.sources.scope_cache import reader_without
 
 GLOBS = Path(__file__).parents[1] / "cases" / "globs.json"

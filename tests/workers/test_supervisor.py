@@ -279,8 +279,14 @@ def test_a_slow_loading_does_not_block_another_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_closed_worker_starts_no_loading_but_finishes_those_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = threading.Event()
-    monkeypatch.setattr(SharedModels, "get", lambda self, *rest: gate.wait(PATIENCE) and model_on(Gated()))
+    gate, begun = threading.Event(), []
+
+    def get(self: SharedModels, *rest: object) -> FimModel:
+        begun.append(rest)
+        assert gate.wait(PATIENCE)
+        return model_on(Gated())
+
+    monkeypatch.setattr(SharedModels, "get", get)
     monkeypatch.setattr(CompletionWorker, "_prepare", lambda self, model, *rest: loaded(model).result())
     worker = CompletionWorker(SETTINGS)
     loads = []
@@ -288,6 +294,7 @@ def test_a_closed_worker_starts_no_loading_but_finishes_those_begun(monkeypatch:
         loads.append(worker.load())
         worker.reload(SETTINGS)
     loads.append(worker.load())
+    until(lambda: len(begun) == len(loads))
     worker.close()
     assert worker.model is None
     gate.set()

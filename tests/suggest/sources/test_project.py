@@ -21,9 +21,9 @@ from fim_server.decoding.options import DecodeOptions
 from fim_server.decoding.strategies.alternatives import complete_session
 from fim_server.language import Language, Stop
 from fim_server.language_support.python.model import unbound
-from fim_server.memory import Memory
 from fim_server.memory.belief import FITTED
 from fim_server.memory.features import NAMES
+from fim_server.memory.memory import Memory
 from fim_server.memory.weights import Weights
 from fim_server.models.load import load_model
 from fim_server.server.handlers import files
