@@ -35,6 +35,12 @@ SUBJECTS = {
         "the language server while a user types",
         "Measure the language server through the protocol, while code of real files is typed again.",
     ),
+    "start": Subject(
+        "server.start",
+        "StartOptions",
+        "the start of the server and of short commands",
+        "Measure the time until the server answers and is ready, and that of two short commands.",
+    ),
     "suggestions": Subject(
         "suggestions.command",
         "SuggestionsOptions",
