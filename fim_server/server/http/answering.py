@@ -75,6 +75,11 @@ class Queue:
     def running(self) -> int:
         return len(self.jobs) - self.waiting
 
+    @property
+    def is_full(self) -> bool:
+        """Return whether a new job has to wait."""
+        return self.places.locked() or self.running >= MOST_AT_WORK
+
 
 class Answerer:
     """Answers of all clients."""
@@ -121,7 +126,8 @@ class Answerer:
                 self.queue.jobs.pop(older).task.cancel()
         if self.queue.waiting >= MOST_WAITING:
             raise RefusedError(503, "too many requests wait: try again later")
-        job = self.queue.jobs[key] = Job(name, next(self._numbers), is_waiting=self.queue.places.locked())
+        is_waiting = self.queue.is_full  # the place of a job that has not run yet is still free
+        job = self.queue.jobs[key] = Job(name, next(self._numbers), is_waiting=is_waiting)
         job.task = asyncio.ensure_future(self._in_turn(job, name, wanted))
         job.task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may be awaited no more
         return job

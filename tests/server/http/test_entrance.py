@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -17,9 +18,11 @@ for library in ("starlette", "uvicorn", "jsonschema"):
 
 from fim_server.errors import StoppedError
 from fim_server.server.http import answering, bodies, entrance
+from fim_server.server.http.answering import Answerer
 from fim_server.server.http.bodies import RefusedError
 from fim_server.server.http.client import MOST_CLIENTS
 from fim_server.server.http.entrance import Entrance
+from fim_server.server.http.wanted import Wanted
 from fim_server.suggest.job import Work
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.request import Request
@@ -301,6 +304,23 @@ def test_waiting_requests_of_a_client_are_dropped_for_its_newest(
         holder.close()
     newer.join(PATIENCE)
     assert found["newer"].json()["content"]
+
+
+def test_requests_of_one_moment_wait_too() -> None:
+    """They arrive before the first of them has taken its place."""
+
+    class NoClients:
+        def find(self, *arguments: Any) -> None:
+            raise RefusedError(500, "no client")
+
+    async def burst(count: int) -> list[Any]:
+        clients: Any = NoClients()
+        answerer = Answerer(clients, ServerSettings())
+        served = [answerer.serve((str(number),), Wanted("x", "")) for number in range(count)]
+        return await asyncio.gather(*served, return_exceptions=True)
+
+    most = answering.MOST_AT_WORK + answering.MOST_WAITING
+    assert [refused.status for refused in asyncio.run(burst(most + 1))] == [500] * most + [503]
 
 
 def test_equal_requests_share_an_answer(served: HttpServed) -> None:
