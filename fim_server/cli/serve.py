@@ -186,8 +186,9 @@ def run_serve(arguments: ServeArguments) -> int:
 
 def with_file(settings: ServerSettings, file: Path) -> ServerSettings:
     """Return the settings with those of a JSON file. Raises DocumentError for a wrong file or setting."""
+    text = Document.read_file(str(file)).text
     try:
-        values = json.loads(Document.read_file(str(file)).text)
+        values = json.loads(text)
     except (ValueError, RecursionError):
         raise DocumentError(f"{file}: not JSON, or nested too deeply") from None
     found, problems = settings.with_client(values)

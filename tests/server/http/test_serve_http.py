@@ -59,3 +59,5 @@ def test_settings_of_a_file(tmp_path: Path) -> None:
         file.write_text(text, encoding="utf-8")
         with pytest.raises(DocumentError):
             with_file(ServerSettings(), file)
+    with pytest.raises(DocumentError, match="no such file"):
+        with_file(ServerSettings(), tmp_path / "missing.json")
