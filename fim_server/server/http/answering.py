@@ -166,8 +166,10 @@ class Answerer:
     def _served(self, wanted: Wanted, answered: Answered, language: str) -> Served:
         """Return the texts of an answer that fit between prefix and suffix as the client sent them."""
         visible = [one for one in visible_suggestions(answered.answer, answered.split) if not one.covered]
-        ended = [(one, before_stops(one, wanted.stops)) for one in visible]
-        found = [(one, text) for one, text in ended if text][: wanted.count]
+        ended: dict[str, Suggestion] = {}
+        for one in visible:
+            ended.setdefault(before_stops(one, wanted.stops), one)  # several may end alike
+        found = [(one, text) for text, one in ended.items() if text][: wanted.count]
         reason = None if found else answered.answer.reason or (NO_STOP if visible else "there is no suggestion")
         first = found[0][0] if found else None
         return Served(

@@ -63,6 +63,13 @@ def test_a_text_ends_before_a_stop_where_it_fits(client: Any) -> None:
     ast.parse(prompt + text + suffix)
 
 
+def test_alternatives_that_a_stop_makes_equal_are_one(client: Any) -> None:
+    settings = {"model": "any", "prompt": "def f(x):\n    return ", "suffix": "\n", "extra_body": PYTHON}
+    done = client.completions.create(**settings, n=5, stop=[" ", "("])
+    texts = [choice.text for choice in done.choices]
+    assert len(set(texts)) == len(texts)
+
+
 def test_few_tokens_end_in_a_text_that_fits(client: Any) -> None:
     left = "values = {'a': [1, (2, "
     done = client.completions.create(
