@@ -37,9 +37,8 @@ PASS_MS, LEAST_CHUNK = 50.0, 8
 waits for the end of a pass. Fixed costs are an eighth of a pass over 8 tokens (SmolLM2-135M in 4 bits).
 """
 
-MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 80.0, 12
-"""Sizes of measured passes, the time of all of them and their number at most. A size doubles after each short pass. The
-first suggestion waits for them, and later passes correct what a busy machine has spoilt."""
+MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 400.0, 12
+"""Sizes of measured passes, the time of all of them and their number at most. A size doubles after each short pass."""
 
 SHORT_MS = 20.0
 
@@ -52,7 +51,7 @@ fetches all weights from memory for 8 tokens as for 256.
 DRAFTED, KEPT_SHARE = 3, 0.45
 """Tokens of a usual draft, and the share of them that the model confirms (docs/results/drafts.md)."""
 
-DRAFT_ROUNDS = 2
+DRAFT_ROUNDS = 3
 
 
 class Pace:
@@ -112,7 +111,7 @@ class Pace:
 
 
 def measure(model: FimModel) -> Pace:
-    """Measure the reading speed, within a quarter of a second where the model is fast enough.
+    """Measure the reading speed, within half a second where the model is fast enough.
 
     Raises the runtime's RuntimeError.
     """
@@ -145,7 +144,8 @@ def measure(model: FimModel) -> Pace:
             size = min(2 * size, most)
     largest = max(best)
     if largest > LEAST_CHUNK:
-        read(LEAST_CHUNK)
+        for _ in range(2):
+            read(LEAST_CHUNK)
         pace.note_passes((LEAST_CHUNK, best[LEAST_CHUNK]), (largest, best[largest]))
     if model.gives_rows:
         model.forward(tokens[:LEAST_CHUNK], cache)
