@@ -53,13 +53,14 @@ def defer(cls: type) -> type:
 
 
 def build(cls: type) -> None:
-    """Build a deferred class, with the types of its fields; do nothing for one that is built."""
+    """Build a deferred class, with the types of its fields; do nothing for one that is built.
+
+    The deferring attributes stay until attrs replaces them, so other threads that use the class meanwhile wait here.
+    """
     with _building:
         if cls in _deferred:
             _deferred.remove(cls)
-            delattr(cls, FIELDS)
-            del cls.__init__  # type: ignore[misc]
-            attrs.define(cls, slots=False)  # with slots it would be another class
+            attrs.define(cls, slots=False, init=True)  # with slots it would be another class
             attrs.resolve_types(cls, vars(sys.modules[MODULE]), {})
 
 
