@@ -160,12 +160,13 @@ def opened_by_header(column: int, document: Document, spelling: Spelling) -> int
     """Return how many brackets the lines of a header at a column leave open; -1 if there is none."""
     count = 0
     for line in reversed(document.above[-MOST_SEARCHED:]):
-        if line.strip() and indentation(line) <= column:
-            if indentation(line) < column:
-                break
-            count += net(line, spelling)
-            if not leading(line, spelling):
-                return count if count > 0 else -1
+        if not line.strip() or indentation(line) > column:
+            continue
+        if indentation(line) < column:
+            break
+        count += net(line, spelling)
+        if not leading(line, spelling):
+            return count if count > 0 else -1
     return -1
 
 
