@@ -74,11 +74,6 @@ class Language:
         return grammar.names()
 
     @staticmethod
-    def exact_names() -> list[str]:
-        """Return the names of the languages that are not `balanced`."""
-        return list(facts.exact_names())
-
-    @staticmethod
     def suffixes_of(name: str) -> tuple[str, ...]:
         """Return the suffixes of a language's files, with their dot.
 

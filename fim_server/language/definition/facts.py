@@ -25,7 +25,6 @@ class Facts:
 
     suffixes: tuple[str, ...]
     editor_ids: tuple[str, ...]
-    guarantee: str
     keeps_returns: bool
     encoding: Declaration | None
     adopted: Adopted | None
@@ -35,7 +34,6 @@ class Facts:
         return cls(
             definition.suffixes,
             definition.editor_ids,
-            definition.guarantee,
             definition.keeps_returns,
             definition.encoding,
             definition.adopted,
@@ -47,7 +45,6 @@ class Facts:
         return cls(
             tuple(map(str, kept["suffixes"])),
             tuple(map(str, kept["editor_ids"])),
-            str(kept["guarantee"]),
             bool(kept["keeps_returns"]),
             Declaration.from_spec(kept),
             Adopted.from_spec(kept),
@@ -57,7 +54,6 @@ class Facts:
         return {
             "suffixes": self.suffixes,
             "editor_ids": self.editor_ids,
-            "guarantee": self.guarantee,
             "keeps_returns": self.keeps_returns,
             "encoding": None if self.encoding is None else self.encoding.as_spec(),
             "adopts": None if self.adopted is None else self.adopted.as_spec(),
@@ -68,12 +64,6 @@ def facts_of(name: str) -> Facts:
     """Return the facts of a language of the package. Raises LanguageError if there is no such language."""
     grammar.builtin_variant(name)
     return _facts()[name]
-
-
-@cache
-def exact_names() -> tuple[str, ...]:
-    """Return the languages of the package whose definitions are exact."""
-    return tuple(name for name, facts in _facts().items() if facts.guarantee == grammar.EXACT)
 
 
 @cache
