@@ -9,6 +9,7 @@ from typing import Any
 
 from fim_server.server.http.bodies import RefusedError
 from fim_server.server.http.wanted import Excerpt, Served, Wanted, common_fields
+from fim_server.text.hidden import BYTE_ORDER_MARK
 from fim_server.tokens.written_prompts import AmbiguousPromptError, WrittenPrompt, take_apart
 
 
@@ -25,7 +26,7 @@ def wanted_of(fields: Mapping[str, Any]) -> Wanted:
         common["language"] = common["language"] or written.language
         common["excerpts"] = tuple(Excerpt(*file) for file in written.files)
     return Wanted(
-        prefix=prompt,
+        prefix=prompt.removeprefix(BYTE_ORDER_MARK),
         suffix=suffix,
         count=int(count),
         most_tokens=None if most is None else int(most),

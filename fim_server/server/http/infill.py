@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fim_server.server.http.wanted import Excerpt, Served, Wanted, common_fields
+from fim_server.text.hidden import BYTE_ORDER_MARK
 
 
 def wanted_of(fields: Mapping[str, Any]) -> Wanted:
     """Return the request in a body that the schema `Infill` has passed."""
     most = int(fields.get("n_predict", -1))
     return Wanted(
-        prefix=fields.get("input_prefix", "") + fields.get("prompt", ""),
+        prefix=(fields.get("input_prefix", "") + fields.get("prompt", "")).removeprefix(BYTE_ORDER_MARK),
         suffix=fields.get("input_suffix", ""),
         excerpts=tuple(Excerpt(one.get("filename", ""), one["text"]) for one in fields.get("input_extra") or ()),
         most_tokens=None if most < 0 else most,

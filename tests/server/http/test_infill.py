@@ -58,6 +58,12 @@ def test_llama_vim_gets_the_fields_it_names(served: HttpServed) -> None:
     ast.parse(TEXT_LEFT + found["content"] + TEXT_RIGHT)
 
 
+def test_a_byte_order_mark_costs_no_guarantee(served: HttpServed) -> None:
+    found = served.infill(f"\ufeff{TEXT_LEFT}", TEXT_RIGHT)
+    assert found["fim_server"]["guarantee"] == "exact"
+    ast.parse(TEXT_LEFT + found["content"] + TEXT_RIGHT)
+
+
 def test_llama_vscode_reads_nested_timings(served: HttpServed) -> None:
     found = served.infill(TEXT_LEFT + "total + ", TEXT_RIGHT)
     assert found["timings"]["predicted_n"] >= 0
