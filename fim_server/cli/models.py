@@ -214,8 +214,11 @@ def size_in_words(size: int | None, download: int | None) -> str:
 
 def measure_all(here: Sequence[Here]) -> None:
     """Measure and keep the speed of all installed models; report those that cannot be loaded."""
+    from fim_server.evaluation.model_check.recommendation import this_machine
+
+    is_busy = this_machine().is_busy
     with Progress(every=PLAIN_SECONDS) as progress:
-        measure_each(here, progress)
+        measure_each(here, progress, is_busy)
 
 
 def run_gguf(arguments: GgufArguments) -> int:

@@ -46,7 +46,7 @@ def run_recommend(arguments: RecommendArguments) -> int:
     from fim_server.evaluation.model_check.recommendation import recommend, this_machine
 
     here, machine = models_here(), this_machine()  # before measuring, which is load as well
-    measure(arguments)
+    measure(arguments, machine.is_busy)
     found = recommend(here, machine)
     if arguments.json:
         print_json(as_json(found))
@@ -55,23 +55,31 @@ def run_recommend(arguments: RecommendArguments) -> int:
     return DONE
 
 
-def measure(arguments: RecommendArguments) -> None:
-    """Measure the models that tell the speed of others, and report those that cannot be loaded."""
+def measure(arguments: RecommendArguments, is_busy: bool) -> None:
+    """Measure the models that tell the speed of others, and report those that cannot be loaded.
+
+    On an idle machine this includes those that were measured on a busy one.
+    """
     from fim_server.evaluation.model_check.known import known_speeds, models_here
     from fim_server.evaluation.model_check.recommendation import to_measure, twin_of
 
     here = models_here()
     twin = twin_of(here)
     wanted = [*to_measure(here), *([] if twin is None else [twin])]
-    known = {} if arguments.again else known_speeds(wanted)
+    speeds = {} if arguments.again else known_speeds(wanted)
+    known = {name for name, speed in speeds.items() if is_busy or not speed.is_spoilt}
     with progress(arguments.json) as shown:
-        measure_each([one for one in wanted if one.name not in known], shown, twin)
+        measure_each([one for one in wanted if one.name not in known], shown, is_busy, twin)
 
 
-def measure_each(models: Sequence[Here], shown: Progress, twin: Here | None = None) -> None:
+def measure_each(models: Sequence[Here], shown: Progress, is_busy: bool, twin: Here | None = None) -> None:
     """Measure and keep the speed of some models; report those that cannot be loaded.
 
-    ``twin``: the one of them that has to be written first, if any.
+    Args:
+        models: The models.
+        shown: Shows the progress.
+        is_busy: Whether other programs keep the processor busy.
+        twin: The one of the models that has to be written first, if any.
     """
     from fim_server.errors import ModelError
     from fim_server.evaluation.model_check.known import keep_speed
@@ -82,10 +90,7 @@ def measure_each(models: Sequence[Here], shown: Progress, twin: Here | None = No
     for one in models:
         shown.say(f"measuring {one.name}")
         try:
-            if one is twin:
-                measure_twin(one)
-            else:
-                keep_speed(one, measure_speed(load_model(one.name)))
+            keep_speed(one, measure_twin(one) if one is twin else measure_speed(load_model(one.name)), is_busy)
         except ModelError as error:
             complain(str(error))
 
@@ -97,7 +102,7 @@ def report(found: Recommendation) -> None:
     runs = "on a GPU" if machine.gpu_runs_gguf else "on the CPU"
     header = ("name", "memory, GB", "read, tok/s", "written, tok/s", "line, ms", "licence", "here")
     references = {one.reference for one in found.candidates if one.reference is not None}
-    busy = f"other programs keep the processor busy (load {machine.load:.1f}): --again measures once it is idle"
+    busy = f"other programs keep the processor busy (load {machine.load:.1f}); a new call measures anew once it is idle"
     best = f"recommended: {found.name}, " if found.name is not None else ""
     show(
         [

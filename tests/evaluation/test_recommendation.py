@@ -27,6 +27,7 @@ from fim_server.evaluation.model_check.recommendation import (
     reference_for,
     to_measure,
 )
+from fim_server.evaluation.model_check.speed import Speed
 from fim_server.models.gguf.header import count_parameters
 from fim_server.models.store.catalogue import Entry, catalogue, entry_of
 from fim_server.system.process import available_bytes
@@ -146,7 +147,27 @@ def test_a_missing_model_is_recommended_in_the_list(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
+def test_figures_of_a_busy_machine_are_measured_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for load, times in ((99.0, 1), (99.0, 0), (0.0, 1), (0.0, 0)):
+        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, load, load))
+        seen: list[object] = []
+
+        def counted(model: object, seen: list[object] = seen) -> Speed:
+            seen.append(model)
+            return Speed(100.0, 10.0, None)
+
+        monkeypatch.setattr("fim_server.evaluation.model_check.speed.measure_speed", counted)
+        status, output, _ = run_command(capsys, "models", "recommend")
+        assert status == 0
+        assert ("measures anew once it is idle" in output) is (load > 1)
+        assert len(seen) == times
+
+
+@pytest.mark.usefixtures("home")
 def test_the_command_measures_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
     status, output, errors = run_command(capsys, "models", "recommend", "--json")
     assert (status, errors) == (0, "")
     found = json.loads(output)

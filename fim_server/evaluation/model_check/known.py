@@ -56,11 +56,15 @@ class Here:
 
 @dataclass(frozen=True)
 class Kept:
-    """Measured speed of a model: tokens a second read and written, and milliseconds for a line of code."""
+    """Measured speed of a model: tokens a second read and written, and milliseconds for a line of code.
+
+    ``is_spoilt``: whether other programs kept the processor busy.
+    """
 
     read: float
     written: float
     line_ms: float
+    is_spoilt: bool = False
 
     @property
     def is_for_typing(self) -> bool:
@@ -125,7 +129,7 @@ def known_speeds(here: Sequence[Here] | None = None) -> dict[str, Kept]:
     try:
         kept = parse_json(read_found(cache / FILE))[machine_name()]
         return {
-            one.name: Kept(*(float(kept[one.name][part]) for part in ("read", "written", "line_ms")))
+            one.name: kept_in(kept[one.name])
             for one in (models_here() if here is None else here)
             if one.name in kept and kept[one.name].get("stamp") == one.stamp
         }
@@ -133,8 +137,14 @@ def known_speeds(here: Sequence[Here] | None = None) -> dict[str, Kept]:
         return {}
 
 
-def keep_speed(one: Here, speed: Kept | Speed) -> None:
-    """Keep what was measured of a model; nothing is kept where there is no cache."""
+def kept_in(entry: dict[str, Any]) -> Kept:
+    """Return the speed in an entry of the file. Raises LookupError, TypeError or ValueError for another entry."""
+    read, written, line_ms = (float(entry[part]) for part in ("read", "written", "line_ms"))
+    return Kept(read, written, line_ms, bool(entry.get("is_spoilt")))
+
+
+def keep_speed(one: Here, speed: Kept | Speed, is_spoilt: bool = False) -> None:
+    """Keep what was measured of a model; nothing is kept where there is no cache. ``is_spoilt``: see :class:`Kept`."""
     cache = cache_folder()
     if cache is None:
         return
@@ -146,7 +156,13 @@ def keep_speed(one: Here, speed: Kept | Speed) -> None:
     mine = known.get(machine_name())
     known[machine_name()] = {
         **(mine if isinstance(mine, dict) else {}),
-        one.name: {"stamp": one.stamp, "read": speed.read, "written": speed.written, "line_ms": speed.line_ms},
+        one.name: {
+            "stamp": one.stamp,
+            "read": speed.read,
+            "written": speed.written,
+            "line_ms": speed.line_ms,
+            "is_spoilt": is_spoilt,
+        },
     }
     with suppress(OSError):  # it is measured again then
         cache.mkdir(parents=True, exist_ok=True)

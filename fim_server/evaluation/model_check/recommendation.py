@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fim_server.errors import ModelError
-from fim_server.evaluation.model_check.known import Here, Kept, keep_speed, known_speeds
-from fim_server.evaluation.model_check.speed import READ_TOKENS, WRITTEN_TOKENS, measure_speed
+from fim_server.evaluation.model_check.known import Here, Kept, known_speeds
+from fim_server.evaluation.model_check.speed import READ_TOKENS, WRITTEN_TOKENS, Speed, measure_speed
 from fim_server.models.gguf import library
 from fim_server.models.gguf.header import count_parameters
 from fim_server.models.pytorch.devices import CPU, best_device
@@ -146,16 +146,15 @@ def twin_of(here: Iterable[Here]) -> Here | None:
     return Here(TWIN, default.place, default.size)
 
 
-def measure_twin(twin: Here) -> None:
-    """Write the default model as a GGUF file, and measure and keep its speed. Raises ModelError."""
+def measure_twin(twin: Here) -> Speed:
+    """Write the default model as a GGUF file, and return its speed. Raises ModelError."""
     from fim_server.models.gguf.load import load_gguf
     from fim_server.models.gguf.writing import write_gguf
 
     with tempfile.TemporaryDirectory(prefix="fim-server-") as folder:
         file = Path(folder) / f"{DEFAULT_NAME}.gguf"
         write_gguf(twin.place, file, TWIN_PRECISION.lower())
-        speed = measure_speed(load_gguf(file, free_cores(usual_threads())))
-    keep_speed(twin, speed)
+        return measure_speed(load_gguf(file, free_cores(usual_threads())))
 
 
 def measured_models(here: Sequence[Here]) -> list[Measured]:
