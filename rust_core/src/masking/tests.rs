@@ -8,12 +8,15 @@ use crate::masking::own::OwnMasks;
 use crate::masking::plain::{Recognizer, add_tokens, fill_mask, mask_words};
 use crate::masking::shape_index::ShapeIndex;
 use crate::masking::stack::{Forms, KnownForms};
+use crate::masking::table::file::Spanner;
 use crate::masking::tables::Tables;
 use crate::masking::trie_walk::TrieWalk;
 use crate::masking::vocabulary::Vocabulary;
 use crate::matcher::Matcher;
 use crate::session::Session;
-use crate::test_languages::{Random, blocks, compile, opened, openings, slashes, strings, sums, texts, words};
+use crate::test_languages::{
+    Random, blocks, compile, define, opened, openings, slashes, stepped, strings, sums, texts, words,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -265,4 +268,23 @@ fn long_tokens_of_several_modes_are_walked_once() {
         assert_eq!(by_table, plain, "{left:?} {right:?}");
         assert_eq!(plain[0] & 0b10001, 1, "brackets that open, and none that closes");
     }
+}
+
+#[test]
+fn the_table_has_a_root_for_every_symbol_beside_one_guard() {
+    // The second dot is a dot beside `...` in progress.
+    let spec = define(&["DOT .", "DOTS ...", "NAME /[a-c]+/"], &["start -> DOT DOT NAME | DOTS"]);
+    let language = compile(&spec);
+    let (_, vocabulary) = vocabulary(&mut Random::new(31), b".abc", 40);
+    let spanner = Spanner::build(&language, &vocabulary, 1);
+    let mut engine = Engine::open(&language, b"");
+    let mut guarded = 0;
+    for text in [&b"."[..], b"..", b"..a"] {
+        for branch in stepped(&mut engine, text) {
+            let guards = engine.parser.guard_states(branch.guards);
+            guarded += usize::from(!guards.is_empty());
+            assert!(spanner.root(branch.state, guards, language.lexer.start(), false).is_some(), "{text:?} {branch:?}");
+        }
+    }
+    assert!(guarded > 0, "no symbol began beside a guard");
 }

@@ -7,7 +7,7 @@
 //! construction, all sequences that lead to `)` after `)` after `)` share its node. A lexeme that never follows the one
 //! before it in the language is left out, which makes the table smaller.
 
-use crate::ids::{ModeId, StateId, TokenId};
+use crate::ids::{ModeId, TokenId};
 use crate::language::definition::Definition;
 use crate::lexing::guards::{Guards, NO_GUARDS};
 use crate::lexing::lexer::DEAD;
@@ -146,7 +146,7 @@ impl Workers {
 }
 
 /// The configurations in which a token can begin: every state of the lexer, those of an indentation, and symbols that
-/// began beside a guard which may run on. Other guards are left to the plain walk.
+/// began beside one guard. Several guards are left to the plain walk.
 fn roots(context: &TableInputs<'_>, guards: &mut Guards) -> Vec<Configuration> {
     let language = context.language;
     let lexer = &language.lexer;
@@ -154,7 +154,6 @@ fn roots(context: &TableInputs<'_>, guards: &mut Guards) -> Vec<Configuration> {
     let mut found: Vec<Configuration> = Vec::new();
     let mut seen: FxHashSet<Configuration> = FxHashSet::default();
     let mut stack: Vec<Configuration> = Vec::new();
-    let mut run_on: FxHashMap<StateId, bool> = FxHashMap::default();
     for mode in (0..language.mode_count()).map(ModeId::from_index) {
         let start = lexer.start_of(mode);
         let line = Line::Middle;
@@ -190,12 +189,7 @@ fn roots(context: &TableInputs<'_>, guards: &mut Guards) -> Vec<Configuration> {
             }
             // The next symbol begins beside the guard of the one that is ended here.
             let ends = lexer.accepts(at.state) && !lexer.accepts(state);
-            if ends
-                && at.guards == NO_GUARDS
-                && at.line == Line::Middle
-                && state != DEAD
-                && *run_on.entry(state).or_insert_with(|| context.runs_on(state))
-            {
+            if ends && at.guards == NO_GUARDS && at.line == Line::Middle && state != DEAD && lexer.extends(state) {
                 let accept = lexer.accept(at.state);
                 for mode in context.modes(accept) {
                     let next = lexer.step(lexer.start_of(mode), byte);

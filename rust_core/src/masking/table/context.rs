@@ -3,11 +3,10 @@
 use crate::bits::{self, BitSet};
 use crate::ids::{AcceptId, ModeId, StateId, SymbolId};
 use crate::language::definition::Definition;
-use crate::lexing::lexer::DEAD;
 use crate::lexing::roles::{LineByte, Role, line_bytes};
 use crate::masking::table::configuration::{Configuration, Line, NOTHING};
 use crate::masking::vocabulary::Vocabulary;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Inputs of a token table.
 #[derive(Debug)]
@@ -116,26 +115,6 @@ impl<'a> TableInputs<'a> {
     pub(crate) fn is_trivia(&self, state: StateId) -> bool {
         let trivia = |accept| matches!(self.language.accept_role(accept), Role::Comment | Role::Join);
         self.language.lexer.live(state).all(trivia)
-    }
-
-    /// Return whether a guard can go on forever without accepting.
-    pub(crate) fn runs_on(&self, guard: StateId) -> bool {
-        let lexer = &self.language.lexer;
-        let representatives = lexer.representatives();
-        let mut layer = vec![guard];
-        // Only a circle has that many steps: the longest lexeme without one is far shorter.
-        for _ in 0..64 {
-            let mut next: FxHashSet<StateId> = FxHashSet::default();
-            for state in layer {
-                let steps = representatives.iter().map(|&byte| lexer.step(state, byte));
-                next.extend(steps.filter(|&state| state != DEAD && !lexer.accepts(state) && lexer.extends(state)));
-            }
-            if next.is_empty() {
-                return false;
-            }
-            layer = next.into_iter().collect();
-        }
-        true
     }
 }
 
