@@ -95,6 +95,7 @@ describe("quiet suggestions in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await until("it to be hidden", async () => (await editor.ghostText()) === "");
     const place = await editor.cursor();
     await editor.press("Enter");
+    await until("the cursor to move", async () => (await editor.cursor()) !== place);
     await until("the cursor to come back", async () => {
       await editor.press("Backspace"); // VS Code requests after it
       return (await editor.cursor()) === place;
