@@ -156,6 +156,7 @@ describe("quiet suggestions in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForGhostText();
     await editor.press("Tab");
     await until("the text to be accepted", async () => (await editor.text()).includes("self.items.append(item)"));
+    await sleep(SILENCE); // VS Code runs the item's command after the insertion
     await editor.run("workbench.action.revertAndCloseActiveEditor");
     await step.locator(".codicon.complete").first().waitFor();
   });
