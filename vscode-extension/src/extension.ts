@@ -98,7 +98,7 @@ export function activate(context: vscode.ExtensionContext): void {
       publishMode(server);
       void setContext("snoozed", server.snoozedMinutes !== undefined);
     }),
-    server.onDidAccept(() => void setContext("accepted", true)),
+    server.onDidAccept(() => passMilestone("accepted")),
     vscode.window.onDidChangeActiveTextEditor((editor) => {
       statusBar.moved();
       statusBar.refresh();
@@ -142,11 +142,20 @@ function publishContext(state: State): void {
   const items = last?.ready ? 0 : (last?.items ?? 0);
   void setContext("running", state.kind === "running");
   if (items > 0) {
-    void setContext("offered", true);
+    passMilestone("offered");
   }
   if (items > 1) {
-    void setContext("alternatives", true);
+    passMilestone("alternatives");
   }
+}
+
+/**
+ * Completes a step of the walkthrough. VS Code completes it when its context key becomes true, but never if the key was
+ * true already when the walkthrough was first shown. So the key is true for a moment.
+ */
+function passMilestone(name: string): void {
+  void setContext(name, true);
+  void setContext(name, false);
 }
 
 /** Publishes whether suggestions wait for a key in the active editor, which the keybindings need. */
