@@ -62,7 +62,7 @@ def no_thread(thread: threading.Thread) -> None:
 async def test_many_opened_files_leave_requests_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     may_end = threading.Event()
     monkeypatch.setattr(preparing, "prepare", lambda *_: may_end.wait(PATIENCE))
-    capabilities = {"textDocument": {"inlineCompletion": {}}}
+    capabilities: dict[str, Any] = {"textDocument": {"inlineCompletion": {}}}
     params: dict[str, Any] = {"processId": None, "rootUri": None, "capabilities": capabilities}
     async with wired("--model=embedded") as (_, wire):
         try:
