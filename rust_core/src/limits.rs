@@ -103,6 +103,16 @@ pub(crate) const RIGHT_COLUMN: u32 = 2_000;
 /// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
 pub(crate) const MASK_BYTES: usize = 32 << 20;
 
+/// Parts of walks kept for all sessions of one language and vocabulary. Unit: bytes.
+pub(crate) const PART_BYTES: usize = 16 << 20;
+
+/// Questions by which a part of a walk is found again. Unit: questions. A part that asks more is not kept.
+pub(crate) const PART_QUESTIONS: usize = 64;
+
+/// Questions that the walk of a part asks, those to sets that it makes itself included. Unit: questions. A part that
+/// asks more is not kept.
+pub(crate) const PART_READS: usize = 1_000;
+
 /// States whose masks are kept. Unit: states, of some hundred bytes each.
 pub(crate) const MASK_KEYS: usize = 60_000;
 

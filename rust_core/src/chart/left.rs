@@ -1,6 +1,7 @@
 //! The left chart: ordinary Earley over L and the middle, as a tree of sets that branches share.
 
 use crate::chart::predict::Predictions;
+use crate::chart::questions::{Asked, Questions};
 use crate::chart::texts::{NOTHING, PLAIN, Texts, WILD};
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
@@ -84,13 +85,13 @@ struct LeoItem {
 impl Set {
     /// The Leo item of a nonterminal that began here.
     #[inline]
-    fn leo_item(&self, ended: SymbolId) -> Option<(SetId, SymbolId)> {
+    pub(super) fn leo_item(&self, ended: SymbolId) -> Option<(SetId, SymbolId)> {
         self.leo_items.iter().find(|leo| leo.ended == ended).map(|leo| leo.last)
     }
 
     /// The items that wait for a nonterminal.
     #[inline]
-    fn own(&self, grammar: &Grammar) -> &[Item] {
+    pub(super) fn own(&self, grammar: &Grammar) -> &[Item] {
         let begin = self.items.partition_point(|item| grammar.is_lexeme(grammar.next(item.dot)));
         &self.items[begin..]
     }
@@ -113,17 +114,24 @@ type Step = (SetId, Read);
 /// Sets whose children share a table. Sets made one after another are asked for one after another.
 const TOGETHER: usize = 1 << 10;
 
+/// The set after a symbol, and what was asked to make it.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    to: SetId,
+    asked: Option<Asked>,
+}
+
 /// The children of sets, in tables of a thousand sets each. They grow without a copy of all of them.
 #[derive(Debug, Default)]
-struct Children(Vec<FxHashMap<Step, SetId>>);
+struct Children(Vec<FxHashMap<Step, Child>>);
 
 impl Children {
     #[inline]
-    fn get(&self, step: Step) -> Option<SetId> {
+    fn get(&self, step: Step) -> Option<Child> {
         self.0.get(step.0.index() / TOGETHER)?.get(&step).copied()
     }
 
-    fn insert(&mut self, step: Step, to: SetId) {
+    fn insert(&mut self, step: Step, to: Child) {
         let at = step.0.index() / TOGETHER;
         if self.0.len() <= at {
             self.0.resize_with(at + 1, FxHashMap::default);
@@ -174,6 +182,8 @@ pub(crate) struct LeftChart {
     moved: bool,
     reads: Vec<(SetId, SymbolId)>,
     completed: FxHashSet<(SymbolId, SetId)>,
+    /// Questions to sets, while they are recorded.
+    pub(super) questions: Questions,
 }
 
 /// A size of the chart to return to.
@@ -182,6 +192,7 @@ pub(crate) struct Checkpoint {
     sets: usize,
     inserted: usize,
     blocks: usize,
+    asked: usize,
 }
 
 impl LeftChart {
@@ -228,6 +239,7 @@ impl LeftChart {
             moved: false,
             reads: Vec::new(),
             completed: FxHashSet::default(),
+            questions: Questions::default(),
         }
     }
 
@@ -266,7 +278,12 @@ impl LeftChart {
     /// The current size.
     #[must_use]
     pub(crate) fn mark(&self) -> Checkpoint {
-        Checkpoint { sets: self.sets.len(), inserted: self.inserted.len(), blocks: self.blocks.len() }
+        Checkpoint {
+            sets: self.sets.len(),
+            inserted: self.inserted.len(),
+            blocks: self.blocks.len(),
+            asked: self.questions.kept(),
+        }
     }
 
     /// Forget every set made since the mark. No branch may still hold one of them.
@@ -284,6 +301,7 @@ impl LeftChart {
         for block in self.blocks.drain(mark.blocks..) {
             self.block_ids.remove(&block);
         }
+        self.questions.truncate(mark.asked);
     }
 
     /// Items of a set that have a symbol next.
@@ -324,11 +342,16 @@ impl LeftChart {
             }
             read => read,
         };
-        if let Some(to) = self.children.get((from, read)) {
+        let known = self.children.get((from, read));
+        if let Some(Child { to, asked }) = known
+            && self.questions.repeat(asked)
+        {
             return to;
         }
+        let before = self.questions.count();
         let to = self.scan_uncached(language, predictions, from, read);
-        self.children.insert((from, read), to);
+        let asked = self.questions.keep(before);
+        self.children.insert((from, read), Child { to, asked });
         self.inserted.push((from, read));
         to
     }
@@ -462,6 +485,7 @@ impl LeftChart {
         items: &mut Vec<Item>,
     ) {
         let grammar = &language.grammar;
+        self.questions.ask(set, symbol);
         let source = &self.sets[set.index()];
         let before = self.pending.len();
         for item in waiting(grammar, &source.items, symbol) {
@@ -493,6 +517,7 @@ impl LeftChart {
     /// of completions, as at the end of `a ** b ** …`, takes one step.
     fn leo_item(&mut self, set: SetId, symbol: SymbolId) -> (SetId, SymbolId) {
         let Some(first) = self.sets[set.index()].leo_item(symbol) else { return (set, symbol) };
+        self.questions.ask(set, symbol);
         let mut last = first;
         while let Some(next) = self.sets[last.0.index()].leo_item(last.1) {
             last = next;
@@ -532,6 +557,7 @@ impl LeftChart {
             if !grammar.is_lexeme(symbol) && !self.completed.insert((symbol, set)) {
                 continue;
             }
+            self.questions.ask(set, symbol);
             let source = &self.sets[set.index()];
             let chain = predictions.chain(language, source.prediction, symbol);
             moved |= chain.moves;

@@ -1,5 +1,6 @@
 //! Lexer, layout and parser stepped together, and R's verdict on the result.
 
+mod asking;
 mod at_line;
 pub(crate) mod branch;
 mod continuations;

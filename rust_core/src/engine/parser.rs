@@ -27,9 +27,9 @@ use std::sync::Arc;
 /// The left chart, and the tables that branches over it refer to.
 #[derive(Debug)]
 pub(crate) struct Parser {
-    language: Arc<Language>,
-    left: LeftChart,
-    predictions: Predictions,
+    pub(super) language: Arc<Language>,
+    pub(super) left: LeftChart,
+    pub(super) predictions: Predictions,
     columns: Columns,
     indentations: Indentations,
     guards: Guards,

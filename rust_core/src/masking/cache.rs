@@ -12,6 +12,7 @@ use crate::masking::doubtful;
 use crate::masking::key::{Doubtful, Kept, Key, Mask, own_key, write_unconstrained_key};
 use crate::masking::open::{Open, OpenTokens};
 use crate::masking::own::OwnMasks;
+use crate::masking::parts::Parts;
 use crate::masking::plain::mask_words;
 use crate::masking::stack::Forms;
 use crate::masking::table::file::Spanner;
@@ -40,6 +41,7 @@ pub struct MaskCache {
     id: u64,
     words: usize,
     forms: Mutex<Forms>,
+    parts: Parts,
     shards: Vec<Mutex<Shard>>,
     contents: Mutex<Contents>,
     /// Open tokens of masks by their hash.
@@ -104,6 +106,7 @@ impl MaskCache {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             words: mask_words(vocabulary.len()),
             forms: Mutex::default(),
+            parts: Parts::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             contents: Mutex::default(),
             open: Mutex::default(),
@@ -178,7 +181,7 @@ impl MaskCache {
                 found.fill(0);
                 for branch in branches {
                     let branch = Branch { at: to, ..*branch };
-                    walk::add_tokens(engine, &self.spanner, &branch, (Some(tokens), &mut found), &mut rest);
+                    walk::add_tokens(engine, &self.spanner, &branch, (Some(tokens), &mut found), None, &mut rest);
                 }
                 for ((word, found), tokens) in words.iter_mut().zip(&found).zip(tokens) {
                     *word |= found & tokens;
@@ -186,7 +189,7 @@ impl MaskCache {
             }
         } else {
             for branch in branches {
-                walk::add_tokens(engine, &self.spanner, branch, (None, words), &mut rest);
+                walk::add_tokens(engine, &self.spanner, branch, (None, words), Some(&self.parts), &mut rest);
             }
         }
         rest.add_to(engine, vocabulary, branches, words);
@@ -201,6 +204,7 @@ impl MaskCache {
             *lock(shard) = Shard::default();
         }
         *lock(&self.contents) = Contents::default();
+        self.parts.clear();
         self.cleared.fetch_add(1, Ordering::Relaxed);
         self.hits.store(0, Ordering::Relaxed);
         self.misses.store(0, Ordering::Relaxed);
@@ -234,7 +238,14 @@ impl MaskCache {
             }
         }
         found.distinct = distinct.len();
+        found.bytes += self.parts.bytes();
         found
+    }
+
+    /// Parts of walks that were used again.
+    #[cfg(test)]
+    pub(crate) fn parts_found(&self) -> u64 {
+        self.parts.found()
     }
 
     fn shard(&self, key: &[u32]) -> &Mutex<Shard> {

@@ -6,6 +6,7 @@ pub(crate) mod healing;
 pub(crate) mod key;
 pub(crate) mod open;
 pub(crate) mod own;
+pub(crate) mod parts;
 pub(crate) mod plain;
 pub(crate) mod shape_index;
 pub(crate) mod stack;
@@ -15,6 +16,7 @@ pub(crate) mod trie;
 pub(crate) mod trie_walk;
 pub(crate) mod vocabulary;
 pub(crate) mod walk;
+mod walk_parts;
 
 #[cfg(test)]
 mod tests;

@@ -180,6 +180,71 @@ fn masks_of_every_kind_agree_with_single_tokens() {
     }
 }
 
+/// A text, as long as it stays viable, of bytes drawn one after another.
+fn drawn(random: &mut Random, engine: &mut Engine, alphabet: &[u8], longest: usize) -> Vec<u8> {
+    let mut text = Vec::new();
+    for _ in 0..random.below(longest) {
+        text.push(alphabet[random.below(alphabet.len())]);
+        if opened(engine, &text).is_empty() {
+            text.pop();
+        }
+    }
+    text
+}
+
+#[test]
+fn parts_of_walks_serve_stacks_that_answer_alike() {
+    let mut random = Random::new(17);
+    // What may come after a pair depends on what stands before it.
+    let lexemes = ["X x", "Y y", "A a", "OPEN (", "CLOSE )", "BANG !", "QUEST ?"];
+    let rules = [
+        "file -> | file one",
+        "one -> X pair BANG | Y pair QUEST | pair A",
+        "pair -> OPEN inner CLOSE",
+        "inner -> A | inner A | pair",
+    ];
+    let languages: [(_, &[u8]); 6] = [
+        (define(&lexemes, &rules), b"xya()!?"),
+        (sums(), b"a+() "),
+        (blocks(), b"aif: \n#"),
+        (strings(), b"ab{}\""),
+        (slashes(), b"a/b ()"),
+        (openings(), b"(/a "),
+    ];
+    let mut reused = 0;
+    for (spec, alphabet) in languages {
+        let language = compile(&spec);
+        // Tokens are pieces of texts of the language: most texts of a few bytes are none.
+        let mut engine = Engine::open(&language, b"");
+        let texts: Vec<u8> = (0..60).flat_map(|_| drawn(&mut random, &mut engine, alphabet, 60)).collect();
+        let tokens: Vec<Option<Vec<u8>>> = (0..300)
+            .map(|_| {
+                let (at, length) = (random.below(texts.len() - 6), 1 + random.below(6));
+                Some(texts[at..at + length].to_vec())
+            })
+            .collect();
+        let tables = Tables::new(Vocabulary::new(&tokens, &[]).expect("a vocabulary"), None);
+        let masks = tables.masks(&language);
+        for _ in 0..2_000 {
+            let mut engine = Engine::open(&language, b"");
+            let left = drawn(&mut random, &mut engine, alphabet, 24);
+            let branches = opened(&mut engine, &left);
+            engine.find_unconstrained(&branches);
+            let (mut words, mut plain) = (vec![0; mask_words(tokens.len())], vec![0; mask_words(tokens.len())]);
+            masks.fill(&mut engine, &mut OwnMasks::default(), &tables.vocabulary, &branches, &mut words);
+            add_tokens(
+                &mut TrieWalk::new(&mut engine, &branches, tables.vocabulary.longest()),
+                &tables.vocabulary,
+                &mut plain,
+            );
+            let name = &spec.rules[0].lhs;
+            assert_eq!(allowed(&words, tokens.len()), allowed(&plain, tokens.len()), "{left:?} of {name}");
+        }
+        reused += masks.parts_found();
+    }
+    assert!(reused > 800, "{reused} parts were used again");
+}
+
 /// A parse stack written out: items with their origins' stacks in place of the origins.
 fn written(engine: &Engine, set: SetId) -> String {
     if set == FIRST_SET {

@@ -14,6 +14,7 @@ use crate::lexing::guards::NO_GUARDS;
 use crate::lexing::layout::Column;
 use crate::lexing::roles::Role;
 use crate::limits;
+use crate::masking::parts::{MANY_EDGES, Met, Parts, Record};
 use crate::masking::plain::{self, Recognizer};
 use crate::masking::table::configuration::{End, Label, Line};
 use crate::masking::table::file::{Ending, Spanner, TokenSet};
@@ -23,7 +24,7 @@ use crate::stop::poll;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Lexemes and free states allowed next, in brackets or outside of them.
-struct Allowed {
+pub(super) struct Allowed {
     /// The accept sets that can be read or ignored, as a mask.
     accepts: [u64; AHEAD_WORDS],
     /// The free states from which the middle can go on.
@@ -46,9 +47,9 @@ const FEW: usize = 3;
 
 /// Place of the parser at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Position {
-    set: SetId,
-    depth: u32,
+pub(super) struct Position {
+    pub(super) set: SetId,
+    pub(super) depth: u32,
     indentation: IndentationId,
 }
 
@@ -94,29 +95,37 @@ impl Rest {
     }
 }
 
-struct Walk<'a> {
-    engine: &'a mut Engine,
-    spanner: &'a Spanner,
-    words: &'a mut [u32],
+pub(super) struct Walk<'a> {
+    pub(super) engine: &'a mut Engine,
+    pub(super) spanner: &'a Spanner,
+    pub(super) words: &'a mut [u32],
     /// Wanted tokens as a packed mask, if not all are. Bits of other tokens need not be right.
     wanted: Option<&'a [u32]>,
     /// The branch before the token.
     before: Branch,
-    rest: &'a mut Rest,
+    pub(super) rest: &'a mut Rest,
     guards: FxHashMap<GuardId, GuardId>,
     /// True if dots decide what may come next: the stack is unconstrained.
     quick: bool,
     /// Text assumed for symbols that may bind or match.
-    text: TextId,
+    pub(super) text: TextId,
     /// True while the next lexeme began before the token.
     at_root: bool,
     /// True if a text of the sequence in progress was assumed to be the wanted one.
-    is_marked: bool,
+    pub(super) is_marked: bool,
     /// Lexemes of the sequence in progress.
-    lexemes: usize,
+    pub(super) lexemes: usize,
     /// Nodes and places that sequences of several lexemes have come to, in a language with modes. A symbol may be read
     /// in each of several modes, so as many sequences as powers of their number lead to one place.
-    reached: FxHashSet<(SpanId, Position, bool)>,
+    pub(super) reached: FxHashSet<(SpanId, Position, bool)>,
+    /// Parts of walks of all sessions, if they may be used.
+    parts: Option<&'a Parts>,
+    /// The part in progress, if it is to be kept.
+    pub(super) record: Option<Record>,
+    /// Room for answers.
+    pub(super) met: Met,
+    /// Room for a packed mask; empty or zero.
+    pub(super) scratch: Vec<u32>,
 }
 
 /// Add the tokens that may follow a branch to a packed mask, except those that the table lacks. `wanted` holds the
@@ -126,6 +135,7 @@ pub(crate) fn add_tokens(
     spanner: &Spanner,
     branch: &Branch,
     (wanted, words): (Option<&[u32]>, &mut [u32]),
+    parts: Option<&Parts>,
     rest: &mut Rest,
 ) {
     let in_line = match branch.line {
@@ -144,6 +154,7 @@ pub(crate) fn add_tokens(
         return;
     };
     let position = Position { set: branch.set, depth: branch.depth, indentation: branch.indentation };
+    engine.parser.record(false); // a stop may have ended a recording walk
     let quick = engine.is_unconstrained() && !engine.language.aheads.is_empty();
     let guards = FxHashMap::default();
     let text = engine.parser.assumed_text();
@@ -161,6 +172,10 @@ pub(crate) fn add_tokens(
         is_marked: false,
         lexemes: 0,
         reached: FxHashSet::default(),
+        parts: parts.filter(|parts| parts.pay()),
+        record: None,
+        met: Met::default(),
+        scratch: Vec::new(),
     };
     for root in roots {
         walk.at_root = true;
@@ -191,7 +206,7 @@ impl Walk<'_> {
     /// Add the tokens of a node and of its descendants.
     fn visit(&mut self, node: SpanId, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
-            self.rest.branches.push(self.before);
+            self.give_up();
             return;
         }
         let expects = self.engine.parser.expects(position.set);
@@ -246,7 +261,7 @@ impl Walk<'_> {
                 bits::meet(words, spanner.live_beside(ending))
             };
             if may {
-                spanner.tokens(ending).add_to(self.words);
+                spanner.tokens(ending).add_to(self.target());
             }
         }
         debug_assert!(!self.is_at_limit(position), "a limit is asked of the engine");
@@ -287,9 +302,9 @@ impl Walk<'_> {
 
     /// Add the tokens of the nodes after a node. The allowed lexemes are checked before the parser moves: most
     /// sequences end there, or go on with no allowed lexeme.
-    fn follow(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
+    pub(super) fn follow(&mut self, node: SpanId, allowed: &Allowed, position: Position) {
         if self.lexemes >= limits::TOKEN_LEXEMES {
-            self.rest.branches.push(self.before);
+            self.give_up();
             return;
         }
         if self.lexemes >= FEW
@@ -301,9 +316,11 @@ impl Walk<'_> {
         self.lexemes += 1;
         let at_root = self.at_root;
         let spanner = self.spanner;
-        self.rest.tokens.extend(spanner.odd(node));
-        let mut previous = None;
-        let mut after = Position { set: NO_SET, ..position };
+        match &mut self.record {
+            Some(record) => record.rest.extend(spanner.odd(node)),
+            None => self.rest.tokens.extend(spanner.odd(node)),
+        }
+        let parts_begin = spanner.edges(node).len() >= MANY_EDGES;
         let mut ahead_of = None;
         for index in spanner.edges(node) {
             poll();
@@ -325,6 +342,7 @@ impl Walk<'_> {
                     {
                         let Some(ahead) = ahead else { continue };
                         if ahead.marks {
+                            self.note_impure();
                             self.engine.parser.note_match();
                         }
                         if !bits::has(self.engine.language.grammar.modes_in_force(ahead.modes), mode.index()) {
@@ -339,48 +357,65 @@ impl Walk<'_> {
                                 let after = self.read(position, accept);
                                 if after.set != NO_SET {
                                     self.at_root = false;
-                                    self.follow(target, &next_allowed, after);
+                                    self.record.iter_mut().for_each(|record| record.path.push(accept));
+                                    match self
+                                        .parts
+                                        .filter(|_| parts_begin && !ahead.marks && self.is_part(target, after))
+                                    {
+                                        Some(parts) => self.follow_part(parts, target, &next_allowed, after),
+                                        None => self.follow(target, &next_allowed, after),
+                                    }
+                                    self.record.iter_mut().for_each(|record| _ = record.path.pop());
                                 }
                             }
                             continue;
                         }
                     }
-                    // The edges of one symbol, in its different modes, stand side by side.
-                    if previous != Some(accept) {
-                        previous = Some(accept);
-                        after = self.read(position, accept);
-                    }
-                    if after.set == NO_SET {
-                        continue;
-                    }
-                    let was_marked = self.is_marked;
-                    self.is_marked |= self.asks_text(position.set, accept);
-                    self.at_root = false;
-                    let modes = self.engine.parser.modes_of(after.set);
-                    match label {
-                        Label::Read(_, mode) | Label::Newline(_, mode) if bits::has(modes, mode.index()) => {
-                            self.visit(target, after);
-                        }
-                        Label::NewlineBegin(_, mode) if bits::has(modes, mode.index()) => {
-                            self.begin(target, after, Column::ZERO);
-                        }
-                        _ => {}
-                    }
-                    self.is_marked = was_marked;
                 }
-                Label::Inside if position.depth > 0 => {
-                    self.at_root = false;
-                    self.visit(target, position);
-                }
-                Label::Inside => {}
-                Label::Begin(line) => {
-                    let column = self.column(line);
-                    self.at_root = false;
-                    self.begin(target, position, column);
-                }
+                Label::Inside if position.depth == 0 => continue,
+                Label::Inside | Label::Begin(_) => {}
             }
+            self.leave_part(index, position);
         }
         self.lexemes -= 1;
+    }
+
+    /// Add the tokens of the nodes after an edge.
+    pub(super) fn leave(&mut self, index: usize, position: Position) {
+        let (label, target) = self.spanner.edge(index);
+        match label {
+            Label::Read(accept, mode) | Label::Newline(accept, mode) | Label::NewlineBegin(accept, mode) => {
+                let after = self.read(position, accept);
+                if after.set == NO_SET {
+                    return;
+                }
+                let was_marked = self.is_marked;
+                self.is_marked |= self.asks_text(position.set, accept);
+                self.at_root = false;
+                if bits::has(self.engine.parser.modes_of(after.set), mode.index()) {
+                    match label {
+                        Label::NewlineBegin(..) => self.begin(target, after, Column::ZERO),
+                        _ => self.visit(target, after),
+                    }
+                }
+                self.is_marked = was_marked;
+            }
+            Label::Inside => {
+                self.at_root = false;
+                self.visit(target, position);
+            }
+            Label::Begin(line) => {
+                let column = self.column(line);
+                self.at_root = false;
+                self.begin(target, position, column);
+            }
+        }
+    }
+
+    /// Leave all tokens to the plain walk.
+    fn give_up(&mut self) {
+        self.note_impure();
+        self.rest.branches.push(self.before);
     }
 
     /// Symbols that may come after an accept set. The edges of one symbol, in its different modes, stand side by side.
@@ -487,13 +522,14 @@ impl Walk<'_> {
         own
     }
 
-    fn read(&mut self, position: Position, accept: AcceptId) -> Position {
+    pub(super) fn read(&mut self, position: Position, accept: AcceptId) -> Position {
         if self.opens_too_many(position, accept) || self.closes_too_many(position, accept) {
             return Position { set: NO_SET, ..position };
         }
         let depth = self.depth_after(position, accept);
         let marked = self.engine.language.has_marks(accept);
         if marked && self.engine.parser.expects(position.set).any() {
+            self.note_impure();
             self.engine.parser.note_asked(position.set);
         }
         let text = if marked { self.text() } else { PLAIN };
