@@ -104,7 +104,7 @@ pub(crate) const RIGHT_COLUMN: u32 = 2_000;
 pub(crate) const MASK_BYTES: usize = 32 << 20;
 
 /// Parts of walks kept for all sessions of one language and vocabulary. Unit: bytes.
-pub(crate) const PART_BYTES: usize = 16 << 20;
+pub(crate) const PART_BYTES: usize = if cfg!(test) { 1 << 17 } else { 16 << 20 };
 
 /// Questions by which a part of a walk is found again. Unit: questions. A part that asks more is not kept.
 pub(crate) const PART_QUESTIONS: usize = 64;

@@ -248,6 +248,12 @@ impl MaskCache {
         self.parts.found()
     }
 
+    /// Bytes of the parts of walks.
+    #[cfg(test)]
+    pub(crate) fn part_bytes(&self) -> usize {
+        self.parts.bytes()
+    }
+
     fn shard(&self, key: &[u32]) -> &Mutex<Shard> {
         // The low bits choose the place in the shard's own map.
         &self.shards[(FxBuildHasher.hash_one(key) >> 40) as usize % SHARDS]

@@ -226,9 +226,18 @@ impl Met {
     }
 }
 
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Parts {
+    /// The shard of a start, with room for more. A full one forgets all.
     fn shard(&self, start: Start) -> MutexGuard<'_, Shard> {
-        self.shards[start.node.index() % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        let mut shard = lock(&self.shards[start.node.index() % SHARDS]);
+        if shard.bytes > limits::PART_BYTES / SHARDS {
+            *shard = Shard::default();
+        }
+        shard
     }
 
     /// Return whether looking for parts saves more than it costs, as far as is known.
@@ -287,9 +296,6 @@ impl Parts {
         let Some(questions) = distinct(parser, asked) else { return };
         let mut questions = questions.into_iter();
         let mut shard = self.shard(start);
-        if shard.bytes > limits::PART_BYTES / SHARDS {
-            *shard = Shard::default();
-        }
         let Shard { starts, bytes } = &mut *shard;
         let mut at = starts.entry(start).or_insert_with(|| Place::Ask(WHOLE, Answers::Few(Vec::new())));
         met.begin(set);
@@ -325,13 +331,13 @@ impl Parts {
         self.looked_for.store(0, Ordering::Relaxed);
         self.found.store(0, Ordering::Relaxed);
         for shard in &self.shards {
-            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+            *lock(shard) = Shard::default();
         }
     }
 
     /// Bytes of the parts.
     pub(crate) fn bytes(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).bytes).sum()
+        self.shards.iter().map(|shard| lock(shard).bytes).sum()
     }
 }
 

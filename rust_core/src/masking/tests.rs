@@ -4,6 +4,7 @@ use crate::chart::left::FIRST_SET;
 use crate::engine::verdicts::Engine;
 use crate::ids::{SetId, TokenId};
 use crate::language::shape::Shape;
+use crate::limits;
 use crate::masking::own::OwnMasks;
 use crate::masking::plain::{Recognizer, add_tokens, fill_mask, mask_words};
 use crate::masking::shape_index::ShapeIndex;
@@ -240,6 +241,8 @@ fn parts_of_walks_serve_stacks_that_answer_alike() {
             let name = &spec.rules[0].lhs;
             assert_eq!(allowed(&words, tokens.len()), allowed(&plain, tokens.len()), "{left:?} of {name}");
         }
+        let most = limits::PART_BYTES + (1 << 16); // a shard is emptied when it is asked again
+        assert!(masks.part_bytes() <= most, "{} bytes", masks.part_bytes());
         reused += masks.parts_found();
     }
     assert!(reused > 800, "{reused} parts were used again");
