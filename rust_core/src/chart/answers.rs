@@ -1,25 +1,15 @@
-//! Answers of the sets of the left chart to questions. Reading on from a set asks the sets where its rules
-//! began what waits for a symbol. Stacks whose sets answer alike read on alike, whatever else is in them.
+//! Answers of the sets of the left chart to questions. Reading on from a set asks the sets where its rules began what
+//! waits for a symbol. Stacks whose sets answer alike read on alike, whatever else is in them.
 
 use crate::chart::left::{FIRST_SET, LeftChart, NO_SET, waiting};
 use crate::chart::predict::Predictions;
-use crate::chart::questions::{Paused, Question};
+use crate::chart::questions::Question;
 use crate::grammar::compiled::Grammar;
 use crate::grammar::rules::END_OF_RULE;
 use crate::ids::SetId;
 use crate::language::compiled::Language;
 
 impl LeftChart {
-    /// Record questions from here on, or none; the ones recorded so far are set aside.
-    pub(crate) fn record(&mut self, is_recording: bool) -> Paused {
-        self.questions.record(is_recording)
-    }
-
-    /// Go on where [`LeftChart::record`] was called, and return what was recorded since.
-    pub(crate) fn resume(&mut self, paused: Paused) -> Vec<Question> {
-        self.questions.resume(paused)
-    }
-
     /// Write the items of a set: numbers, each with the set where the item began.
     pub(crate) fn contents(&self, set: SetId, found: &mut Vec<(u32, SetId)>) {
         let source = self.set(set);

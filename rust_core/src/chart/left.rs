@@ -183,7 +183,7 @@ pub(crate) struct LeftChart {
     reads: Vec<(SetId, SymbolId)>,
     completed: FxHashSet<(SymbolId, SetId)>,
     /// Questions to sets, while they are recorded.
-    pub(super) questions: Questions,
+    pub(crate) questions: Questions,
 }
 
 /// A size of the chart to return to.

@@ -14,13 +14,17 @@ pub(super) struct Asked {
 
 /// Questions in the order in which they were asked.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(crate) struct Questions {
     /// True while questions are recorded.
     is_recording: bool,
     recorded: Vec<Question>,
     /// Questions for which sets were made.
     kept: Vec<Question>,
 }
+
+/// Questions recorded so far, while others are recorded or none.
+#[derive(Debug)]
+pub(crate) struct Paused(bool, Vec<Question>);
 
 impl Questions {
     #[inline(always)]
@@ -38,9 +42,10 @@ impl Questions {
     /// Keep the questions recorded since a count, for [`Questions::repeat`].
     pub(super) fn keep(&mut self, since: usize) -> Option<Asked> {
         self.is_recording.then(|| {
-            let begin = self.kept.len() as u32;
+            let place = |kept: usize| u32::try_from(kept).expect("few questions are kept");
+            let begin = place(self.kept.len());
             self.kept.extend_from_slice(&self.recorded[since..]);
-            Asked { begin, end: self.kept.len() as u32 }
+            Asked { begin, end: place(self.kept.len()) }
         })
     }
 
@@ -62,21 +67,15 @@ impl Questions {
     pub(super) fn truncate(&mut self, kept: usize) {
         self.kept.truncate(kept);
     }
-}
 
-/// Questions recorded so far, while others are recorded or none.
-#[derive(Debug)]
-pub(crate) struct Paused(bool, Vec<Question>);
-
-impl Questions {
     /// Record questions from here on, or none; the ones recorded so far are set aside.
-    pub(super) fn record(&mut self, is_recording: bool) -> Paused {
+    pub(crate) fn record(&mut self, is_recording: bool) -> Paused {
         let was_recording = std::mem::replace(&mut self.is_recording, is_recording);
         Paused(was_recording, std::mem::take(&mut self.recorded))
     }
 
     /// Go on where [`Questions::record`] was called, and return what was recorded since.
-    pub(super) fn resume(&mut self, paused: Paused) -> Vec<Question> {
+    pub(crate) fn resume(&mut self, paused: Paused) -> Vec<Question> {
         self.is_recording = paused.0;
         std::mem::replace(&mut self.recorded, paused.1)
     }

@@ -5,14 +5,14 @@ use crate::engine::parser::Parser;
 use crate::ids::SetId;
 
 impl Parser {
-    /// Record questions to sets from here on, or none, see [`LeftChart::record`].
+    /// Record questions to sets from here on, or none, see [`Questions::record`].
     pub(crate) fn record(&mut self, is_recording: bool) -> Paused {
-        self.left.record(is_recording)
+        self.left.questions.record(is_recording)
     }
 
     /// Go on where [`Parser::record`] was called, and return what was recorded since.
     pub(crate) fn resume(&mut self, paused: Paused) -> Vec<Question> {
-        self.left.resume(paused)
+        self.left.questions.resume(paused)
     }
 
     /// Write the items of a set, see [`LeftChart::contents`].

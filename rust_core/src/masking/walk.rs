@@ -118,6 +118,8 @@ pub(super) struct Walk<'a> {
     /// Nodes and places that sequences of several lexemes have come to, in a language with modes. A symbol may be read
     /// in each of several modes, so as many sequences as powers of their number lead to one place.
     pub(super) reached: FxHashSet<(SpanId, Position, bool)>,
+    /// Those outside of the part in progress; at an exit, those of the part. The tokens of one are not the other's.
+    pub(super) reached_aside: FxHashSet<(SpanId, Position, bool)>,
     /// Parts of walks of all sessions, if they may be used.
     parts: Option<&'a Parts>,
     /// The part in progress, if it is to be kept.
@@ -172,6 +174,7 @@ pub(crate) fn add_tokens(
         is_marked: false,
         lexemes: 0,
         reached: FxHashSet::default(),
+        reached_aside: FxHashSet::default(),
         parts: parts.filter(|parts| parts.pay()),
         record: None,
         met: Met::default(),

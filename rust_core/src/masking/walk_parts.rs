@@ -15,7 +15,9 @@ impl Walk<'_> {
         };
         record.exits.push(Exit { path: record.path.as_slice().into(), edge: index });
         let paused = self.engine.parser.record(false);
+        std::mem::swap(&mut self.reached, &mut self.reached_aside);
         self.leave(index, position);
+        std::mem::swap(&mut self.reached, &mut self.reached_aside);
         self.engine.parser.resume(paused);
         self.record = Some(record);
     }
@@ -41,12 +43,13 @@ impl Walk<'_> {
         words.resize(self.words.len(), 0);
         let (rest, exits, path) = Default::default();
         self.record = Some(Record { words, rest, exits, path, is_pure: true });
-        let reached = std::mem::take(&mut self.reached);
+        let outside = std::mem::take(&mut self.reached);
+        let aside = std::mem::replace(&mut self.reached_aside, outside);
         let paused = self.engine.parser.record(true);
         let made = self.engine.parser.set_count();
         self.follow(node, allowed, position);
         let mut asked = self.engine.parser.resume(paused);
-        self.reached = reached;
+        self.reached = std::mem::replace(&mut self.reached_aside, aside);
         let Some(mut record) = self.record.take() else { return };
         let words = take_words(&mut record.words);
         self.scratch = record.words;
