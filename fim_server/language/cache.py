@@ -78,7 +78,7 @@ def write_text(path: Path, text: str) -> bool:
         is_written = False
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
-    _tidy(path.parent)
+    tidy(path.parent)
     return is_written
 
 
@@ -92,7 +92,7 @@ def _head(body: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(body).hexdigest().encode()
 
 
-def _tidy(folder: Path) -> None:
+def tidy(folder: Path) -> None:
     """Remove the temporary files that no process is still writing, and the files used least recently beyond the limit.
 
     Age decides on temporary files, because their process may run on another machine or in another container that shares

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fim_server import _core
+from fim_server.language.cache import cache_folder, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +39,14 @@ def prepare(language: Language, vocabulary: Vocabulary) -> Prepared:
     """Prepare the token table of a language and a vocabulary, which the first mask would do otherwise.
 
     It is kept in the cache folder (`language.cache`), from where later runs map it into memory. A damaged or foreign
-    file is never used: the table is built again.
+    file is never used: the table is built again. A new one may displace files that were not used for longest.
     """
-    return Prepared(*vocabulary.core.prepare(language.core))
+    began = time.perf_counter()
+    prepared = Prepared(*vocabulary.core.prepare(language.core))
+    is_new = not prepared.cached and time.perf_counter() - began >= prepared.seconds  # later calls return at once
+    if is_new and (folder := cache_folder()) is not None:
+        tidy(folder)
+    return prepared
 
 
 def clear(language: Language, vocabulary: Vocabulary) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from fim_server import Language, LanguageError, _core
+from fim_server import Language, LanguageError, Vocabulary, _core
 from fim_server.language import cache
 from fim_server.language.definition import compile as definitions
+from fim_server.tokens import masks
 from support.engine.odd_files import odd, posix, put
 
 GRAMMAR = 'start: (A | "(" start ")")+\nA: /a[b-d]*/\nBLANK: / +/\n%ignore BLANK\n'
@@ -264,6 +265,22 @@ def test_the_files_used_least_recently_go_where_all_are_too_large(
     assert {tables[0], tables[3], tables[4]} < kept, "the three used last, and the language"
     assert not {tables[1], tables[2]} & kept
     assert all(path.exists() for path in (*others, folder / "models"))
+
+
+def test_new_token_tables_displace_those_used_least_recently(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    language = Language.from_files(*files(tmp_path))
+    old, mine = folder / f"{'0' * 32}-{'f' * 32}.spanner", folder / "mine.spanner"
+    for path in (old, mine):
+        path.write_bytes(b"x" * 100_000)
+        os.utime(path, (time.time() - 1000,) * 2)
+    monkeypatch.setattr(cache, "MOST_KEPT", 100_000)
+    vocabulary = Vocabulary([b"a", b"(", b")", None], [3])
+    assert not masks.prepare(language, vocabulary).cached
+    assert mine.exists()
+    assert not old.exists()
+    assert masks.prepare(language, Vocabulary([b"a", b"(", b")", None], [3])).cached, "the new one is kept"
 
 
 @posix
