@@ -1,19 +1,21 @@
 """Speed at which a model reads prompts on this machine, and the prompt lengths that follow from it.
 
-Each process measures it anew, in less time than loading takes. Other processes change it more than the machine does,
-and the load also decides the number of threads, so a figure kept on disk would be of other circumstances. Other work
-only slows a pass. So the fastest pass counts, and later passes correct a measurement made on a busy machine.
+Each process measures it anew, once the model is ready and while no request waits. Other processes change it more than
+the machine does, and the load also decides the number of threads, so a figure kept on disk would be of other
+circumstances. Other work only slows a pass. So the fastest pass counts, and later passes correct a measurement made on
+a busy machine.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from bisect import insort
+from typing import TYPE_CHECKING
 
 from fim_server.models.backend import PREFILL_CHUNK, PacedBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fim_server.models.model import FimModel
 
@@ -39,6 +41,9 @@ waits for the end of a pass. Fixed costs are an eighth of a pass over 8 tokens (
 
 MEASURED_TOKENS, MEASURED_MS, MEASURED_PASSES = (32, 512), 400.0, 12
 """Sizes of measured passes, the time of all of them and their number at most. A size doubles after each short pass."""
+
+SAME_SHARE = 0.05
+"""Share of the fastest pass within which the second fastest of its size confirms it."""
 
 SHORT_MS = 20.0
 
@@ -110,55 +115,73 @@ class Pace:
         return int(self.tokens_per_second * milliseconds / 1000)
 
 
-def measure(model: FimModel) -> Pace:
-    """Measure the reading speed, within half a second where the model is fast enough.
-
-    Raises the runtime's RuntimeError.
-    """
+def first_pace(model: FimModel, tokens: int, seconds: float) -> Pace:
+    """Return the pace known before any measurement: the backend's report, else that of the first pass."""
     pace = Pace()
     if isinstance(model.backend, PacedBackend):
         pace.tokens_per_second, pace.is_reported = model.backend.reading_speed(), True
-        return pace
+    else:
+        pace.note(tokens, seconds)
+    return pace
+
+
+def measure(model: FimModel, pace: Pace, wait: Callable[[], object] = lambda: None) -> None:
+    """Measure the reading speed, within half a second where the model is fast enough, and note it in ``pace``.
+
+    ``wait`` is called before each pass: it may let others make theirs. Raises the runtime's RuntimeError.
+    """
+    if pace.is_reported:
+        return
     size, most = MEASURED_TOKENS
     size, most = min(size, model.window), min(most, model.window)
     cache = model.new_cache(most)
     tokens = [number % model.size for number in range(most)]  # which they are makes no difference
-    best: dict[int, float] = {}
+    times: dict[int, list[float]] = {}
+
+    def timed(read: Callable[[], object]) -> float:
+        wait()
+        started = time.perf_counter()
+        read()
+        return time.perf_counter() - started
 
     def read(count: int) -> float:
-        started = time.perf_counter()
-        model.forward(tokens[:count], cache)
-        seconds = time.perf_counter() - started
+        seconds = timed(lambda: model.forward(tokens[:count], cache))
         cache.crop(-count)
-        best[count] = min(seconds, best.get(count, seconds))
+        insort(times.setdefault(count, []), seconds)
         return seconds
 
-    began = time.perf_counter()
+    spent = 0.0
     for number in range(MEASURED_PASSES):
         seconds = read(size)
+        spent += seconds
         pace.note(size, seconds)
         # The first one of a size may take several times as long as the next.
-        if number and 1000 * (time.perf_counter() - began) > MEASURED_MS:
+        if number and 1000 * spent > MEASURED_MS:
             break
-        if 1000 * seconds < SHORT_MS:
+        if 1000 * seconds < SHORT_MS and size < most:
             size = min(2 * size, most)
-    largest = max(best)
+        elif is_confirmed(times[size]):
+            break
+    largest = max(times)
     if largest > LEAST_CHUNK:
         for _ in range(2):
             read(LEAST_CHUNK)
-        pace.note_passes((LEAST_CHUNK, best[LEAST_CHUNK]), (largest, best[largest]))
+        pace.note_passes((LEAST_CHUNK, times[LEAST_CHUNK][0]), (largest, times[largest][0]))
     if model.gives_rows:
+        wait()
         model.forward(tokens[:LEAST_CHUNK], cache)
-        pace.note_rows(*(fastest(model, cache, tokens[:count]) for count in (1, DRAFTED + 1)))
-    return pace
+
+        def fastest(count: int) -> float:
+            """Return the seconds of a pass that gives a row for each token; the cache stays as it is."""
+            seconds = []
+            for _ in range(DRAFT_ROUNDS):
+                seconds.append(timed(lambda: model.forward_rows(tokens[:count], cache, count)))
+                cache.crop(-count)
+            return min(seconds)
+
+        pace.note_rows(fastest(1), fastest(DRAFTED + 1))
 
 
-def fastest(model: FimModel, cache: Any, tokens: Sequence[int]) -> float:
-    """Return the seconds of a pass that gives a row for each token; the cache stays as it is."""
-    seconds = []
-    for _ in range(DRAFT_ROUNDS):
-        started = time.perf_counter()
-        model.forward_rows(tokens, cache, len(tokens))
-        seconds.append(time.perf_counter() - started)
-        cache.crop(-len(tokens))
-    return min(seconds)
+def is_confirmed(seconds: Sequence[float]) -> bool:
+    """Return whether the second of the sorted times is close to the first, so that more passes tell nothing new."""
+    return len(seconds) > 1 and seconds[1] <= (1 + SAME_SHARE) * seconds[0]

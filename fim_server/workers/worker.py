@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +33,7 @@ from fim_server.workers.shared_models import SharedModels
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
+    from fim_server.models.pace import Pace
     from fim_server.models.store.transfer import Amount
     from fim_server.models.turn import Turn
     from fim_server.suggest.settings import ServerSettings
@@ -45,6 +47,9 @@ MOST_THREADS = 8
 
 MOST_AT_WORK = 4
 """Most documents at work at a time. One more stops the oldest work."""
+
+GIVEN_WAY_SECONDS = 0.02
+"""Time between two looks whether requests still wait, while the model's pace is to be measured."""
 
 LOADING_LOOKS = 60
 """Looks without a sign of life after which a loading is overdue. Libraries, files and a model's first pass take longer
@@ -442,7 +447,7 @@ class CompletionWorker:
             report("loading the model", 0.4)
             model = load.model = self.models.get(settings, afresh, tell)
             try:
-                loaded = self._prepare(model, report)
+                loaded = self._prepare(load, model, report)
                 self.models.warm.add(model.turn)
                 return loaded
             except RuntimeError:
@@ -450,10 +455,10 @@ class CompletionWorker:
                     raise
                 afresh = False  # a pass of another client does not end: the model is loaded anew in any case
 
-    def _prepare(self, model: FimModel, report: Callable[[str, float], None]) -> Loaded:
+    def _prepare(self, load: Load, model: FimModel, report: Callable[[str, float], None]) -> Loaded:
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
-        from fim_server.models.pace import measure
+        from fim_server.models.pace import first_pace
 
         # The tables of other languages are prepared when a file is opened: they are many.
         report(f"preparing {WARM_UP_LANGUAGE}", 0.7)
@@ -464,9 +469,25 @@ class CompletionWorker:
             pace = self.models.paces.get(model.turn)
             if pace is None:
                 # The first pass of a model and the first single line of a language take long.
-                complete(model, language, WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
-                pace = self.models.paces[model.turn] = measure(model)
+                found = complete(model, language, WARM_UP, DecodeOptions(max_new_tokens=4, single_line=True))
+                cost = found.statistics
+                pace = first_pace(model, cost.prefilled_tokens, cost.prefill_ms / 1000)
+                self.models.paces[model.turn] = pace
+                with suppress(RuntimeError):  # the thread is closed
+                    load.thread.submit(load.stop, lambda: self._measure(model, pace))
         return Loaded(model, pace, KeptReadings(model))
+
+    def _measure(self, model: FimModel, pace: Pace) -> None:
+        """Measure a model's pace between requests."""
+        from fim_server.models.pace import measure
+
+        def give_way() -> None:
+            heed()
+            while self._is_asked_elsewhere(None):
+                time.sleep(GIVEN_WAY_SECONDS)
+                heed()
+
+        measure(model, pace, give_way)
 
     def _thread_of(self, uri: str) -> DocumentThread:
         """Return a document's thread, for work: stop other work if there is too much."""
@@ -487,7 +508,7 @@ class CompletionWorker:
             self._close(min(others, key=lambda other: (others[other].is_asked, others[other].began)))
         return thread
 
-    def _at_work_but(self, uri: str) -> dict[str, Step]:
+    def _at_work_but(self, uri: str | None) -> dict[str, Step]:
         """Return the work for other documents. Safe on any thread."""
         steps = {known: thread.step for known, thread in list(self._threads.items()) if known != uri}
         return {known: step for known, step in steps.items() if step is not None}
@@ -499,8 +520,8 @@ class CompletionWorker:
         thread.close()
         self._closed = [one for one in (*self._closed, thread) if one.is_busy]
 
-    def _is_asked_elsewhere(self, uri: str) -> bool:
-        """Return whether a request for another document waits. Safe on any thread."""
+    def _is_asked_elsewhere(self, uri: str | None) -> bool:
+        """Return whether a request for another document, or for any, waits. Safe on any thread."""
         return any(step.is_asked for step in self._at_work_but(uri).values())
 
 

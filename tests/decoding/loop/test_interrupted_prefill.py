@@ -274,7 +274,7 @@ def test_a_prompt_has_the_tokens_that_there_is_time_for() -> None:
     assert (found.prompt_tokens, found.chunk) == (4096, 256)
 
 
-@pytest.mark.parametrize(("rate", "least", "most"), [(50, 4, 4), (700, 5, 12), (100_000, 10, 14)])
+@pytest.mark.parametrize(("rate", "least", "most"), [(50, 4, 4), (700, 5, 12), (100_000, 8, 14)])
 def test_the_pace_is_that_of_the_fastest_pass(
     remembering: Callable[[], Remembering], rate: float, least: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,7 +290,8 @@ def test_the_pace_is_that_of_the_fastest_pass(
             return super().forward(token_ids, cache)
 
     timed = Timed("timed", model.backend, model.format, model.vocabulary)
-    found = measure(timed)
+    found = Pace()
+    measure(timed, found)
     assert least <= len(timed.passes) <= most
     assert found.tokens_per_second == pytest.approx(rate)
 
@@ -317,7 +318,27 @@ def test_passes_are_not_split_without_need(
             clock[0] += first + fixed + each * len(token_ids)
             return super().forward(token_ids, cache)
 
-    assert measure(Timed("timed", model.backend, model.format, model.vocabulary)).chunk == chunk
+    found = Pace()
+    measure(Timed("timed", model.backend, model.format, model.vocabulary), found)
+    assert found.chunk == chunk
+
+
+def test_equal_passes_end_the_measurement(
+    remembering: Callable[[], Remembering], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, model = [0.0], remembering()
+    monkeypatch.setattr("fim_server.models.pace.time.perf_counter", lambda: clock[0])
+
+    class Timed(Remembering):
+        def forward(self, token_ids: Sequence[int], cache: Cache) -> torch.Tensor:
+            clock[0] += len(token_ids) / 1000
+            return super().forward(token_ids, cache)
+
+    waited: list[None] = []
+    timed = Timed("timed", model.backend, model.format, model.vocabulary)
+    measure(timed, Pace(), lambda: waited.append(None))
+    assert [len(tokens) for tokens in timed.passes] == [32, 32, 8, 8]
+    assert len(waited) == 4
 
 
 @pytest.mark.parametrize(
@@ -345,5 +366,6 @@ def test_drafts_are_read_where_several_tokens_cost_little_more_than_one(
             clock[0] += late
             return [self.forward(token_ids, cache)] * rows
 
-    found = measure(Timed("timed", model.backend, model.format, model.vocabulary, rows_too=True))
+    found = Pace()
+    measure(Timed("timed", model.backend, model.format, model.vocabulary, rows_too=True), found)
     assert found.drafts_pay is pay

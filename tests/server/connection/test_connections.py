@@ -497,21 +497,43 @@ async def test_the_work_of_clients_that_vanish_ends_with_them(monkeypatch: pytes
 
 
 async def test_a_model_is_warmed_up_once_for_all_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, measured = load("embedded"), []
+    model, warmed_up = load("embedded"), []
 
-    def measure(model: FimModel) -> Pace:
-        measured.append(model)
+    def first_pace(model: FimModel, tokens: int, seconds: float) -> Pace:
+        assert tokens > 0
+        assert seconds > 0
+        warmed_up.append(model)
         return Pace()
 
     monkeypatch.setattr("fim_server.models.load.load_model", lambda *arguments: model)
-    monkeypatch.setattr("fim_server.models.pace.measure", measure)
+    monkeypatch.setattr("fim_server.models.pace.first_pace", first_pace)
     models = SharedModels()
     workers = [CompletionWorker(ServerSettings(), models) for _ in range(3)]
     for future in [worker.load() for worker in workers]:
         assert await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE) is model
-    assert measured == [model]
+    assert warmed_up == [model]
     for worker in workers:
         worker.close()
+
+
+async def test_a_models_pace_is_measured_between_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, waited, measured = load("embedded"), threading.Event(), threading.Event()
+    asked = [True, True, True, False]
+
+    def measure(model: FimModel, pace: Pace, wait: Callable[[], object]) -> None:
+        assert waited.wait(PATIENCE)
+        wait()
+        measured.set()
+
+    monkeypatch.setattr("fim_server.models.load.load_model", lambda *arguments: model)
+    monkeypatch.setattr("fim_server.models.pace.measure", measure)
+    worker = CompletionWorker(ServerSettings(), SharedModels())
+    monkeypatch.setattr(worker, "_is_asked_elsewhere", lambda uri: asked.pop(0))
+    assert await asyncio.wait_for(asyncio.wrap_future(worker.load()), PATIENCE) is model  # ready before it
+    waited.set()
+    await Connected.until(measured.is_set)
+    assert asked == []
+    worker.close()
 
 
 async def test_a_large_message_holds_up_no_other_client(monkeypatch: pytest.MonkeyPatch) -> None:
