@@ -368,7 +368,7 @@ describe("fim-server in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.press("Tab"); // the list's entry comes first
     await until("the entry to be accepted", async () => (await editor.cursor()) !== "6:16");
     const ghost = await editor.waitForGhostText();
-    await editor.press("Escape", "Escape");
+    await editor.press("Escape", "Escape"); // neither hides what the next key requests
     await editor.run("editor.action.inlineSuggest.trigger");
     await editor.waitForGhostText();
     await editor.press("Tab");

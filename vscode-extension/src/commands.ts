@@ -22,6 +22,9 @@ export const COMMANDS = [
   "fim-server.removeInstalledModel",
 ] as const;
 
+/** Argument of `fim-server.dismiss` once the ghost text is hidden, as Escape's binding in package.json passes it. */
+export const HIDDEN = "hidden";
+
 export type CommandId = (typeof COMMANDS)[number];
 
 /** One handler for each command. */

@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { Problems, resetThreshold, showMenu, snooze, toggleLanguage, toggleWorkspace } from "./actions";
 import type { Cursor } from "./client";
-import { COMMANDS, type Handlers } from "./commands";
+import { COMMANDS, type Handlers, HIDDEN } from "./commands";
 import { RESTARTING_SETTINGS, SECTION } from "./configuration";
 import { tryExample } from "./example";
 import { ExplainPanel } from "./explainPanel";
@@ -61,8 +61,11 @@ export function activate(context: vscode.ExtensionContext): void {
     "fim-server.chooseLanguage": () => chooseLanguage(server),
     "fim-server.toggleWorkspace": toggleWorkspace,
     "fim-server.acceptLine": () => vscode.commands.executeCommand("editor.action.inlineSuggest.acceptNextLine"),
-    "fim-server.dismiss": async () => {
-      await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    "fim-server.dismiss": async (argument) => {
+      // Escape hides the text in the window: from here, that could hide what the user requests after Escape.
+      if (argument !== HIDDEN) {
+        await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+      }
       server.dismiss(cursorOf(vscode.window.activeTextEditor));
     },
     "fim-server.forgetDecisions": () => resetThreshold(server),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { COMMANDS } from "../src/commands";
+import { COMMANDS, HIDDEN } from "../src/commands";
 import { LANGUAGES, RESTARTING_SETTINGS, SECTION, SERVER_SETTINGS } from "../src/configuration";
 import { SERVER_COMMANDS } from "../src/protocol";
 import { languageName } from "../src/words";
@@ -37,7 +37,12 @@ interface Manifest {
       readonly category: string;
       readonly enablement?: string;
     }[];
-    readonly keybindings: readonly { readonly command: string; readonly key: string; readonly when: string }[];
+    readonly keybindings: readonly {
+      readonly command: string;
+      readonly key: string;
+      readonly when: string;
+      readonly args?: unknown;
+    }[];
     readonly configuration: readonly {
       readonly title: string;
       readonly order: number;
@@ -207,7 +212,10 @@ test("Escape is bound where it hides ghost text anyway, another key only in the 
     assert.ok(when.startsWith("fim-server.subtle && editorTextFocus && "), when);
     assert.ok(when.endsWith(index === 0 ? " && !inlineSuggestionVisible" : " && inlineSuggestionVisible"), when);
   }
-  assert.deepEqual([binding?.command, binding?.key], ["fim-server.dismiss", "escape"]);
+  // The window hides before the extension runs, so that a request after Escape stays.
+  assert.deepEqual([binding?.command, binding?.key], ["runCommands", "escape"]);
+  const dismissal = { command: "fim-server.dismiss", args: HIDDEN };
+  assert.deepEqual(binding?.args, { commands: ["editor.action.inlineSuggest.hide", dismissal] });
   const conditions = binding?.when.split(" && ") ?? [];
   for (const condition of ["inlineSuggestionVisible", "fim-server.running", "!suggestWidgetVisible", "!vim.active"]) {
     assert.ok(conditions.includes(condition), condition);
