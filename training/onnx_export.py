@@ -21,6 +21,7 @@ import numpy as np
 
 from fim_server.errors import TrainingError
 from fim_server.models.onnx.backend import CONFIGURATION, DIGEST, NO_TELEMETRY, RECORD, weights_digest
+from fim_server.models.weights import has_weights
 
 PACKAGES = {"onnxruntime_genai": "onnxruntime-genai", "onnx": "onnx", "onnx_ir": "onnx-ir"}
 """Modules that the export imports, with their packages."""
@@ -50,6 +51,8 @@ def export_onnx(model: Path, target: Path) -> int:
         raise TrainingError(f"the export needs packages that are not installed: pip install {' '.join(missing)}")
     if not (model / "config.json").is_file():
         raise TrainingError(f"{model}: not a model folder (no config.json in it)")
+    if not has_weights(model):
+        raise TrainingError(f"{model}: its folder has no weights to export")
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "built"
         build(model, built, Path(folder) / "cache")

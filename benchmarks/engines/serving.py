@@ -30,6 +30,7 @@ from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.prompt import find_format
 from fim_server.models.source import locate
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
+from fim_server.models.weights import require_weights
 
 STARTING_SECONDS = 900
 ANSWER_SECONDS = 900
@@ -154,6 +155,7 @@ class EngineBench(ABC):
     def __init__(self, options: Options) -> None:
         self.options = options
         folder = Path(locate(options.model))
+        require_weights(folder, options.model)
         tokenizer = read_tokenizer(folder, options.model)
         self.format = find_format(tokenizer, options.model)
         vocabulary = Vocabulary.from_file(folder / TOKENIZER_FILE)

@@ -97,6 +97,12 @@ def test_rows_that_do_not_fit(started: list[tuple[str, ...]], capsys: pytest.Cap
     assert "NOT AS PROMISED: with the backend: '\\x00' does not fit" in capsys.readouterr().out
 
 
+def test_a_folder_without_weights_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert sglang.main([*GIVEN, "--model", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"fim-server: {tmp_path}: its folder has no weights (*.safetensors)\n"
+
+
 def test_an_environment_without_sglang(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     interpreter = tmp_path / "python"
     interpreter.write_text("#!/bin/sh\necho no such module\nexit 1\n", encoding="utf-8")

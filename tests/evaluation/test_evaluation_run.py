@@ -39,6 +39,7 @@ from fim_server.evaluation.running.worker import Worker
 from fim_server.models.model import FimModel
 from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.source import locate
+from fim_server.models.store.manifest import write_manifest
 from fim_server.text.document import Split
 from support.command_line import run_command
 from support.evaluation.evaluating import Eval, results, size_of
@@ -106,6 +107,22 @@ def test_the_file_is_what_was_asked_for(evaluate: Eval, data: Path, tiny_folder:
     assert (info.model, info.language_version, info.device) == (str(tiny_folder), "3.10", "cpu")
     assert info.model_sha256 == provenance.model_hash(str(tiny_folder)) != provenance.model_hash(None)
     assert len(results(tmp_path / "run")) == 3
+
+
+def test_a_model_is_told_by_its_weights_or_else_by_its_export(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    shutil.copytree(locate("embedded"), one)
+    whole = provenance.model_hash(str(one))
+    (one / "model.safetensors").unlink()
+    small = provenance.model_hash(str(one))
+    assert small != whole
+    shutil.copytree(one, other)
+    write_manifest(other)
+    assert provenance.model_hash(str(other)) == small, "checksums and stamps are of the folder, not of the model"
+    (other / "onnx" / "model.onnx").write_bytes(b"another")
+    assert provenance.model_hash(str(other)) != small
+    shutil.rmtree(other / "onnx")
+    assert provenance.model_hash(str(other)) != small
 
 
 def test_prefixes_that_fit_are_those_that_checking_each_finds(tiny: FimModel) -> None:

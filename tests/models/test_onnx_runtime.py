@@ -372,6 +372,9 @@ def test_an_export_of_other_weights_is_not_used(tmp_path: Path) -> None:
     weights.write_bytes(content)
     assert load_model(str(folder), "cpu").runtime == "torch"
     assert "is of other weights" in refusal(str(folder), "cpu", "onnx")
+    weights.unlink()
+    assert load_model(str(folder), "cpu").runtime == "onnx"
+    assert "its folder has no weights" in refusal(str(folder), "cpu", "torch")
 
 
 def test_a_missing_runtime_is_named_if_requested(absent: None) -> None:
@@ -450,3 +453,6 @@ def test_the_export_wants_a_model_folder(tmp_path: Path, capsys: pytest.CaptureF
     pytest.importorskip("onnx_ir", reason="onnx-ir, which the export is made with, is not installed")
     assert train(["onnx", "--model", str(tmp_path)]) == 2
     assert "not a model folder" in capsys.readouterr().err
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert train(["onnx", "--model", str(tmp_path)]) == 2
+    assert "its folder has no weights to export" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from fim_server.errors import ModelError, first_line
 from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, gguf_name
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, shape_of
 from fim_server.models.smollm2.tokens import CONTROL, SPLITTER, USER_DEFINED
+from fim_server.models.weights import require_weights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,6 +65,7 @@ def write_gguf(folder: Path, path: Path, precision: str, splitter: str | None = 
         raise ModelError(f"{folder}: no model folder that can be read ({first_line(error)})") from error
     shape = shape_of(config)
     splitter = splitter_of(described, folder) if splitter is None else splitter
+    require_weights(folder, folder.name)
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         write(shape, described, splitter, folder / WEIGHTS_FILE, unfinished, precision)

@@ -26,6 +26,7 @@ from fim_server.language.stop import on_stop
 from fim_server.models.backend import LEAST_WINDOW, require_crop, require_tokens
 from fim_server.models.masking import word_count
 from fim_server.models.numpy_logits import NumpyArithmetic
+from fim_server.models.weights import has_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,12 +88,15 @@ def export_of(model_folder: Path) -> Path | None:
 
 
 def is_stale(model_folder: Path) -> bool:
-    """Return whether a model's export records other weights than the folder holds."""
+    """Return whether a model's export records other weights than the folder holds.
+
+    A folder without weights has nothing to compare; the manifest of a model in the cache has its export's checksums.
+    """
     try:
         recorded = parse_json(read_found(model_folder / EXPORT_FOLDER / RECORD))[DIGEST]
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    return bool(recorded != weights_digest(model_folder))
+    return has_weights(model_folder) and bool(recorded != weights_digest(model_folder))
 
 
 def weights_digest(model_folder: Path) -> str:

@@ -22,6 +22,7 @@ from fim_server.models.pytorch.devices import INSTALL, has_torch, is_cpu
 from fim_server.models.resources.room import bytes_of, require_room
 from fim_server.models.resources.threads import free_cores, usual_threads
 from fim_server.models.tokenizer import TOKENIZER_FILE, read_tokenizer
+from fim_server.models.weights import has_weights
 from fim_server.system.blocking_pool import BLOCKING_POOL
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ RUNTIME = "onnx"
 
 
 def usable_export(request: LoadRequest) -> Path | None:
-    """Return the export that onnxruntime may run without being asked for; None where there is none."""
-    if request.runtime is not None or not is_cpu(request.place):
+    """Return the export that onnxruntime may run without being asked for; None where there is none.
+
+    Without weights for a GPU, a request that names no device runs on the CPU.
+    """
+    if request.runtime is not None:
         return None
+    is_for_cpu = is_cpu(request.place) or (request.device is None and not has_weights(request.path))
     export = export_of(request.path)
-    return None if export is None or is_stale(request.path) else export
+    return export if is_for_cpu and export is not None and not is_stale(request.path) else None
 
 
 class OnnxLoader:

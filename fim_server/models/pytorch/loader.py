@@ -11,6 +11,7 @@ from fim_server.models.onnx.backend import PACKAGE
 from fim_server.models.onnx.loader import usable_export
 from fim_server.models.prompt import find_format
 from fim_server.models.pytorch.devices import INSTALL, has_torch
+from fim_server.models.weights import require_weights
 
 if TYPE_CHECKING:
     from fim_server.models.model import FimModel
@@ -38,5 +39,6 @@ class TorchLoader:
             tokenizer = torch_backend.load_tokenizer(source, name)
             kind = kind_of_folder(request.path, name)
             bound = find_format(tokenizer, name, kind)  # before the weights: a refusal should not wait for them
+            require_weights(request.path, name)
             backend = torch_backend.TorchBackend(torch_backend.load_network(source, name, place), place)
             return assemble(name, backend, tokenizer, bound)

@@ -1,7 +1,7 @@
 """Build of the model folder of SmolLM2-135M with its adapter, complete or not at all.
 
-The folder holds configuration, tokenizer, weights in float16 with the adapter merged, and an export for onnxruntime.
-`--model` takes it.
+The folder holds configuration, tokenizer, an export for onnxruntime, and where torch runs the model the weights in
+float16, with the adapter merged. `--model` takes it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ import numpy as np
 from fim_server.errors import ModelError
 from fim_server.language.limited_files import parse_json, read_found
 from fim_server.models.onnx import backend as onnx_backend
-from fim_server.models.onnx.backend import EXPORT_FOLDER, weights_digest
+from fim_server.models.onnx.backend import EXPORT_FOLDER, export_of, weights_digest
+from fim_server.models.pytorch.devices import best_device, is_cpu
 from fim_server.models.smollm2.adapter import read_adapter
 from fim_server.models.smollm2.base import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, Base, read_base
 from fim_server.models.smollm2.export import PRECISIONS, write_export
 from fim_server.models.smollm2.merging import merge
 from fim_server.models.smollm2.tokens import END_ID, TOKENIZER_CONFIG
 from fim_server.models.store.manifest import has_manifest, write_manifest
+from fim_server.models.weights import has_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +60,8 @@ def build(
     say: Callable[[str], None],
     adapter: Path = ADAPTER,
     precisions: Precisions = PRECISIONS,
+    *,
+    keeps_weights: bool = True,
 ) -> None:
     """Build the model folder, and replace an existing one once it is complete.
 
@@ -67,6 +71,7 @@ def build(
         say: Receives the progress, a line each.
         adapter: The adapter's file. If it does not exist, the control tokens begin untrained, which tests need.
         precisions: Precisions of the export; others than the default serve to measure.
+        keeps_weights: Whether the weights in float16 stay beside the export; without onnxruntime they always do.
 
     Raises:
         ModelError: The base or the adapter cannot be used, or the folder not written; one line.
@@ -77,7 +82,7 @@ def build(
         with tempfile.TemporaryDirectory(prefix=beside(folder), dir=folder.parent) as room:
             made = Path(room) / "new"
             made.mkdir()
-            fill(source, made, say, adapter, precisions)
+            fill(source, made, say, adapter, precisions, keeps_weights or needs_weights())
             write_manifest(made)
             for path in (*made.rglob("*"), made):
                 sync(path)
@@ -101,11 +106,38 @@ def built_of(folder: Path) -> tuple[Any, Any]:
 
 
 def is_current(folder: Path, adapter: Path = ADAPTER) -> bool:
-    """Return whether this version built a folder, with checksums and the current adapter."""
-    return built_of(folder) == (VERSION, digest_of(adapter)) and has_manifest(folder)
+    """Return whether this version built a folder, with checksums, the current adapter and what a runtime here needs."""
+    runs = has_weights(folder) if not onnx_backend.is_installed() else export_of(folder) is not None
+    return runs and built_of(folder) == (VERSION, digest_of(adapter)) and has_manifest(folder)
 
 
-def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: Path, precisions: Precisions) -> None:
+def needs_weights() -> bool:
+    """Return whether torch runs the model here: on a GPU, or for lack of onnxruntime."""
+    return not onnx_backend.is_installed() or not is_cpu(best_device())
+
+
+def drop_weights(folder: Path) -> int:
+    """Remove the weights in float16 from a folder with an export, and return their bytes; 0 where they stay."""
+    path = folder / WEIGHTS_FILE
+    if export_of(folder) is None or not path.is_file():
+        return 0
+    try:
+        freed = path.stat().st_size
+        write_manifest(folder, without=[WEIGHTS_FILE])  # first: a missing file that it lists would be damage
+        path.unlink()
+    except OSError:  # a full disk, or on Windows a process that maps the file: the next call tries again
+        return 0
+    return freed
+
+
+def fill(
+    source: Path,
+    folder: Path,
+    say: Callable[[str], None],
+    adapter_file: Path,
+    precisions: Precisions,
+    keeps_weights: bool,
+) -> None:
     say(f"reading {source.name}")
     base = read_base(source)
     if adapter_file == ADAPTER and adapter_file.is_file() and digest_of(adapter_file) != ADAPTER_DIGEST:
@@ -114,9 +146,10 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     if adapter is not None and built_of(source)[1]:
         raise ModelError(f"{source}: has an adapter in its weights already; give what it was built of")
     described = f"the adapter of {adapter.tokens:,} tokens" if adapter is not None else "no adapter"
-    say(f"writing the weights, with {described}")
+    say(f"{'writing' if keeps_weights else 'computing'} the weights, with {described}")
     weights = merged_weights(base, adapter)
-    write_weights(folder / WEIGHTS_FILE, weights)
+    if keeps_weights:
+        write_weights(folder / WEIGHTS_FILE, weights)
     write_json(folder / CONFIG_FILE, base.shape.config(bos_token_id=END_ID, eos_token_id=END_ID))
     window = {"model_max_length": base.shape.window}
     write_json(folder / "tokenizer_config.json", {**TOKENIZER_CONFIG, **window})
@@ -126,7 +159,8 @@ def fill(source: Path, folder: Path, say: Callable[[str], None], adapter_file: P
     else:
         say("rounding the weights for the CPU")
         merged = replace(base, weight=lambda name: weights[name].astype(np.float32))
-        write_export(folder / EXPORT_FOLDER, merged, weights_digest(folder), precisions)
+        digest = weights_digest(folder) if keeps_weights else None
+        write_export(folder / EXPORT_FOLDER, merged, digest, precisions)
     record = {"version": VERSION, "source": source.name, "adapter_sha256": digest_of(adapter_file)}
     write_json(folder / RECORD, record)
 

@@ -45,8 +45,8 @@ SAMPLE_FILE, SAMPLE_TOKENS = "document.py", 512
 """Module of fim_server's package of texts, and the number of its tokens that serve to measure activations."""
 
 
-def write_export(target: Path, model: Base, digest: str, precisions: Precisions = PRECISIONS) -> None:
-    """Write an export into a new folder. ``digest``: digest of its weights."""
+def write_export(target: Path, model: Base, digest: str | None, precisions: Precisions = PRECISIONS) -> None:
+    """Write an export into a new folder. ``digest``: that of the weights beside it; None where none stay there."""
     window = min(model.shape.window, MOST_WINDOW)
     target.mkdir(parents=True)
     weight = model.weight
@@ -56,7 +56,9 @@ def write_export(target: Path, model: Base, digest: str, precisions: Precisions 
     save(graph, target / GRAPH_FILE, WEIGHTS_FILE, MAPPED_FROM)
     (target / WEIGHTS_FILE).chmod(0o644)
     (target / CONFIGURATION).write_text(json.dumps(configuration(model.shape, window), indent=1) + "\n", "utf-8")
-    record = {"precision": described(precisions), "builder": "fim-server", DIGEST: digest}
+    record = {"precision": described(precisions), "builder": "fim-server"}
+    if digest is not None:
+        record[DIGEST] = digest
     (target / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -64,6 +64,7 @@ class Entry:
         open: Whether the licence is an open-source one.
         package: The package with the weights; None: the hub has a GGUF file.
         room: Bytes of disk that a build needs; 0 for a GGUF file, whose size the hub tells.
+        torch_room: Further bytes where the weights for torch stay.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Entry:
     open: bool = True
     package: Package | None = None
     room: int = 0
+    torch_room: int = 0
 
     @property
     def how(self) -> str:

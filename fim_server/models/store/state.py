@@ -15,8 +15,14 @@ from fim_server.models.store.folders import cached_damage, cached_folder, models
 class Builder(Protocol):
     """Module that builds a model: ``fim_server.models.NAME.build``."""
 
-    def build(self, source: Path, folder: Path, say: Callable[[str], None], /) -> None:
+    def build(self, source: Path, folder: Path, say: Callable[[str], None], /, *, keeps_weights: bool) -> None:
         """Build a model from a GGUF file or a transformers folder, and replace an existing one last."""
+
+    def needs_weights(self) -> bool:
+        """Return whether torch runs the model on this machine."""
+
+    def drop_weights(self, folder: Path, /) -> int:
+        """Remove what only torch reads, and return its bytes; 0 where it stays."""
 
     def is_current(self, folder: Path, /) -> bool:
         """Return whether a build would give the same folder again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,17 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from fim_server.errors import ModelError
+from fim_server.models.gguf.writing import write_gguf
+from fim_server.models.load import load_model
 from fim_server.models.onnx import backend as onnx_backend
 from fim_server.models.onnx.backend import EXPORT_FOLDER, OnnxBackend, is_stale
+from fim_server.models.onnx.loader import OnnxLoader
+from fim_server.models.request import LoadRequest
 from fim_server.models.smollm2 import build as building
 from fim_server.models.smollm2.__main__ import main
 from fim_server.models.smollm2.adapter import Adapter, read_adapter, write_adapter
 from fim_server.models.smollm2.base import read_base
-from fim_server.models.smollm2.build import build, is_current
+from fim_server.models.smollm2.build import build, drop_weights, is_current
 from fim_server.models.smollm2.export import write_export
 from fim_server.models.smollm2.forward import forward
 from fim_server.models.smollm2.graph import Precisions
@@ -30,12 +35,14 @@ from fim_server.models.smollm2.quantizing import CHANNEL_LEVELS, Precision, by_c
 from fim_server.models.smollm2.shape import EMBEDDING, LlamaShape, shape_of
 from fim_server.models.smollm2.smoothing import smooth
 from fim_server.models.source import locate
+from fim_server.models.store.manifest import FRESH, damage_of
+from fim_server.models.weights import has_weights, require_weights
 from support.models.tiny_base import SHAPE, tiny_weights, write_tiny_base
 
 pytest.importorskip("onnx", reason="onnx, which the export is made with, is not installed")
 
 REAL = os.environ.get("FIM_SERVER_SMOLLM2")
-"""The folder of the real model, built; it is compared as well if this names it."""
+"""The folder of the real model, built with `--torch`; it is compared as well if this names it."""
 
 needs_package = pytest.mark.skipif(not onnx_backend.is_installed(), reason="onnxruntime has no wheel here")
 
@@ -371,6 +378,84 @@ def test_a_folder_is_whole_and_knows_what_it_was_built_of(folder: Path, adapter_
     assert not is_current(folder, tmp_path / "another.safetensors")
     assert not is_current(tmp_path, adapter_file)
     assert shape_of(json.loads((folder / "config.json").read_text(encoding="utf-8"))) == SHAPE
+
+
+@needs_package
+def test_a_folder_without_weights_has_the_same_export(
+    folder: Path, source: Path, adapter_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FIM_SERVER_CACHE", str(tmp_path))
+    said: list[str] = []
+    small = tmp_path / "models" / "smollm2"
+    build(source, small, said.append, adapter_file, keeps_weights=False)
+    assert "computing the weights, with the adapter of 1,000 tokens" in said
+    assert not has_weights(small)
+    assert is_current(small, adapter_file)
+    assert not is_stale(small)
+    for name in ("model.onnx", "model.onnx.data"):
+        assert (small / EXPORT_FOLDER / name).read_bytes() == (folder / EXPORT_FOLDER / name).read_bytes()
+    assert load_model("smollm2").runtime == "onnx"
+    how = "smollm2: only its export for the CPU is here; `fim-server models get smollm2 --torch` gets its weights"
+    assert refusal(lambda: load_model("smollm2", "cpu", "torch")) == how
+    assert refusal(lambda: write_gguf(small, tmp_path / "made.gguf", "f16")) == how
+    assert not (tmp_path / "made.gguf").exists()
+
+
+@needs_package
+def test_weights_of_an_earlier_build_are_dropped(
+    folder: Path, adapter_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made"
+    shutil.copytree(folder, made)
+    (made / FRESH).write_bytes(b"of a killed process")
+    monkeypatch.setattr("fim_server.models.store.manifest.verdicts", {})
+    assert drop_weights(made) == (folder / "model.safetensors").stat().st_size
+    assert drop_weights(made) == 0
+    assert not has_weights(made)
+    assert not (made / FRESH).exists()
+    assert damage_of(made, thorough=True) is None
+    assert is_current(made, adapter_file)
+    assert not is_stale(made)
+    assert np.array_equal(onnx_logits(made, TOKENS[:3], 1), onnx_logits(folder, TOKENS[:3], 1))
+    (made / EXPORT_FOLDER / "model.onnx.data").write_bytes(b"other")
+    assert damage_of(made) is not None
+    shutil.rmtree(made / EXPORT_FOLDER)
+    shutil.copy(folder / "model.safetensors", made)
+    assert drop_weights(made) == 0, "nothing else runs the model"
+
+
+def test_a_build_without_onnxruntime_keeps_the_weights(
+    source: Path, adapter_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made"
+    with monkeypatch.context() as patched:
+        patched.setattr(onnx_backend, "is_installed", lambda: False)
+        build(source, made, silent, adapter_file, keeps_weights=False)
+        assert building.needs_weights()
+        assert is_current(made, adapter_file)
+        (made / "model.safetensors").rename(tmp_path / "weights")
+        assert not is_current(made, adapter_file)
+    assert not (made / EXPORT_FOLDER).exists()
+    assert not is_current(made, adapter_file)
+
+
+@needs_package
+def test_without_weights_a_gpu_that_is_not_named_is_left_alone(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fim_server.models.request.best_device", lambda: "cuda")
+    monkeypatch.setattr("fim_server.models.request.named_device", lambda name: name)
+    monkeypatch.setattr(building, "best_device", lambda: "cuda")
+    assert building.needs_weights()
+    made = tmp_path / "made"
+    build(source, made, silent, tmp_path / "none")
+    weights = tmp_path / "weights"
+    assert not OnnxLoader().matches(LoadRequest(str(made)))
+    (made / "model.safetensors").rename(weights)
+    assert OnnxLoader().matches(LoadRequest(str(made)))
+    assert load_model(str(made)).device == "cpu"
+    assert not OnnxLoader().matches(LoadRequest(str(made), "cuda"))
+    assert "made: its folder has no weights (*.safetensors)" in refusal(lambda: require_weights(made, "made"))
 
 
 def test_a_folder_is_built_from_a_transformers_folder_too(folder: Path, adapter_file: Path, tmp_path: Path) -> None:

