@@ -18,6 +18,7 @@ const MODEL = process.env["FIM_SERVER_E2E_MODEL"];
 
 const SETTINGS = {
   "fim-server.path": `${VENV}fim-server`,
+  "fim-server.deadlineMs": 20_000, // two slow cores load a grammar, and VS Code requests once after a key
   "fim-server.minConfidence": 0, // a model may be sure of little
   "fim-server.model": MODEL ?? "embedded", // named, so that no other one is offered
   "fim-server.personalThreshold": false, // what is accepted here shall not move the user's
