@@ -58,6 +58,7 @@ PLUG_INS = frozenset(
 TORCH_FILES = PLUG_INS | {
     "models/pytorch/backend.py",
     "models/pytorch/batches.py",
+    "models/pytorch/masks.py",
     "models/pytorch/rows.py",
 }
 TORCH_USERS = frozenset({"evaluation/running/modes.py", "integrations/vllm/plugin.py"})

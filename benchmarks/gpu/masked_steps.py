@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fim_server.models.pytorch.backend import apply_mask_, mask_buffer
+from fim_server.models.pytorch.masks import apply_mask_, mask_buffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

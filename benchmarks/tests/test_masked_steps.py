@@ -18,7 +18,7 @@ from benchmarks.gpu.masked_steps import MaskedSteps
 from fim_server import Language
 from fim_server.language.shapes import SINGLE_LINE
 from fim_server.models.masking import contains, word_count
-from fim_server.models.pytorch.backend import apply_mask_, mask_buffer
+from fim_server.models.pytorch.masks import apply_mask_, mask_buffer
 from fim_server.models.pytorch.rows import StaticRows
 from fim_server.tokens.masks import fill_masks
 from fim_server.tokens.vocabulary import Vocabulary

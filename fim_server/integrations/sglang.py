@@ -30,7 +30,7 @@ from fim_server.integrations.middles import Middle, begin
 from fim_server.integrations.versions import check_form, check_version
 from fim_server.integrations.vocabularies import Vocabularies
 from fim_server.models.masking import word_count
-from fim_server.models.pytorch.backend import apply_mask_
+from fim_server.models.pytorch.masks import apply_mask_
 from fim_server.tokens.vocabulary import Vocabulary
 
 NAME = "fim-server"

@@ -13,7 +13,7 @@ from fim_server.errors import HoleError, VocabularyError
 from fim_server.integrations.holes import Hole
 from fim_server.integrations.middles import Middle, begin
 from fim_server.models.masking import word_count
-from fim_server.models.pytorch.backend import apply_mask_
+from fim_server.models.pytorch.masks import apply_mask_
 from fim_server.tokens.vocabulary import Vocabulary
 
 MOST_PADDING = 16

@@ -24,7 +24,7 @@ from fim_server.integrations.vllm.plugin import check_ending, hole_of_request
 from fim_server.integrations.vllm.structured import fill, open_middle
 from fim_server.integrations.vocabularies import Vocabularies
 from fim_server.models.masking import WORD_BITS, word_count
-from fim_server.models.pytorch.backend import apply_mask_
+from fim_server.models.pytorch.masks import apply_mask_
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

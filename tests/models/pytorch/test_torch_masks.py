@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fim_server.models.masking import contains, word_count
-from fim_server.models.pytorch.backend import _refused, apply_mask, apply_mask_, mask_buffer
+from fim_server.models.pytorch.masks import _refused, apply_mask, apply_mask_, mask_buffer
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 300])

@@ -10,9 +10,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, DynamicCache, Qwen2Config
 
-from fim_server.models.pytorch import backend as torch_backend
 from fim_server.models.pytorch import rows as torch_rows
-from fim_server.models.pytorch.backend import TorchBackend, mask_buffer
+from fim_server.models.pytorch.backend import TorchBackend
+from fim_server.models.pytorch.masks import _refused, mask_buffer
 from fim_server.models.pytorch.rows import Replayed, RowCache, StaticRows
 
 CPU = torch.device("cpu")
@@ -118,7 +118,7 @@ def test_a_step_does_not_synchronise_the_device(network: Any) -> None:
         rows.launch()  # brings the lengths
         with NothingAsked():  # type: ignore[no-untyped-call]
             logits = rows.launch()
-            logits.masked_fill_(torch_backend._refused(packed, SIZE), float("-inf"))  # as on a GPU
+            logits.masked_fill_(_refused(packed, SIZE), float("-inf"))  # as on a GPU
             torch.argmax(logits, dim=-1, out=rows.tokens)
         assert int(rows.tokens.max()) < 16
         for asking in (lambda: int(rows.tokens.max()), lambda: bool(rows.tokens[0] > 0), rows.tokens.nonzero):
