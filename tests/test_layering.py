@@ -49,7 +49,7 @@ stay within one package. A new one has to be given its place here."""
 PROTOCOL_LIBRARIES = frozenset({"lsprotocol", "pygls"})
 PATHS_OF_URIS = "pygls.uris.to_fs_path"
 """A function of pygls that has nothing to do with the protocol."""
-TORCH_LIBRARIES = frozenset({"torch", "transformers"})
+TORCH_LIBRARIES = frozenset({"torch", "transformers", "triton"})
 """Libraries of the extra `torch`: the rest of the package runs without them."""
 PLUG_INS = frozenset(
     f"integrations/{name}.py" for name in ("sglang", "transformers", "vllm/processors", "vllm/structured")
@@ -58,6 +58,7 @@ PLUG_INS = frozenset(
 TORCH_FILES = PLUG_INS | {
     "models/pytorch/backend.py",
     "models/pytorch/batches.py",
+    "models/pytorch/kernels.py",
     "models/pytorch/masks.py",
     "models/pytorch/rows.py",
 }

@@ -1,21 +1,28 @@
 """Packed masks on tensors.
 
-They cross to the device as they are, 19 kB for 151k tokens, and are unpacked there. So do the masks of a batch, one a
-row.
+They cross to the device as they are, 19 kB for 151k tokens. So do the masks of a batch, one a row. There
+:mod:`.kernels` reads the bits, or torch unpacks them.
 """
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
+from fim_server.errors import first_line
 from fim_server.models.masking import WORD_BITS, mask_bits, word_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
     from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
 
 
 def mask_buffer(size: int, rows: int | None = None) -> tuple[torch.Tensor, NDArray[np.uint32]]:
@@ -41,7 +48,7 @@ def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) 
     """Set the logits of refused tokens to minus infinity, in place, and return the same tensor.
 
     V and W need not match: words beyond the logits are ignored, and logits beyond the words are refused. The words are
-    copied to the logits' device as they are, and unpacked there.
+    copied to the logits' device as they are. A GPU with Triton writes the refused logits of [B, V], and reads none.
 
     Args:
         logits: [V] or [B, V], float16, bfloat16, float32 or float64, on any device.
@@ -51,13 +58,108 @@ def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) 
     Raises:
         ValueError: Another shape or type.
     """
-    packed = _as_tensor(words)
-    if logits.ndim not in (1, 2) or not logits.dtype.is_floating_point or logits.dtype not in _AS_INTEGERS:
-        raise ValueError(f"logits of shape {tuple(logits.shape)} and type {logits.dtype} take no mask")
-    if packed.ndim not in (1, 2) or packed.shape[:-1] not in ((), logits.shape[:-1]):
-        raise ValueError(f"masks of shape {tuple(packed.shape)} for logits of shape {tuple(logits.shape)}")
+    packed = _checked(logits, words)
+    if not KERNELS.run(logits, lambda kernels: kernels.refuse_(logits, packed)):
+        apply_by_torch_(logits, packed)
+    return logits
+
+
+def masked_argmax(
+    logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor, out: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Return the token of each row's greatest allowed logit, int64 [B], or [] for logits [V]. Change no logits.
+
+    Equal to ``torch.argmax(apply_mask(logits, words), dim=-1)``. An allowed NaN is greater than all, and zeros of both
+    signs are equal. The lowest of equal tokens is taken, which is 0 where all are refused. A GPU with Triton reads the
+    logits once, and writes none.
+
+    Args:
+        logits: As in :func:`apply_mask_`; V is at least 1.
+        words: As in :func:`apply_mask_`.
+        out: Tensor to write to and return, int64 of the result's shape on the logits' device.
+
+    Raises:
+        ValueError: Another shape or type.
+    """
+    packed = _checked(logits, words)
+    shape = logits.shape[:-1]
+    if logits.shape[-1] == 0:
+        raise ValueError("no logits to choose from")
+    if out is None:
+        out = torch.empty(shape, dtype=torch.int64, device=logits.device)
+    elif out.dtype != torch.int64 or out.shape != shape or out.device != logits.device:
+        raise ValueError(f"{out.dtype} {tuple(out.shape)} on {out.device} cannot hold tokens {tuple(shape)}")
+    chosen = out
+    if logits.dtype == torch.float64 or not KERNELS.run(logits, lambda kernels: kernels.choose(logits, packed, chosen)):
+        masked = apply_by_torch_(logits.detach().clone(), packed)
+        with torch.inference_mode(chosen.is_inference()):
+            torch.argmax(masked, dim=-1, out=chosen)
+    return chosen
+
+
+# --- kernels --------------------------------------------------------------------------------------------------------
+
+MOST_LOGITS = 1 << 30
+"""Most logits of a row whose places the kernels can count in int32."""
+
+
+class Kernels:
+    """Triton's kernels for batches on a GPU, where Triton is installed and compiles; the first failure ends their use.
+
+    A single row [V], as the server masks it, takes torch's operations. Compiling would delay its first token by
+    seconds, and a single row's mask takes 0.3 % of a step (docs/results/gpu.md).
+
+    Attributes:
+        devices: Types of devices that have them.
+        failure: Reason why they are not used; None while they are.
+    """
+
+    def __init__(self) -> None:
+        self.devices = {"cuda"}  # ROCm's too, as torch calls them
+        self.failure: str | None = None
+
+    def take(self, logits: torch.Tensor) -> bool:
+        """Return whether the kernels take such logits, if they are there."""
+        return (
+            logits.device.type in self.devices
+            and type(logits) is torch.Tensor  # not one of torch's tracers, nor a parameter
+            and not logits.requires_grad
+            and logits.ndim == 2
+            and logits.numel() > 0
+            and logits.shape[1] <= MOST_LOGITS
+            and logits.stride(1) == 1
+            and logits.stride(0) >= logits.shape[1]
+        )
+
+    def run(self, logits: torch.Tensor, work: Callable[[ModuleType], None]) -> bool:
+        """Have ``work`` call a kernel for these logits; False where torch has to do it."""
+        if self.failure is not None or not self.take(logits):
+            return False
+        try:
+            from fim_server.models.pytorch import kernels
+
+            work(kernels)
+        except torch.OutOfMemoryError:
+            raise
+        except ImportError as error:  # Triton has no wheel for this system
+            self.failure = first_line(error)
+            _log.info("masks without Triton: %s", self.failure)
+        except Exception as error:  # noqa: BLE001  # of Triton, which may lack a C compiler, and of the driver
+            self.failure = first_line(error) or type(error).__name__
+            _log.warning("masks are applied by torch, which takes longer: Triton: %s", self.failure)
+        return self.failure is None
+
+
+KERNELS = Kernels()
+"""The kernels of this process."""
+
+
+# --- torch ----------------------------------------------------------------------------------------------------------
+
+
+def apply_by_torch_(logits: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
+    """Apply masks int32 [W] or [B, W], on the logits' device, as :func:`apply_mask_` without a kernel."""
     size = min(logits.shape[-1], packed.shape[-1] * WORD_BITS)
-    packed = packed[..., : word_count(size)].to(logits.device, non_blocking=True)
     # A model's logits are made in inference mode, where alone they may be changed.
     with torch.inference_mode(logits.is_inference()):
         logits[..., size:].fill_(float("-inf"))
@@ -70,6 +172,17 @@ def apply_mask_(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) 
             for row, mask in zip(known, packed.expand(len(known), -1), strict=True):
                 _mask_row(row, mask)
     return logits
+
+
+def _checked(logits: torch.Tensor, words: NDArray[np.uint32] | torch.Tensor) -> torch.Tensor:
+    """Return the words that count, int32 on the logits' device; raise ValueError for another shape or type."""
+    packed = _as_tensor(words)
+    if logits.ndim not in (1, 2) or not logits.dtype.is_floating_point or logits.dtype not in _AS_INTEGERS:
+        raise ValueError(f"logits of shape {tuple(logits.shape)} and type {logits.dtype} take no mask")
+    if packed.ndim not in (1, 2) or packed.shape[:-1] not in ((), logits.shape[:-1]):
+        raise ValueError(f"masks of shape {tuple(packed.shape)} for logits of shape {tuple(logits.shape)}")
+    size = min(logits.shape[-1], packed.shape[-1] * WORD_BITS)
+    return packed[..., : word_count(size)].to(logits.device, non_blocking=True)
 
 
 _AS_INTEGERS = {
