@@ -54,7 +54,8 @@ class GpuOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``./dev bench gpu``."""
     parser.epilog = (
-        "Exit status: 0 measured, 2 bad input; what could not be measured is a row that says why. share: by how much a "
+        "Exit status: 0 measured, 2 bad input; what could not be measured is a row that says why. The first table is "
+        "the device's work of choosing tokens from random logits and masks. share: by how much a "
         "step's median is longer than without a constraint. masks and tokens µs/row: the host's work by the clock, a "
         "row's part, on all threads and mostly hidden behind the model; one mask: computed alone on a thread. refused: "
         "tokens of the true middles, which should be 0. Dry run: --device cpu --shape tiny --batch 1,4 --seconds 1."
@@ -158,7 +159,7 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
         read_tokens,
         synthetic_tokens,
     )
-    from benchmarks.gpu import measuring, replays, shapes
+    from benchmarks.gpu import choices, measuring, replays, shapes
     from fim_server.errors import first_line
     from fim_server.models.pytorch.backend import choose_device, free_memory, without_cudnn_attention
 
@@ -199,6 +200,11 @@ def measure(options: GpuOptions, progress: Progress) -> Iterator[Report]:
         report.left_out.append(f"{what}: no time was left")
         return True
 
+    for batch in options.batch:
+        if not late(f"choices, batch {batch}"):
+            progress.say(f"choosing the tokens of {batch} rows")
+            report.choices += choices.measure_choices(place, size, batch, options.seed)
+    yield report
     batches: dict[int, list[measuring.Entry]] = {}
     graphs = options.graphs if place.type == "cuda" else (False,)
     for name in options.shape:

@@ -3,7 +3,7 @@
 The device chooses a step's tokens, and the next step, launched at once, reads them there. Meanwhile another thread
 learns the tokens, commits each to its row's matcher and fills the masks of the running step into pinned memory. The
 engine fills them on its own threads, without the interpreter's lock. A stream of its own copies the masks. The device
-thus waits only for masks that take longer than the model, and for the kernel that applies them.
+thus waits only for masks that take longer than the model, and for the kernel that chooses by them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fim_server.models.pytorch.masks import apply_mask_, mask_buffer
+from fim_server.models.pytorch.masks import mask_buffer, masked_argmax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,9 +84,11 @@ class MaskedSteps:
             if self._copied is not None:
                 torch.cuda.current_stream(self._place).synchronize()
             masked = self._work(work, count)
+        tokens = self.rows.tokens[:count]
         if masked:
-            apply_mask_(logits, self._upload(count))
-        torch.argmax(logits, dim=-1, out=self.rows.tokens[:count])
+            masked_argmax(logits, self._upload(count), out=tokens)
+        else:
+            torch.argmax(logits, dim=-1, out=tokens)
         self._chosen[:count].copy_(self.rows.tokens[:count], non_blocking=True)
         self._chosen_rows = count
         if self._copied is not None:

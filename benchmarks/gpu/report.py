@@ -11,6 +11,23 @@ from fim_server.text.terminal import Table
 
 
 @dataclass(frozen=True)
+class ChoiceRow:
+    """Choosing a batch's tokens on the device, in one way. ``microseconds`` is None where ``note`` says why."""
+
+    batch: int
+    what: str
+    microseconds: float | None
+    note: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """A line of the table."""
+        return (str(self.batch), self.what, shown(self.microseconds), self.note)
+
+
+CHOICE_HEADER = ("batch", "choice of the tokens", "µs", "")
+
+
+@dataclass(frozen=True)
 class StepRow:
     """A batch under one constraint. None where there is no figure.
 
@@ -97,6 +114,7 @@ class Report:
     """All of it."""
 
     setting: dict[str, str]
+    choices: list[ChoiceRow] = field(default_factory=list)
     steps: list[StepRow] = field(default_factory=list)
     keystrokes: list[KeystrokeRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -109,6 +127,9 @@ class Report:
     def parts(self) -> Iterator[str | Table]:
         """The report as lines of text and tables."""
         yield from setting_lines(self.setting)
+        if self.choices:
+            yield ""
+            yield Table(CHOICE_HEADER, [row.cells() for row in self.choices], numbers=(0, 2))
         yield ""
         yield Table(STEP_HEADER, [row.cells() for row in self.steps], numbers=range(5, 14))
         if self.keystrokes:

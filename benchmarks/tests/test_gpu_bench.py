@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ import torch
 
 from benchmarks.engine.cursors import Choice, choose
 from benchmarks.engine.vocabularies import EMBEDDED_TOKENIZER, Tokens, read_tokens
-from benchmarks.gpu import command, measuring, replays, shapes
+from benchmarks.gpu import choices, command, measuring, replays, shapes
 from benchmarks.gpu.replays import Contestant, Ours
 from fim_server.language import Language
+from fim_server.models.pytorch import masks
 from support.bench_command import printed
 
 SMALL = ("--device", "cpu", "--shape", "tiny", "--context", "24", "--seconds", "1")
@@ -57,6 +60,9 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "dry run" in report["setting"]
     assert any("no_such_package_1" in each for each in report["left_out"])
     assert "slow flat JSON" in report["left_out"]
+    assert [(row["batch"], row["microseconds"] is None) for row in report["choices"]] == [
+        (batch, missing) for batch in (1, 3) for missing in (False, False, True, True)
+    ]
     *rows, growing, static = report["steps"]
     assert [row["batch"] for row in rows] == [1] * 7 + [3] * 7
     for row, what in (growing, "grows"), (static, "static"):
@@ -64,7 +70,7 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert row["step_ms"] > 0
     for row in rows:
         assert not row["graphs"]
-        assert row["goal"] == (0.02 if row["batch"] == 1 and row["engine"] != "none" else None)
+        assert row["goal"] == (0.003 if row["batch"] == 1 and row["engine"] != "none" else None)
         if row["engine"] == "other":
             assert row["note"] == "no such grammar"
             assert all(row[name] is None for name in FIGURES)
@@ -81,6 +87,35 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     orders = {row["order"]: row for row in report["keystrokes"]}
     assert orders["suffix first"]["tokens_p50"] < orders["prefix first"]["tokens_p50"]
     assert orders["prefix first"]["tokens_p50"] < orders["suffix first, nothing kept"]["tokens_p50"]
+
+
+def test_choices_of_kernels_are_checked_before_they_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_(logits: torch.Tensor, packed: torch.Tensor) -> None:
+        masks.apply_by_torch_(logits, packed)
+
+    def choose(logits: torch.Tensor, packed: torch.Tensor, chosen: torch.Tensor) -> None:
+        torch.argmax(masks.apply_by_torch_(logits.clone(), packed), dim=-1, out=chosen)
+        chosen += wrong
+
+    kernels = SimpleNamespace(refuse_=refuse_, choose=choose)
+    monkeypatch.setattr(sys.modules["fim_server.models.pytorch"], "kernels", kernels, raising=False)
+    monkeypatch.setitem(sys.modules, "fim_server.models.pytorch.kernels", kernels)
+    monkeypatch.setattr(masks.KERNELS, "devices", {"cpu"})
+    monkeypatch.setattr(choices, "SECONDS", 0)
+    place = torch.device("cpu")
+    wrong = 0
+    found = choices.measure_choices(place, 300, 3, seed=0)
+    assert [row.note for row in found] == [""] * 4
+    assert all(row.microseconds for row in found)
+    wrong = 1
+    *others, fused = choices.measure_choices(place, 300, 3, seed=0)
+    assert all(row.microseconds for row in others)
+    assert (fused.microseconds, fused.note) == (None, "differs from torch")
+    monkeypatch.setattr(choices, "masked_argmax", broken)
+    assert choices.measure_choices(place, 300, 3, seed=0)[-1].note
+    [row] = choices.measure_choices(torch.device("meta"), 300, 3, seed=0)
+    assert row.note
+    assert row.microseconds is None
 
 
 @pytest.mark.usefixtures("short")
