@@ -99,8 +99,8 @@ def masked_argmax(
 
 # --- kernels --------------------------------------------------------------------------------------------------------
 
-MOST_LOGITS = 1 << 30
-"""Most logits of a row whose places the kernels can count in int32."""
+MOST_LOGITS = 1 << 27
+"""Most logits of a row for the kernels: their launches have at most 65,535 programs a row."""
 
 
 class Kernels:
