@@ -30,6 +30,7 @@ LAYERS = (
     "text",
     "recovery",
     "memory",
+    "next_edit",
     "language_support",  # optional code for one language, beside its definition
     "fim_server",  # the package's own __init__: the public names of the engine
     "models",

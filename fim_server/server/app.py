@@ -27,6 +27,7 @@ from fim_server.server.handlers import (
     initialize,
     inline_completion,
     language_data,
+    next_edit,
     notebooks,
 )
 from fim_server.server.items import ACCEPTED
@@ -68,6 +69,11 @@ def create_server(
     server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())(
         inline_completion.on_inline_completion
     )
+    server.feature(next_edit.NEXT_EDIT)(next_edit.on_next_edit)
+    server.feature(next_edit.SHOWN)(next_edit.on_told)
+    server.feature(next_edit.FOCUSED)(next_edit.on_told)
+    server.command(next_edit.EDIT_ACCEPTED)(next_edit.on_edit_accepted)
+    server.command(next_edit.EDIT_DISMISSED)(next_edit.on_edit_dismissed)
     server.command(ACCEPTED)(commands.on_accepted)
     server.command(commands.DISMISSED)(commands.on_dismissed)
     server.command(commands.RESET_THRESHOLD)(commands.on_reset_threshold)

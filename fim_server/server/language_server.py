@@ -34,7 +34,7 @@ from fim_server.server.documents.secret_documents import SecretDocuments, name_i
 from fim_server.server.documents.workspace import NOTEBOOK_SYNC, SYNC_KIND
 from fim_server.server.habits import Habits
 from fim_server.server.requests.dismissals import Dismissals
-from fim_server.server.state import ClientState, IndexState, ModelState, RequestState, SentStatus
+from fim_server.server.state import ClientState, IndexState, ModelState, NextEditState, RequestState, SentStatus
 from fim_server.server.usage import Usage
 from fim_server.suggest.answer_cache import AnswerCache
 from fim_server.suggest.context.cursor import Places
@@ -114,6 +114,7 @@ class FimLanguageServer(LanguageServer):
             self._prepare, lambda message: self.log_once(types.MessageType.Warning, message)
         )
         self.sent = SentStatus()
+        self.next_edits = NextEditState()
         self.supervisor = Supervisor(
             self.worker, self.project, self.answers, lambda: self.settings.memory_mb, self.checkers
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +154,42 @@ class RequestState:
         for work in (*self.running.values(), *self.unclaimed.values()):
             work.job.cancelled.set()
         self.stop_prefetch()
+
+
+MOST_EDITS_SENT, MOST_EDITS_DECIDED = 64, 256
+"""Latest next edits that the user may still decide on, and latest ones that were decided."""
+
+
+@dataclass(slots=True)
+class NextEditState:
+    """Next edits that were sent.
+
+    Attributes:
+        sent: Their keys, by identity.
+        decided: Keys of those that the user accepted or dismissed.
+        count: Number of them so far.
+    """
+
+    sent: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    decided: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    count: int = 0
+
+    def note(self, key: str) -> str:
+        """Note an edit that is sent, and return its identity."""
+        self.count += 1
+        identity = str(self.count)
+        self.sent[identity] = key
+        while len(self.sent) > MOST_EDITS_SENT:
+            self.sent.popitem(last=False)
+        return identity
+
+    def decide(self, identity: str) -> None:
+        """Note that the user accepted or dismissed an edit."""
+        key = self.sent.pop(identity, None)
+        if key is not None:
+            self.decided[key] = None
+            while len(self.decided) > MOST_EDITS_DECIDED:
+                self.decided.popitem(last=False)
 
 
 @dataclass(slots=True)

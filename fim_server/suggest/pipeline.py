@@ -20,6 +20,7 @@ from fim_server.suggest.context.stage import ContextStage
 from fim_server.suggest.decode import Decoder
 from fim_server.suggest.explain import explain
 from fim_server.suggest.job import Explained, Job, Loaded, PromptTokens, Work
+from fim_server.suggest.next_edit import EditQuestion, NextEdit, next_edit
 from fim_server.suggest.postprocess.stage import Postprocess
 from fim_server.suggest.ranking.display import quiet
 from fim_server.suggest.ranking.stage import rank
@@ -143,6 +144,10 @@ class Completer:
         """Read the long prompt of a request after its answer, until ``stopped``; not if it was ``cancelled``."""
         if not cancelled.is_set() and loading.done() and loading.exception() is None:
             self.read_ahead(loading.result(), request, stopped, False)
+
+    def next_edit(self, request: Request, asked: EditQuestion) -> NextEdit | None:
+        """Return the edit that may follow the latest one. Raises LanguageError for an unknown language."""
+        return next_edit(self.contexts, self.context.language(request, self.context.loaded), asked)
 
     def explain(
         self, loading: Future[Loaded] | None, request: Request, cancelled: Stop, tell: Callable[[Explained], T]

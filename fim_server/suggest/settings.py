@@ -109,6 +109,8 @@ class ServerSettings:
     """Ask the model. Without it, all suggestions come from the project's memory."""
     prefetch: bool = True
     """Prefetch the suggestion after an accepted one, and read the prompt after an edit."""
+    next_edits: bool = True
+    """Propose the next edit."""
     log_code: bool = False
     """Allow the log to quote the user's code."""
     log_level: str = "warning"
@@ -327,6 +329,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "projectContext": ("project_context", one_of(*PROJECT_CONTEXT)),
     "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
+    "nextEdits": ("next_edits", boolean),
     "logCode": ("log_code", boolean),
     "languageVersions": ("language_versions", language_versions),
     "pythonVersion": ("python_version", python_version),

@@ -18,6 +18,7 @@ from fim_server.suggest.context.background_open import Unfinished
 from fim_server.suggest.context.prompts import KeptReadings
 from fim_server.suggest.context.sessions import DocumentSessions
 from fim_server.suggest.job import Explained, Handle, Loaded, PromptTokens
+from fim_server.suggest.next_edit import EditQuestion, NextEdit
 from fim_server.suggest.pipeline import Completer
 from fim_server.suggest.request import Request
 from fim_server.suggest.sources.project import Project
@@ -47,6 +48,9 @@ MOST_THREADS = 8
 
 MOST_AT_WORK = 4
 """Most documents at work at a time. One more stops the oldest work."""
+
+NEXT_EDITS = "fim-server:next-edits"
+"""Name of the thread for next edits, beside those of documents."""
 
 GIVEN_WAY_SECONDS = 0.02
 """Time between two looks whether requests still wait, while the model's pace is to be measured."""
@@ -346,6 +350,15 @@ class CompletionWorker:
             cancelled, lambda: thread.completer.explain(loading, request, cancelled, tell), is_asked=True
         )
         return future, cancelled
+
+    def next_edit(self, request: Request, asked: EditQuestion) -> Future[NextEdit | None]:
+        """Queue a question for the next edit, which stops the one before it.
+
+        It has a thread of its own, so that it waits for no model. The future raises StoppedError once it is stopped.
+        """
+        thread = self._thread_of(NEXT_EDITS)
+        cancelled = thread.renew_stop()
+        return thread.submit(cancelled, lambda: thread.completer.next_edit(request, asked))
 
     def replace_stuck(self) -> list[Replaced]:
         """Give up the threads that show no sign of life, and return them; call this at regular times.

@@ -104,6 +104,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "projectContext": "on",
         "askModel": False,
         "prefetch": False,
+        "nextEdits": False,
         "logCode": True,
         "languageVersions": {"python": "3.10"},
         "pythonVersion": "3.9",

@@ -12,6 +12,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
+from fim_server.next_edit.edit_memory import EditMemory
 from fim_server.server.connection.answering import AnsweringProtocol
 from fim_server.server.connection.incoming import mend
 from fim_server.server.documents.notebook_messages import closed_by, respell
@@ -70,6 +71,11 @@ class DocumentProtocol(AnsweringProtocol):
         """Return the accepted texts of the open documents, of which there are none before `initialize`."""
         assert isinstance(self._workspace, OpenDocuments)
         return self._workspace.retention
+
+    def edit_memory(self) -> EditMemory:
+        """Return the latest edits of the open documents, of which there are none before `initialize`."""
+        assert isinstance(self._workspace, OpenDocuments)
+        return self._workspace.edit_memory
 
     def owner_of(self, uri: str) -> str:
         """Return the document that holds a document's program: for a cell its notebook."""

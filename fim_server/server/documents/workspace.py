@@ -18,9 +18,10 @@ from pygls.uris import to_fs_path
 from pygls.workspace import Workspace
 
 from fim_server.language import Language
+from fim_server.next_edit.edit_memory import EditMemory
 from fim_server.server.documents.cut import CELL_SCHEMES, reader_of
 from fim_server.server.documents.open_document import OpenDocument
-from fim_server.server.documents.retention import Retention
+from fim_server.server.documents.retention import Retention, trimmed
 from fim_server.text.document import PositionEncoding
 from fim_server.text.notebook import Cell, Notebook
 
@@ -51,6 +52,8 @@ class OpenDocuments(Workspace):
         super().__init__(*arguments, **named)
         self.retention = Retention(self.text_of)
         """Accepted texts in these documents."""
+        self.edit_memory = EditMemory(self.text_of)
+        """Latest edits of these documents."""
         self._edits = 0
         """Number of changes of all documents so far."""
         self._cells: dict[str, Cell] = {}
@@ -74,10 +77,15 @@ class OpenDocuments(Workspace):
     ) -> None:
         self._edits += 1
         document = self.opened(text_doc.uri)
-        if document is None or not self.retention.watches(document.uri):
+        if document is None:
             super().update_text_document(text_doc, change)
             return
-        self.retention.change(document.uri, document.source, *document.replaced_by(change))
+        replaced = document.replaced_by(change)
+        self.edit_memory.change(document.uri, document.source, *trimmed(document.source, *replaced))
+        if not self.retention.watches(document.uri):
+            super().update_text_document(text_doc, change)
+            return
+        self.retention.change(document.uri, document.source, *replaced)
         super().update_text_document(text_doc, change)
         self.retention.changed(document.uri, document.source)
 
@@ -149,6 +157,7 @@ class OpenDocuments(Workspace):
         document = self.opened(uri)
         if document is not None:
             self.retention.close(document.uri, document.source)
+            self.edit_memory.close(document.uri, document.source)
 
     def _create_text_document(
         self,

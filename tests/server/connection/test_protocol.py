@@ -35,6 +35,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 COMMANDS = {
     "accepted",
     "dismissed",
+    "editAccepted",
+    "editDismissed",
     "resetThreshold",
     "explainAt",
     "languages",

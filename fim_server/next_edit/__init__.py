@@ -1,0 +1,1 @@
+"""Next edits: the memory of what was just changed, and proposals of the same change elsewhere."""

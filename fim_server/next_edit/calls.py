@@ -1,0 +1,255 @@
+"""Calls of a function whose parameters an edit has changed, with the arguments that follow.
+
+A removed parameter takes its argument with it, and a renamed one the keyword. A new parameter without a default gets
+the variable of its name, where the lines around the call have one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from fim_server.next_edit.bindings import HEADS, scope_of
+from fim_server.next_edit.edit_memory import Edit
+from fim_server.next_edit.line_tokens import Lines
+
+HEAD = re.compile(rf"\b(?:{'|'.join(sorted(HEADS))})\s+(?:\([^()\n]*\)\s*)?(\w+)\s*(?:<[^()\n]*>)?\(")
+"""Beginning of a function's header up to its parameters; Go's receivers and generic parameters are passed over."""
+
+HEAD_LINES = 20
+"""Most lines above an edit in which its header begins."""
+
+LONGEST = 2000
+"""Longest list of parameters or arguments, in characters."""
+
+MOST_CALLS = 256
+"""Most calls that are looked at."""
+
+RECEIVERS = re.compile(r"(?:&?\s*(?:mut\s+)?self|cls|this)\b")
+
+NAME = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Header of a function.
+
+    Attributes:
+        name: Its name.
+        end: Offset of the parameters.
+        parameters: Texts of the parameters, without that of the object.
+    """
+
+    name: str
+    end: int
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentEdit:
+    """Edit of a call: offsets of the replaced text, and the new one."""
+
+    start: int
+    end: int
+    text: str
+
+
+def call_edits(edit: Edit, lines: Lines, done: tuple[int, int]) -> list[ArgumentEdit] | None:
+    """Return the edits of the calls of the function whose header was edited; None if no header was.
+
+    ``done``: offsets of the edit's lines now.
+    """
+    text = lines.text
+    now = signature_at(text, done)
+    if now is None:
+        return None
+    before = signature_at(text[: done[0]] + edit.old + text[done[1] :], (done[0], done[0] + len(edit.old)))
+    found = None if before is None or before.name != now.name else difference(before.parameters, now.parameters)
+    if before is None or found is None:
+        return None
+    number, old, new = found
+    least = len(required((now if old is None else before).parameters))
+    edits: list[ArgumentEdit] = []
+    for match in islice(re.finditer(rf"(?<!\w){re.escape(now.name)}\(", text), MOST_CALLS):
+        words = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].split()
+        if (words and words[-1] in HEADS) or match.end() == now.end:
+            continue
+        arguments, _ = pieces(text, match.end())
+        if arguments is None or any(text[start:end].lstrip().startswith(("*", "...")) for start, end in arguments):
+            continue
+        call = Call(text, match.end(), arguments)
+        if old is not None and new is not None:
+            made = call.renamed(name_of(old), name_of(new))
+        elif old is not None:
+            made = call.without(name_of(old), number, least)
+        else:
+            made = call.having(new or "", number, least)
+            made = made if made is not None and is_known(lines, made, name_of(new or "")) else None
+        if made is not None:
+            edits.append(made)
+    return edits
+
+
+def signature_at(text: str, done: tuple[int, int]) -> Signature | None:
+    """Return the header in whose parameters an edit is, whose lines are between two offsets."""
+    first = done[0]
+    for _ in range(HEAD_LINES):
+        if first == 0:
+            break
+        first = text.rfind("\n", 0, first - 1) + 1
+    found = None
+    for match in HEAD.finditer(text, first, done[1]):
+        found = match
+    if found is None:
+        return None
+    parts, end = pieces(text, found.end())
+    if parts is None or end < done[0]:
+        return None
+    texts = [text[start:end].strip() for start, end in parts]
+    if texts and RECEIVERS.match(texts[0]):
+        texts = texts[1:]
+    return Signature(found[1], found.end(), tuple(texts))
+
+
+def pieces(text: str, start: int) -> tuple[list[tuple[int, int]] | None, int]:
+    """Return the offsets of the pieces between commas behind an opening bracket, and that of its closer.
+
+    The pieces are None if there is no closer.
+    """
+    found: list[tuple[int, int]] = []
+    depth, at, begun, quote = 0, start, start, ""
+    end = min(len(text), start + LONGEST)
+    while at < end:
+        character = text[at]
+        if quote:
+            if character == "\\":
+                at += 1
+            elif character == quote:
+                quote = ""
+        elif character in "\"'`":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}" and depth == 0:
+            if text[begun:at].strip():
+                found.append((begun, at))
+            return found, at
+        elif character in ")]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            found.append((begun, at))
+            begun = at + 1
+        at += 1
+    return None, at
+
+
+def difference(before: Sequence[str], now: Sequence[str]) -> tuple[int, str | None, str | None] | None:
+    """Return the number of the one parameter that differs, its old and its new text; None if not exactly one does."""
+    head = 0
+    while head < min(len(before), len(now)) and before[head] == now[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(before), len(now)) - head and before[-1 - tail] == now[-1 - tail]:
+        tail += 1
+    old, new = before[head : len(before) - tail], now[head : len(now) - tail]
+    if len(old) > 1 or len(new) > 1 or not (old or new):
+        return None
+    return head, old[0] if old else None, new[0] if new else None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call of a function.
+
+    Attributes:
+        text: The document.
+        start: Offset of the arguments.
+        arguments: Offsets of each.
+    """
+
+    text: str
+    start: int
+    arguments: Sequence[tuple[int, int]]
+
+    @property
+    def keywords(self) -> list[str | None]:
+        """Keyword of each argument, if it has one."""
+        return [keyword_of(self.text[first:last]) for first, last in self.arguments]
+
+    @property
+    def positional(self) -> int:
+        """Number of arguments before the first keyword."""
+        return next((at for at, keyword in enumerate(self.keywords) if keyword is not None), len(self.arguments))
+
+    def renamed(self, old: str, new: str) -> ArgumentEdit | None:
+        """Return the edit that renames the keyword of an argument."""
+        if old == new or not new or old not in self.keywords:
+            return None
+        start = self.text.index(old, self.arguments[self.keywords.index(old)][0])
+        return ArgumentEdit(start, start + len(old), new)
+
+    def without(self, name: str, number: int, least: int) -> ArgumentEdit | None:
+        """Return the edit that removes an argument and a comma beside it.
+
+        ``least``: fewest arguments of a call with it.
+        """
+        if name in self.keywords:
+            number = self.keywords.index(name)
+        elif number >= self.positional or len(self.arguments) < least:
+            return None
+        if number:
+            return ArgumentEdit(self.arguments[number - 1][1], self.arguments[number][1], "")
+        first, end = self.arguments[0]
+        if len(self.arguments) > 1:
+            begun, last = self.arguments[1]
+            end = last - len(self.text[begun:last].lstrip())
+        return ArgumentEdit(first, end, "")
+
+    def having(self, parameter: str, number: int, least: int) -> ArgumentEdit | None:
+        """Return the edit that adds an argument for a parameter without a default, named like it.
+
+        ``least``: fewest arguments of a call with it.
+        """
+        name = name_of(parameter)
+        if not name or "=" in parameter or name in self.keywords or number > self.positional:
+            return None
+        if len(self.arguments) != least - 1:
+            return None
+        if number < len(self.arguments):
+            first, last = self.arguments[number]
+            start = last - len(self.text[first:last].lstrip())
+            return ArgumentEdit(start, start, f"{name}, ")
+        if not self.arguments:
+            return ArgumentEdit(self.start, self.start, name)
+        first, last = self.arguments[-1]
+        end = first + len(self.text[first:last].rstrip())
+        return ArgumentEdit(end, end, f", {name}")
+
+
+def required(parameters: Sequence[str]) -> list[str]:
+    """Return the parameters without a default."""
+    return [one for one in parameters if "=" not in one and not one.startswith(("*", "..."))]
+
+
+def keyword_of(argument: str) -> str | None:
+    """Return the keyword of an argument, if it has one."""
+    found = re.match(r"\s*([^\W\d]\w*)\s*=(?!=)", argument)
+    return None if found is None else found[1]
+
+
+def name_of(parameter: str) -> str:
+    """Return the name of a parameter: its first word."""
+    before = re.split(r"[:=]", parameter, maxsplit=1)[0].strip().lstrip("*&")
+    words = NAME.findall(before)
+    return words[0] if words else ""
+
+
+def is_known(lines: Lines, edit: ArgumentEdit, name: str) -> bool:
+    """Return whether the lines around a call, from the beginning of their block, have a name."""
+    number = lines.text.count("\n", 0, edit.start)
+    around = scope_of(lines, number, False)
+    head = max(0, around.start - 1)
+    pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    return any(pattern.search(lines.lines[at]) for at in range(head, number + 1))

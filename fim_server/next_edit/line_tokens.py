@@ -1,0 +1,89 @@
+"""Tokens and shapes of lines, for the comparison of code of any language."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\n|[^\w\s]")
+"""A word, a number, a line break, or one other character."""
+
+KEYWORDS = frozenset(
+    (
+        *("False", "None", "True", "and", "as", "assert", "async", "await", "break", "case", "catch", "class"),
+        *("const", "continue", "def", "default", "defer", "del", "do", "elif", "else", "enum", "except", "export"),
+        *("extends", "false", "finally", "fn", "for", "from", "func", "function", "global", "go", "if", "impl"),
+        *("implements", "import", "in", "interface", "is", "lambda", "let", "loop", "match", "mod", "module"),
+        *("mut", "namespace", "new", "nil", "nonlocal", "not", "null", "or", "package", "pass", "private"),
+        *("protected", "pub", "public", "raise", "return", "self", "static", "struct", "super", "switch", "this"),
+        *("throw", "trait", "true", "try", "type", "typeof", "unsafe", "use", "using", "val", "var", "void"),
+        *("while", "with", "yield"),
+    )
+)
+"""Words that code alike has in common."""
+
+LONGEST_LINE = 1000
+"""Longest line with a shape, in characters."""
+
+LINES_KEPT = 20_000
+"""Lines whose tokens are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Token of a text, and its offsets there."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def is_word(self) -> bool:
+        """Return whether the token may differ in code alike: a name or a number."""
+        return (self.text[0].isalnum() or self.text[0] == "_") and self.text not in KEYWORDS
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    return tuple(Token(found[0], *found.span()) for found in TOKEN.finditer(text))
+
+
+@lru_cache(LINES_KEPT)
+def shape_of(line: str) -> str:
+    """Return a line's tokens without blanks, with a letter for each name and a digit for each number.
+
+    Lines without tokens and very long ones have none.
+    """
+    if len(line) > LONGEST_LINE:
+        return ""
+    return " ".join(
+        ("0" if token.text[0].isdigit() else "a") if token.is_word else token.text for token in tokens_of(line)
+    )
+
+
+class Lines:
+    """Lines of a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Offsets of the lines."""
+        found, at = [], 0
+        for line in self.lines:
+            found.append(at)
+            at += len(line) + 1
+        return found
+
+    @cached_property
+    def by_shape(self) -> dict[str, list[int]]:
+        """Numbers of the lines of each shape."""
+        found: dict[str, list[int]] = {}
+        for number, line in enumerate(self.lines):
+            found.setdefault(shape_of(line), []).append(number)
+        return found

@@ -1,0 +1,112 @@
+"""Choice of the next edit: places of the latest change and uses of renamed names, with their confidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fim_server.next_edit.analogies import Place, places
+from fim_server.next_edit.calls import call_edits
+from fim_server.next_edit.change import Change, change_of
+from fim_server.next_edit.confidence import NAMES, Around, call_features, confidence, features, likeness, span_of
+from fim_server.next_edit.edit_memory import Edit
+from fim_server.next_edit.line_tokens import Lines
+from fim_server.next_edit.renames import line_of, rename_of, uses
+
+LONGEST_DOCUMENT = 300_000
+"""Longest document that is looked at, in characters."""
+
+
+LATEST_HEADERS = 8
+"""Latest edits among which a function's header is looked for."""
+
+RENAMED = NAMES.index("renamed")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Proposed edit.
+
+    Attributes:
+        start: Offset of the replaced text.
+        end: Its end.
+        text: The new text.
+        confidence: Probability that the edit is right as far as it goes.
+    """
+
+    start: int
+    end: int
+    text: str
+    confidence: float
+
+
+def proposals(edits: Sequence[Edit], uri: str, text: str) -> list[Proposal]:
+    """Return the edits that may follow the latest edit of a document, the best first.
+
+    Args:
+        edits: The latest edits, the latest last; the last one of the document stands in ``text``.
+        uri: The document.
+        text: Its text.
+    """
+    found = [
+        (features[RENAMED] > 0, Proposal(*place.span, place.text, confidence(features)))
+        for place, features in rated(edits, uri, text)
+    ]
+    # The uses of a renamed name are one decision. They come before the same name elsewhere.
+    surest = max((one.confidence for is_use, one in found if is_use), default=0.0)
+    ordered = [(is_use, replace(one, confidence=surest) if is_use else one) for is_use, one in found]
+    return [one for _, one in sorted(ordered, key=lambda pair: (-pair[0], -round(pair[1].confidence, 1)))]
+
+
+def rated(edits: Sequence[Edit], uri: str, text: str) -> list[tuple[Place, list[float]]]:
+    """Return the places where an edit may follow, with the features of their confidence.
+
+    Places below the edit come first, then those above it, each in their order. Arguments as of :func:`proposals`.
+    """
+    mine = [edit for edit in edits if edit.uri == uri]
+    if not mine or len(text) > LONGEST_DOCUMENT:
+        return []
+    lines = Lines(text)
+    changes = [change for edit in mine if (change := change_of(edit)) is not None]
+    others = [change for edit in edits if edit.uri != uri and (change := change_of(edit)) is not None]
+    latest = changes[-1] if changes and changes[-1].edit == mine[-1] else None
+    around = Around(mine[-1], latest, [*others, *(changes if latest is None else changes[:-1])], text)
+    calls = called(mine, lines, around)
+    found = [(call, call_features(call, len(calls), around)) for call in calls]
+    if latest is not None:
+        known = {call.span for call in calls}
+        found += [(place, of) for place, of in carried(latest, changes, lines, around) if place.span not in known]
+    return sorted(found, key=lambda pair: (pair[0].start < around.done[1], pair[0].start))
+
+
+def called(edits: Sequence[Edit], lines: Lines, around: Around) -> list[Place]:
+    """Return the calls of the function whose header was edited last."""
+    for edit in edits[: -LATEST_HEADERS - 1 : -1]:
+        line = edit.line if edit is edits[-1] else line_of(edit, lines)
+        found = None if line is None else call_edits(edit, lines, span_of(edit, line, lines.text))
+        if found is not None:
+            made = (Place(one.start, one.end, one.text, False, 0, 0, is_call=True) for one in found)
+            return [place for place in made if not around.done[0] <= place.start <= around.done[1]]
+    return []
+
+
+def carried(latest: Change, changes: Sequence[Change], lines: Lines, around: Around) -> list[tuple[Place, list[float]]]:
+    """Return the places of the latest change with their features; ``changes``: all those of the document."""
+    if "\n" in latest.new and not latest.old.strip() and not around.times:
+        return []  # new lines rarely come again elsewhere, unless they just did
+    found = places(latest, lines, around.done)
+    rename = rename_of(changes, lines)
+    renamed, shadowed = (set[tuple[int, int]](), ()) if rename is None else uses(rename, lines)
+    found = [place for place in found if not any(place.start in block for block in shadowed)]
+    known = {place.span for place in found}
+    found += [
+        Place(start, end, rename.new, False, 0, 0)
+        for start, end in renamed
+        if rename is not None and (start, end) not in known and not around.done[0] <= start <= around.done[1]
+    ]
+    alike = Counter(map(likeness, found))
+    return [
+        (place, features(latest, place, alike, around, None if rename is None else place.span in renamed))
+        for place in found
+    ]

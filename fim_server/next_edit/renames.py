@@ -1,0 +1,100 @@
+"""Names that an edit renamed where they are bound, and the uses that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fim_server.next_edit.bindings import HEADS, is_bound, is_in_parameters, scope_of
+from fim_server.next_edit.change import Change
+from fim_server.next_edit.edit_memory import Edit
+from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
+
+DEFINE = HEADS | {"class", "struct", "enum", "trait", "interface", "type"}
+"""Words before a name that holds in the whole file."""
+
+
+MOST_USES = 256
+"""Most uses that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Name that was renamed where it is bound.
+
+    Attributes:
+        old: The old name.
+        new: The new one.
+        lines: Numbers of the lines in which the old one should be gone.
+        is_member: Whether it is used behind a dot, too.
+    """
+
+    old: str
+    new: str
+    lines: range
+    is_member: bool
+
+
+def rename_of(changes: Sequence[Change], lines: Lines) -> Rename | None:
+    """Return the rename that the last of some changes of a document belongs to; None if there is none."""
+    names = changes[-1].names if changes else None
+    if names is None:
+        return None
+    for change in reversed(changes):
+        if change.names != names:
+            continue
+        tokens = tokens_of(change.edit.new)
+        number = change.head
+        if not is_bound(tokens, number):
+            continue
+        at = line_of(change.edit, lines)
+        if at is None:
+            continue
+        line = at + change.edit.new.count("\n", 0, tokens[number].start)
+        before = tokens[number - 1].text if number else ""
+        if before in DEFINE:
+            return Rename(*names, range(len(lines.lines)), True)
+        return Rename(*names, scope_of(lines, line, is_in_parameters(tokens, number)), False)
+    return None
+
+
+def line_of(edit: Edit, lines: Lines) -> int | None:
+    """Return the line of an edit now: the nearest one with its new text."""
+    first = edit.new.split("\n", 1)[0]
+    found = [number for number, line in enumerate(lines.lines) if line == first]
+    return min(found, key=lambda number: abs(number - edit.line), default=None)
+
+
+def uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range]]:
+    """Return start and end of each use of the old name, and the offsets of blocks in which it is another name."""
+    found: set[tuple[int, int]] = set()
+    shadowed: list[range] = []
+    end = 0
+    for number in rename.lines:
+        text = lines.lines[number]
+        if rename.old not in text or number < end:
+            continue
+        tokens = tokens_of(text)
+        for at, token in enumerate(tokens):
+            if token.text != rename.old or is_other(tokens, at, rename):
+                continue
+            if is_in_parameters(tokens, at):
+                end = scope_of(lines, number, True).stop
+                shadowed.append(range(lines.starts[number], lines.starts[end - 1] + len(lines.lines[end - 1]) + 1))
+                break
+            if len(found) == MOST_USES:
+                return found, shadowed
+            start = lines.starts[number] + token.start
+            found.add((start, start + len(rename.old)))
+    return found, shadowed
+
+
+def is_other(tokens: Sequence[Token], at: int, rename: Rename) -> bool:
+    """Return whether the same word is another name: a member, or the keyword of an argument."""
+    if at and tokens[at - 1].text == ".":
+        return not rename.is_member
+    if rename.is_member:
+        return False
+    after = [token.text for token in tokens[at + 1 : at + 3]] + ["", ""]
+    is_keyword = after[0] == "=" and after[1] != "=" and at > 0 and tokens[at - 1].text in ("(", ",")
+    return is_keyword and not is_in_parameters(tokens, at)

@@ -1,0 +1,111 @@
+"""Handlers of next edits: the request of Copilot's language server, and the decisions on its answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fim_server.errors import DocumentError, LanguageError, StoppedError
+from fim_server.server.arguments import member, text_member
+from fim_server.server.documents.cut import language_at
+from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.requests.secret_files import is_readable, secret_reason
+from fim_server.suggest.next_edit import EditQuestion, NextEdit
+from fim_server.suggest.request import Request
+from fim_server.text.document import Document, PositionEncoding
+
+NEXT_EDIT = "textDocument/copilotInlineEdit"
+"""Request for the next edit, in the form that existing clients send."""
+
+SHOWN, FOCUSED = "textDocument/didShowInlineEdit", "textDocument/didFocus"
+"""Notifications of such clients, which tell the server nothing that it needs."""
+
+EDIT_ACCEPTED, EDIT_DISMISSED = "fim-server.editAccepted", "fim-server.editDismissed"
+
+
+async def on_next_edit(ls: FimLanguageServer, params: Any) -> dict[str, Any]:
+    """Return at most one edit that may follow the latest one, as `{"edits": [...]}`.
+
+    There is none if the document is not the named version, or changes meanwhile.
+    """
+    named = member(params, "textDocument")
+    document = ls.open_document(text_member(named, "uri"))
+    version = member(named, "version", None)
+    if document is None or (version is not None and version != document.version):
+        return {"edits": []}
+    then = document.frozen()
+    found = await find(ls, then)
+    now = ls.open_document(then.uri)
+    if found is None or now is None or now.source != then.source:
+        return {"edits": []}
+    identity = ls.next_edits.note(found.key)
+    return {"edits": [edit_json(then, found, identity, ls.encoding)]}
+
+
+async def find(ls: FimLanguageServer, document: OpenDocument) -> NextEdit | None:
+    """Return the next edit of a document; None where the settings or the document allow none."""
+    settings, uri = ls.settings, document.uri
+    if not settings.enabled or not settings.next_edits or document.notebook is not None:
+        return None
+    if uri in ls.requests.suspended or len(document.source) > settings.max_file_characters:
+        return None
+    if await secret_reason(ls, uri) is not None:
+        ls.protocol.edit_memory().forget(uri)
+        return None
+    try:
+        language = language_at(document, document.document, 0)
+        if not language.has_grammar or language.region is not None:
+            return None
+        if settings.trigger_of(language.name, None, ls.file_of(uri)) == "off":
+            return None
+        split = document.document.split(0, language.keeps_returns)
+        if "\r" in split.right:
+            return None
+        edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or is_readable(ls, edit.uri)]
+        asked = EditQuestion(uri, split.right, edits, ls.next_edits.decided)
+        request = Request(uri, split, language.editor_id, document.path or "", False, False, settings)
+        ls.supervisor.begin()
+        return await asyncio.wrap_future(ls.worker.next_edit(request, asked))
+    except (DocumentError, LanguageError, StoppedError):
+        return None
+
+
+def edit_json(document: OpenDocument, found: NextEdit, identity: str, encoding: PositionEncoding) -> dict[str, Any]:
+    """Return an edit as clients take it."""
+    text, proposal = document.document, found.proposal
+    start, end = (position_of(text, offset, encoding) for offset in (proposal.start, proposal.end))
+    return {
+        "text": text.split(proposal.start).restore(proposal.text),
+        "range": {"start": start, "end": end},
+        "textDocument": {"uri": document.uri, "version": document.version},
+        "command": {
+            "title": "Edit accepted",
+            "command": EDIT_ACCEPTED,
+            "arguments": [{"id": identity, "guarantee": found.guarantee}],
+        },
+    }
+
+
+def position_of(document: Document, offset: int, encoding: PositionEncoding) -> dict[str, int]:
+    """Return the position of an offset in the client's units."""
+    text = document.text
+    start = text.rfind("\n", 0, offset) + 1
+    return {
+        "line": text.count("\n", 0, offset),
+        "character": sum(encoding.width(character) for character in text[start:offset]),
+    }
+
+
+def on_edit_accepted(ls: FimLanguageServer, accepted: Any) -> None:
+    """Note that the client made an edit: it is not proposed again, as after it is undone."""
+    ls.next_edits.decide(text_member(accepted, "id"))
+
+
+def on_edit_dismissed(ls: FimLanguageServer, dismissed: Any) -> None:
+    """Keep an edit away from its place, until its lines or those beside them change."""
+    ls.next_edits.decide(text_member(dismissed, "id"))
+
+
+def on_told(ls: FimLanguageServer, params: Any) -> None:
+    """Ignore what a client tells of an edit or its editor."""

@@ -1,0 +1,108 @@
+"""Next edits that parse: the first proposal with which the document is a valid program where it was one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fim_server.errors import StoppedError
+from fim_server.language import Stop
+from fim_server.language_support.registry import support_of
+from fim_server.next_edit.propose import Proposal, proposals
+from fim_server.text.document import Split
+
+if TYPE_CHECKING:
+    from fim_server.language import Language
+    from fim_server.next_edit.edit_memory import Edit
+    from fim_server.suggest.context.sessions import DocumentSessions
+
+LEAST_CONFIDENCE = 0.5
+"""Least confidence of a next edit."""
+
+MOST_TRIED = 4
+"""Most proposals that are parsed."""
+
+LONGEST_NAMED = 200_000
+"""Longest document whose names are looked up, in characters."""
+
+SECONDS = 0.5
+"""Time for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditQuestion:
+    """Question for the next edit of a document.
+
+    Attributes:
+        uri: The document.
+        text: Its text.
+        edits: Latest edits, the latest last.
+        dismissed: Keys of proposals that the user has dismissed, see :func:`key_of`.
+    """
+
+    uri: str
+    text: str
+    edits: Sequence[Edit]
+    dismissed: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NextEdit:
+    """Edit that may follow the latest one.
+
+    Attributes:
+        proposal: The edit.
+        guarantee: `exact`, `balanced` or `partial`.
+        key: Key of the edit at its place.
+    """
+
+    proposal: Proposal
+    guarantee: str
+    key: str
+
+
+def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestion) -> NextEdit | None:
+    """Return the likeliest edit that parses and loads no unbound name; None if none is likely enough."""
+    tried = 0
+    try:
+        with Stop(SECONDS):
+            for proposal in proposals(asked.edits, asked.uri, asked.text):
+                if proposal.confidence < LEAST_CONFIDENCE or tried == MOST_TRIED:
+                    return None
+                key = f"{asked.uri}\n{key_of(asked.text, proposal)}"
+                if key in asked.dismissed:
+                    continue
+                tried += 1
+                guarantee = guarantee_of(contexts, language, asked, proposal)
+                if guarantee is not None:
+                    return NextEdit(proposal, guarantee, key)
+    except StoppedError:
+        pass
+    return None
+
+
+def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQuestion, proposal: Proposal) -> str | None:
+    """Return the guarantee of the document with a proposal; None if it does not parse or loads an unbound name."""
+    left, right = asked.text[: proposal.start], asked.text[proposal.end :]
+    opened = contexts.open(asked.uri, language, Split(left, right))
+    if opened.guarantee == "none" or not opened.has_grammar:
+        return None
+    if not opened.session.check(proposal.text + right[: opened.covered]).complete:
+        return None
+    support = support_of(language.name)
+    if support is not None and len(asked.text) <= LONGEST_NAMED:
+        is_whole = opened.guarantee == "exact"
+        before = support.unbound(left, asked.text[proposal.start : proposal.end], right, is_whole)
+        if set(support.unbound(left, proposal.text, right, is_whole)) - set(before):
+            return None
+    return opened.guarantee
+
+
+def key_of(text: str, proposal: Proposal) -> str:
+    """Return the lines of a proposal and around it, before and after."""
+    first = text.rfind("\n", 0, text.rfind("\n", 0, proposal.start) if "\n" in text[: proposal.start] else 0) + 1
+    last = text.find("\n", proposal.end)
+    last = len(text) if last < 0 else text.find("\n", last + 1)
+    last = len(text) if last < 0 else last
+    return f"{text[first:last]}\n\0{text[first : proposal.start]}{proposal.text}{text[proposal.end : last]}"

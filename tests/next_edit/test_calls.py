@@ -1,0 +1,88 @@
+"""Calls that follow a changed header."""
+
+from __future__ import annotations
+
+import pytest
+
+from fim_server.next_edit.edit_memory import Edit, EditMemory
+from fim_server.next_edit.propose import proposals
+
+URI = "file:///a.py"
+
+TEXT = """def area(w, h):
+    return w * h
+
+
+def run(scale):
+    a = area(1, 2)
+    b = area(w=1, h=max(2, 3))
+    return area("(", 2), area(), area(*a), scale
+"""
+
+
+def walked(text: str, old: str, new: str) -> str:
+    """Make an edit, accept what is sure as long as something is, and return the text."""
+    texts = {URI: text}
+    memory = EditMemory(texts.get)
+
+    def change(start: int, end: int, new: str) -> None:
+        memory.change(URI, texts[URI], start, end, new)
+        texts[URI] = texts[URI][:start] + new + texts[URI][end:]
+
+    start = text.index(old)
+    change(start, start + len(old), new)
+    for _ in range(20):
+        found = [one for one in proposals(memory.latest(), URI, texts[URI]) if one.confidence >= 0.5]
+        if not found:
+            break
+        change(found[0].start, found[0].end, found[0].text)
+    return texts[URI]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "calls"),
+    [
+        ("w, h)", "w, h, scale)", ["(1, 2, scale)", "(w=1, h=max(2, 3))", '("(", 2, scale), area(), area(*a)']),
+        ("w, h)", "scale, w, h)", ["(scale, 1, 2)", "(scale, w=1, h=max(2, 3))", '(scale, "(", 2), area(), area(*a)']),
+        ("w, h)", "w)", ["(1)", "(w=1)", '("("), area(), area(*a)']),
+        ("w, h)", "h)", ["(2)", "(h=max(2, 3))", "(2), area(), area(*a)"]),
+        ("w, h)", "w, h, other)", ["(1, 2)", "(w=1, h=max(2, 3))", '("(", 2), area(), area(*a)']),
+        ("w, h)", "w, h, scale=1)", ["(1, 2)", "(w=1, h=max(2, 3))", '("(", 2), area(), area(*a)']),
+    ],
+)
+def test_the_calls_of_a_function_follow_its_parameters(old: str, new: str, calls: list[str]) -> None:
+    text = walked(TEXT, old, new)
+    body = text[text.index("def run") :]
+    wanted = TEXT[TEXT.index("def run") :]
+    for before, after in zip(["(1, 2)", "(w=1, h=max(2, 3))", '("(", 2), area(), area(*a)'], calls, strict=True):
+        wanted = wanted.replace(before, after)
+    assert body == wanted
+
+
+def test_the_keyword_of_a_renamed_parameter_follows() -> None:
+    assert "area(w=1, height=max(2, 3))" in walked(TEXT, "w, h)", "w, height)")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "wanted"),
+    [
+        (
+            "class A:\n    def f(self, a):\n        pass\n\n    def g(self, b):\n        self.f(1)\n",
+            "a)",
+            "a, b)",
+            "f(1, b)",
+        ),
+        ("func f(a int) {\n}\n\nfunc g(ctx C) {\n\tf(1)\n}\n", "a int)", "ctx C, a int)", "\tf(ctx, 1)"),
+        ("func (s *S) f(a int) {\n}\n\nfunc g(b int) {\n\ts.f(1)\n}\n", "a int)", "a int, b int)", "s.f(1, b)"),
+        ("function f(a) {\n}\n\nfunction g(b) {\n  f(1);\n}\n", "(a)", "(a, b)", "  f(1, b);"),
+        ("def f(\n    a,\n    b,\n):\n    pass\n\n\nf(1, 2)\n", "    b,\n", "", "\nf(1)\n"),
+    ],
+)
+def test_calls_follow_in_other_forms(text: str, old: str, new: str, wanted: str) -> None:
+    assert wanted in walked(text, old, new)
+
+
+def test_an_unclosed_call_is_left_alone() -> None:
+    text = "def f(a):\n    pass\n\n\ndef g(b):\n    f(1\n"
+    found = proposals([Edit(URI, 0, "def f(a):", "def f(a, b):")], URI, text.replace("(a)", "(a, b)"))
+    assert all(one.confidence < 0.5 for one in found)

@@ -1,0 +1,166 @@
+"""Next edits over the real protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from support.editors.editor import INVALID_PARAMS, SETTINGS, Wire, wired
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NEXT_EDIT = "textDocument/copilotInlineEdit"
+
+TEXT = "def total(values):\n    for one in values:\n        print(one)\n    return len(values)\n"
+
+
+class Edited:
+    """Open document of a real server."""
+
+    def __init__(self, wire: Wire, uri: str, text: str) -> None:
+        self.wire, self.uri, self.text, self.version = wire, uri, text, 1
+        self.answers = 0
+
+    async def change(self, line: int, start: int, end: int, text: str) -> None:
+        """Replace a part of a line."""
+        lines = self.text.split("\n")
+        lines[line] = lines[line][:start] + text + lines[line][end:]
+        self.text = "\n".join(lines)
+        self.version += 1
+        place = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+        named = {"uri": self.uri, "version": self.version}
+        changed = {"textDocument": named, "contentChanges": [{"range": place, "text": text}]}
+        await self.wire.send(self.wire.note("textDocument/didChange", changed))
+
+    async def next_edit(self, version: int | None = None) -> list[dict[str, Any]]:
+        self.answers += 1
+        named = {"uri": self.uri, "version": self.version if version is None else version}
+        params = {"textDocument": named, "position": {"line": 0, "character": 0}}
+        answer = await self.wire.ask(f"{self.uri} {self.answers}", NEXT_EDIT, params)
+        edits: list[dict[str, Any]] = answer["result"]["edits"]
+        assert len(edits) <= 1
+        return edits
+
+    async def accept(self, edit: dict[str, Any]) -> None:
+        """Make an edit of one line, and tell the server."""
+        start, end = edit["range"]["start"], edit["range"]["end"]
+        assert start["line"] == end["line"]
+        await self.change(start["line"], start["character"], end["character"], edit["text"])
+        await self.run(edit["command"]["command"], edit)
+
+    async def run(self, command: str, edit: dict[str, Any]) -> None:
+        self.answers += 1
+        asked = {"command": command, "arguments": edit["command"]["arguments"]}
+        assert (await self.wire.ask(f"{self.uri} {self.answers}", "workspace/executeCommand", asked))["result"] is None
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Wire, Path]]:
+    """A server of one folder."""
+    folder = tmp_path_factory.mktemp("workspace")
+    async with wired("--model=embedded") as (_, wire):
+        params = {"processId": None, "rootUri": folder.as_uri(), "capabilities": {}, "initializationOptions": SETTINGS}
+        await wire.ask("initialize", "initialize", params)
+        await wire.send(wire.note("initialized", {}))
+        yield wire, folder
+
+
+async def opened(served: tuple[Wire, Path], name: str, text: str = TEXT, language: str = "python") -> Edited:
+    wire, folder = served
+    uri = (folder / name).as_uri()
+    document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+    await wire.send(wire.note("textDocument/didOpen", {"textDocument": document}))
+    return Edited(wire, uri, text)
+
+
+async def test_the_uses_of_a_renamed_parameter_are_walked(served: tuple[Wire, Path]) -> None:
+    edited = await opened(served, "walked.py")
+    assert await edited.next_edit() == []
+    await edited.change(0, 10, 16, "")
+    for number, character in enumerate("items"):
+        await edited.change(0, 10 + number, 10 + number, character)
+    lines = []
+    while found := await edited.next_edit():
+        lines.append(found[0]["range"]["start"]["line"])
+        assert found[0]["textDocument"] == {"uri": edited.uri, "version": edited.version}
+        assert found[0]["command"]["arguments"][0]["guarantee"] == "exact"
+        await edited.accept(found[0])
+    assert lines == [1, 3]
+    assert edited.text == TEXT.replace("values", "items")
+
+
+async def test_a_dismissed_or_undone_edit_stays_away(served: tuple[Wire, Path]) -> None:
+    edited = await opened(served, "dismissed.py")
+    await edited.change(0, 10, 16, "items")
+    [first] = await edited.next_edit()
+    await edited.run("fim-server.editDismissed", first)
+    [second] = await edited.next_edit()
+    assert second["range"] != first["range"]
+    await edited.accept(second)
+    line = second["range"]["start"]["line"]
+    start = second["range"]["start"]["character"]
+    await edited.change(line, start, start + len("items"), "values")  # undone
+    assert await edited.next_edit() == []
+
+
+async def test_an_edit_that_does_not_parse_is_not_proposed(served: tuple[Wire, Path]) -> None:
+    edited = await opened(served, "broken.py", "".join(f"x{n} = load({n}, None)\n" for n in range(4)))
+    for line in range(2):
+        await edited.change(line, 11, 18, "")  # with the bracket
+    assert await edited.next_edit() == []
+    for line in range(2):
+        await edited.change(line, 11, 11, ")")
+    edited = await opened(served, "whole.py", edited.text.replace("load(0)", "load(0, None)"))
+    await edited.change(0, 11, 17, "")
+    [found] = await edited.next_edit()
+    await edited.accept(found)
+    assert edited.text == "".join(f"x{n} = load({n}{', None' * (n == 3)})\n" for n in range(4))
+
+
+@pytest.mark.parametrize(
+    ("name", "language"), [("secrets.py", "python"), ("notes.txt", "plaintext"), ("plain.md", "markdown")]
+)
+async def test_other_files_get_none(served: tuple[Wire, Path], name: str, language: str) -> None:
+    edited = await opened(served, name, language=language)
+    await edited.change(0, 10, 16, "items")
+    assert await edited.next_edit() == []
+
+
+async def test_an_old_version_and_an_unknown_document_get_none(served: tuple[Wire, Path]) -> None:
+    edited = await opened(served, "versions.py")
+    await edited.change(0, 10, 16, "items")
+    assert await edited.next_edit(version=1) == []
+    assert await edited.next_edit() != []
+    assert await Edited(served[0], "file:///unknown.py", "").next_edit() == []
+
+
+async def test_positions_and_line_breaks_are_the_clients(served: tuple[Wire, Path]) -> None:
+    edited = await opened(served, "wide.py", "".join(f'x{n} = "😀", load({n}, None)\r\n' for n in range(3)))
+    for line in (0, 2):  # a line more after the first change
+        await edited.change(line, 17, 23, ",\r\n  3")
+    [found] = await edited.next_edit()
+    assert found["range"]["start"] == {"line": 4, "character": 18}
+    assert found["text"] == "\r\n  3"
+
+
+async def test_the_setting_switches_it_off(served: tuple[Wire, Path]) -> None:
+    wire = served[0]
+    edited = await opened(served, "off.py")
+    await edited.change(0, 10, 16, "items")
+    for wanted in (False, True):
+        await wire.send(
+            wire.note("workspace/didChangeConfiguration", {"settings": {"fim-server": {"nextEdits": wanted}}})
+        )
+        assert bool(await edited.next_edit()) is wanted
+
+
+async def test_clients_of_this_request_may_tell_more(served: tuple[Wire, Path]) -> None:
+    wire = served[0]
+    await wire.send(wire.note("textDocument/didShowInlineEdit", {"item": {}}))
+    await wire.send(wire.note("textDocument/didFocus", {"textDocument": {"uri": "file:///a.py"}}))
+    wrong = await wire.ask("wrong", NEXT_EDIT, {"textDocument": {}})
+    assert wrong["error"]["code"] == INVALID_PARAMS
