@@ -50,6 +50,12 @@ SUBJECTS = {
         "the right ones. A rule that copies the text after the longest earlier match in the same file is judged beside "
         "them.",
     ),
+    "next-edits": Subject(
+        "next_edits.command",
+        "NextEditsOptions",
+        "next edits in replayed releases",
+        "Replay the edits between releases of projects, and judge the next edits that the server proposes after each.",
+    ),
     "resolve": Subject(
         "suggestions.resolving",
         "ResolveOptions",

@@ -91,20 +91,21 @@ def arrays(rows: Sequence[tuple[list[float], bool]]) -> tuple[Array, Array]:
     return np.array([row for row, _ in rows]), np.array([float(right) for _, right in rows])
 
 
-def fit(inputs: Array, answers: Array) -> Array:
+def fit(inputs: Array, answers: Array, shares: Array | float = 1.0) -> Array:
     """The weights of the logistic model that makes the answers likeliest, with the penalty (Newton's method).
 
     Args:
         inputs: Features [examples, features], the first of them 1.
         answers: 0 or 1 [examples].
+        shares: What each example counts [examples].
     """
     weights = np.zeros(inputs.shape[1])
     penalty = np.full(inputs.shape[1], PENALTY)
     penalty[0] = 0.0
     for _ in range(STEPS):
         likely = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        slope = inputs.T @ (likely - answers) + penalty * weights
-        curve = (inputs * (likely * (1 - likely))[:, None]).T @ inputs + np.diag(penalty + 1e-9)
+        slope = inputs.T @ (shares * (likely - answers)) + penalty * weights
+        curve = (inputs * (shares * likely * (1 - likely))[:, None]).T @ inputs + np.diag(penalty + 1e-9)
         step = np.linalg.solve(curve, slope)
         weights -= step
         if np.abs(step).max() < 1e-6:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import islice
+from typing import TypeVar
 
 from benchmarks.server.played_editor import Editor, common
 from benchmarks.suggestions.playing import ACCEPTING, HASTY, TYPING, Effort, Record, Screen, accept, type_out
@@ -13,6 +14,8 @@ from benchmarks.suggestions.projects import EditSession, Project, Stretch, Task
 from benchmarks.suggestions.suggesting import Suggester
 from benchmarks.suggestions.typed_language import typed
 from fim_server.errors import BenchError
+
+T = TypeVar("T")
 
 MOST_STRETCHES, STRETCH_LINES = 12, 30
 """Most stretches of a session, and most lines of one; longer ones stay as they were."""
@@ -91,8 +94,8 @@ def begun_above(before: str, stretch: Stretch) -> Stretch:
     return Stretch(start, start, below + stretch.text[:at])
 
 
-def in_order(found: list[Stretch], draw: random.Random) -> Iterator[Stretch]:
-    """Yield stretches in a plausible order: from one to the next below, with jumps."""
+def in_order(found: list[T], draw: random.Random) -> Iterator[T]:
+    """Yield stretches, given from top to bottom, in a plausible order: from one to the next below, with jumps."""
     at = draw.randrange(len(found)) if found else 0
     while found:
         if draw.random() < JUMPS:

@@ -1,0 +1,1 @@
+"""``./dev bench next-edits``: next edits in replayed releases."""

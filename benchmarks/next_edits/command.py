@@ -1,0 +1,237 @@
+"""``./dev bench next-edits``: real edits replayed from release to release, and the next edits that are proposed.
+
+After each edit, the server's own choice is judged by the edits of the same file that are still to come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.next_edits.fitting import page
+from benchmarks.next_edits.replay import Step, Verdict, judged, replayed
+from benchmarks.options import add_json, add_seed, positive_count
+from benchmarks.report import DONE, machine, percentiles, progress_for, publish, setting_lines, version_of
+from benchmarks.suggestions.projects import Project, open_folder
+from fim_server.errors import BenchError
+from fim_server.language import Language
+from fim_server.next_edit.analogies import occurrences
+from fim_server.next_edit.change import change_of
+from fim_server.next_edit.line_tokens import Lines
+from fim_server.next_edit.propose import proposals
+from fim_server.suggest.context.sessions import DocumentSessions
+from fim_server.suggest.next_edit import EditQuestion, next_edit
+from fim_server.text.terminal import Table
+
+SHARES = {"p50": 0.5, "p95": 0.95}
+
+STEPS = 400
+"""Most edits of a project."""
+
+
+@dataclass(frozen=True)
+class NextEditsOptions:
+    """Options of ``./dev bench next-edits``."""
+
+    edits: list[list[str]]
+    language: str
+    steps: int
+    seed: int
+    fit: Path | None
+    json: bool
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``./dev bench next-edits``."""
+    parser.epilog = "Exit status: 0 measured, 2 bad input."
+    parser.add_argument(
+        "--edits",
+        action="append",
+        nargs=2,
+        required=True,
+        metavar=("OLD", "NEW"),
+        help="folders of two releases of a project; may be given several times",
+    )
+    parser.add_argument("--language", default="python", metavar="NAME", help="of the files (default: python)")
+    parser.add_argument(
+        "--steps", type=positive_count, default=STEPS, metavar="N", help=f"most edits of a project (default: {STEPS})"
+    )
+    add_seed(parser, "the order of the edits")
+    parser.add_argument(
+        "--fit", type=Path, metavar="FILE", help="write weights fitted to these edits, and measure nothing"
+    )
+    add_json(parser)
+
+
+def run(options: NextEditsOptions) -> int:
+    """Measure, and print tables or JSON, or fit; return the exit status.
+
+    Raises:
+        BenchError: A folder has no files of the language, or no edits.
+        DatasetError: A folder cannot be read.
+    """
+    with progress_for(options.json) as progress:
+        pairs = [(open_folder(old, options.language), open_folder(new, options.language)) for old, new in options.edits]
+        if options.fit is not None:
+            steps = [step for pair in pairs for step in drawn(*pair, options)]
+            if not steps:
+                raise BenchError("these releases have no edits")
+            options.fit.write_text(page(steps, [old.name for old, _ in pairs]), encoding="utf-8")
+            return DONE
+        setting = {"machine": machine(), "versions": f"fim-server {version_of('fim-server')}"}
+        report = Report(setting | {"seed": str(options.seed)})
+        for old, new in pairs:
+            progress.say(f"replaying {old.name}")
+            replay = Replay(options.language)
+            for step in drawn(old, new, options):
+                replay.take(step)
+            report.rows[old.name] = replay.counts
+            report.repeated[old.name] = replay.repeated
+            report.milliseconds += replay.milliseconds
+    publish(report, options.json)
+    return DONE
+
+
+def drawn(old: Project, new: Project, options: NextEditsOptions) -> Iterator[Step]:
+    return islice(replayed(old, new, options.seed), options.steps)
+
+
+@dataclass(slots=True)
+class Counts:
+    """Counts of proposed edits.
+
+    Attributes:
+        steps: Edits that were made.
+        due: Those after which the file has more to come.
+        shown: Those after which an edit was proposed.
+        there: Proposals in lines that are still to be changed.
+        right: Proposals whose tokens are all among those that come and go there.
+        exact: Proposals after which the lines are as they are to be.
+        parsed: Proposals in files that parse.
+        broken: Those of them with which the file does not parse.
+    """
+
+    steps: int = 0
+    due: int = 0
+    shown: int = 0
+    there: int = 0
+    right: int = 0
+    exact: int = 0
+    parsed: int = 0
+    broken: int = 0
+
+    def add(self, verdict: Verdict) -> None:
+        self.shown += 1
+        self.there += verdict.is_there
+        self.right += verdict.is_right
+        self.exact += verdict.is_exact
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+class Replay:
+    """Replay of one project, with the server's choice of next edits."""
+
+    def __init__(self, language: str) -> None:
+        self._language = Language.load(language)
+        self._contexts = DocumentSessions()
+        self.counts = Counts()
+        self.repeated = Counts()
+        """Counts of the baseline: the first place below where the changed text stands."""
+        self.milliseconds: list[tuple[float, float]] = []
+        """Times of the choice without parsing, and with it."""
+
+    def take(self, step: Step) -> None:
+        """Ask for the next edit, and judge it."""
+        for counts in (self.counts, self.repeated):
+            counts.steps += 1
+            counts.due += bool(step.rest)
+        began = time.perf_counter()
+        proposals(step.edits, step.file, step.text)
+        chosen = time.perf_counter()
+        found = next_edit(self._contexts, self._language, EditQuestion(step.file, step.text, step.edits))
+        self.milliseconds.append((1000 * (chosen - began), 1000 * (time.perf_counter() - chosen)))
+        self._contexts.rest()
+        if found is not None:
+            one = found.proposal
+            self.counts.add(judged(step, one.start, one.end, one.text))
+            if self._parses(step.text):
+                self.counts.parsed += 1
+                self.counts.broken += not self._parses(step.text[: one.start] + one.text + step.text[one.end :])
+        self._repeat(step)
+
+    def _parses(self, text: str) -> bool:
+        return self._language.open(text, "").check("").complete
+
+    def _repeat(self, step: Step) -> None:
+        mine = [edit for edit in step.edits if edit.uri == step.file]
+        change = change_of(mine[-1]) if mine else None
+        if change is None or not change.old:
+            return
+        places = list(occurrences(change, Lines(step.text)))
+        below = [place for place in places if step.text.count("\n", 0, place.start) > change.edit.line]
+        for place in (below or places)[:1]:
+            self.repeated.add(judged(step, place.start, place.end, place.text))
+
+
+@dataclass
+class Report:
+    """Findings.
+
+    Attributes:
+        setting: What was measured, in words.
+        rows: Counts by project.
+        repeated: Those of the baseline.
+        milliseconds: Times of the choice without parsing, and with it.
+    """
+
+    setting: dict[str, str]
+    rows: dict[str, Counts] = field(default_factory=dict)
+    repeated: dict[str, Counts] = field(default_factory=dict)
+    milliseconds: list[tuple[float, float]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as one JSON object."""
+
+        def counts(of: dict[str, Counts]) -> dict[str, Any]:
+            return {name: {key: getattr(one, key) for key in one.__slots__} for name, one in of.items()}
+
+        return {
+            "setting": self.setting,
+            "projects": counts(self.rows),
+            "repeated": counts(self.repeated),
+            "choice_ms": dict(zip(SHARES, self._times(0), strict=True)),
+            "answer_ms": dict(zip(SHARES, self._times(1), strict=True)),
+        }
+
+    def _times(self, at: int) -> tuple[float | None, ...]:
+        return percentiles([pair[at] for pair in self.milliseconds], *SHARES.values())
+
+    def parts(self) -> Iterator[str | Table]:
+        """Yield the report as lines of text and a table."""
+        yield from setting_lines(self.setting)
+        header = ("project", "edits", "more due", "shown, %", "there, %", "right, %", "exact, %", "parsed", "broken")
+        rows = [row(name, counts) for name, counts in self.rows.items()]
+        rows.append(row("all", sum(self.rows.values(), Counts())))
+        rows.append(row("the changed text again", sum(self.repeated.values(), Counts())))
+        yield Table(header, rows, range(1, len(header)))
+        for what, at in (("choice without parsing", 0), ("whole answer", 1)):
+            median, most = self._times(at)
+            yield f"{what}, ms: p50 {median:.2f}, p95 {most:.2f}" if median is not None and most is not None else ""
+
+
+def row(name: str, counts: Counts) -> list[str]:
+    """Return a row: shares of the shown edits, and of the edits made for the shown ones."""
+    shares = [share(counts.shown, counts.steps)]
+    shares += [share(one, counts.shown) for one in (counts.there, counts.right, counts.exact)]
+    return [name, str(counts.steps), str(counts.due), *shares, str(counts.parsed), str(counts.broken)]
+
+
+def share(part: int, of: int) -> str:
+    return f"{100 * part / of:.1f}" if of else ""
