@@ -10,6 +10,7 @@ import {
   type ErrorHandler,
   type ExecuteCommandParams,
   ExecuteCommandRequest,
+  InlineCompletionTriggerKind,
   LanguageClient,
   type LanguageClientOptions,
   MessageType,
@@ -20,12 +21,17 @@ import {
 import { SECTION, SERVER_SETTINGS, serverSettings } from "./configuration";
 import { LastShown } from "./lastShown";
 import { levelOf, Tail } from "./log";
+import type { GhostText } from "./nextEdit/ghostText";
 import { Offered } from "./offered";
 import { OpenFiles } from "./openFiles";
 import {
   CURSOR_NOTIFICATION,
   GETTING_TOKENS,
+  knowsNextEdits,
   LANGUAGE_DATA_NOTIFICATION,
+  NEXT_EDIT_REQUEST,
+  type NextEdit,
+  readNextEdit,
   readStatus,
   SERVER_COMMANDS,
   type ServerStatus,
@@ -33,7 +39,7 @@ import {
 } from "./protocol";
 import { silencedWhile } from "./snooze";
 import { withoutLinks } from "./state";
-import { documentSelector, languageConfiguration, reader, surroundings } from "./workspace";
+import { documentSelector, languageConfiguration, placeOf, reader, surroundings } from "./workspace";
 
 export interface ServerCommand {
   readonly command: string;
@@ -46,6 +52,7 @@ export interface Cursor {
 }
 
 export interface ClientEvents {
+  readonly ghostText: GhostText;
   /** Return whether suggestions are snoozed, whatever the settings say. */
   isSilent(): boolean;
   status(status: ServerStatus): void;
@@ -172,6 +179,23 @@ export class Connection {
     }
   }
 
+  /** Requests the next edit of a document; undefined: none for its version, or from a server that knows none. */
+  async nextEdit(
+    { document, position }: Cursor,
+    isExplicit: boolean,
+    token: vscode.CancellationToken,
+  ): Promise<NextEdit | undefined> {
+    if (!this.started || this.stopping || !knowsNextEdits(this.client.initializeResult)) {
+      return undefined;
+    }
+    const { code2ProtocolConverter: converter } = this.client;
+    const textDocument = converter.asVersionedTextDocumentIdentifier(document);
+    const triggerKind = isExplicit ? InlineCompletionTriggerKind.Invoked : InlineCompletionTriggerKind.Automatic;
+    const params = { textDocument, position: converter.asPosition(position), context: { triggerKind } };
+    const edit = readNextEdit(await this.client.sendRequest<unknown>(NEXT_EDIT_REQUEST, params, token));
+    return edit?.uri === textDocument.uri && edit.version === textDocument.version ? edit : undefined;
+  }
+
   /** Requests items at the cursor for a key: those that were shown there last, if there are any. */
   async showAgain(): Promise<void> {
     this.lastShown.isAskedByKey = true;
@@ -248,15 +272,23 @@ export class Connection {
         const isExplicit = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
         const place = JSON.stringify([document.uri, document.version, position, context.selectedCompletionInfo]);
         const shown = isExplicit ? this.lastShown.again(place) : undefined;
-        const found = shown ?? (await next(document, position, context, token));
-        if (!token.isCancellationRequested) {
-          const items = Array.isArray(found) ? found : (found?.items ?? []);
-          this.offered.note(this.uriOf(document.uri), position.line, items);
-          if (isExplicit && found && items.length > 0) {
-            this.lastShown.note(place, found);
+        const { ghostText } = this.events;
+        const request = ghostText.requested();
+        let placeOfItems: string | null | undefined;
+        try {
+          const found = shown ?? (await next(document, position, context, token));
+          if (!token.isCancellationRequested) {
+            const items = Array.isArray(found) ? found : (found?.items ?? []);
+            placeOfItems = items.length > 0 ? placeOf({ document, position }) : null;
+            this.offered.note(this.uriOf(document.uri), position.line, items);
+            if (isExplicit && found && items.length > 0) {
+              this.lastShown.note(place, found);
+            }
           }
+          return found;
+        } finally {
+          ghostText.answered(request, placeOfItems);
         }
-        return found;
       },
       // The extension shows the progress of downloads itself, with a cancel button.
       handleWorkDoneProgress: (token, params, next) => {

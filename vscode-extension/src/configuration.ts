@@ -80,6 +80,7 @@ export const SERVER_SETTINGS = [
   "projectMemory",
   "projectContext",
   "askModel",
+  "nextEdits",
   "prefetch",
   "logCode",
   "languageVersions",
@@ -244,6 +245,12 @@ export function standingOf(language: string, read: Reader, learnt: Learnt, file 
   const isLearnt = learnt === null ? hasGrammar(language, known) : learnt.includes(name);
   const isHeldBack = !isLearnt && own === undefined && triggerOf(read) !== "manual";
   return { mode: isHeldBack ? "manual" : (own ?? triggerOf(read)), isLearnt, isHeldBack };
+}
+
+/** Returns the mode of next edits in a document. It does not depend on what the model knows. */
+export function nextEditMode(language: string, read: Reader, file: string, known: Known): Mode {
+  const isOn = read("enabled") !== false && read("nextEdits") !== false && hasGrammar(language, known);
+  return isOn ? standingOf(language, read, null, file, known).mode : "off";
 }
 
 /** Returns the last glob of the setting that names a file, else the language. */

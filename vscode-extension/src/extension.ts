@@ -12,6 +12,7 @@ import { Installer } from "./installer";
 import { chooseLanguage } from "./languagePicker";
 import { ModelGetter } from "./modelGetter";
 import { chooseModel, removeModel } from "./modelPicker";
+import { NextEditController } from "./nextEdit/controller";
 import { Resting } from "./resting";
 import { Server } from "./server";
 import { isReady, type State } from "./state";
@@ -35,6 +36,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const statistics = new StatisticsDocument(server);
   const installer = new Installer(server);
   const resting = new Resting<Cursor>((cursor) => server.sendCursor(cursor));
+  const nextEdits = new NextEditController(server, context.extensionUri);
   let wasReady = false;
   const modelGetter = new ModelGetter(server, context.globalState);
 
@@ -68,6 +70,9 @@ export function activate(context: vscode.ExtensionContext): void {
       }
       server.dismiss(cursorOf(vscode.window.activeTextEditor));
     },
+    "fim-server.showNextEdit": () => nextEdits.request(),
+    "fim-server.acceptNextEdit": () => nextEdits.tab(),
+    "fim-server.dismissNextEdit": () => nextEdits.dismiss(),
     "fim-server.forgetDecisions": () => resetThreshold(server),
     "fim-server.showStatistics": () => statistics.show(),
     "fim-server.tryExample": () => tryExample(server),
@@ -89,6 +94,7 @@ export function activate(context: vscode.ExtensionContext): void {
     installer,
     modelGetter,
     resting,
+    nextEdits,
     ...COMMANDS.map((command) => vscode.commands.registerCommand(command, handlers[command])),
     server.onDidChangeState((state) => {
       if (isReady(state) && !wasReady) {

@@ -4,6 +4,7 @@
 export const STATUS_NOTIFICATION = "fim-server/status";
 export const CURSOR_NOTIFICATION = "fim-server/cursor";
 export const LANGUAGE_DATA_NOTIFICATION = "fim-server/languageData";
+export const NEXT_EDIT_REQUEST = "textDocument/copilotInlineEdit";
 
 /** Beginning of the server's progress tokens for downloads. */
 export const GETTING_TOKENS = "fim-server/getting/";
@@ -12,6 +13,8 @@ export const GETTING_TOKENS = "fim-server/getting/";
 export const SERVER_COMMANDS = {
   accepted: "fim-server.accepted",
   dismissed: "fim-server.dismissed",
+  editAccepted: "fim-server.editAccepted",
+  editDismissed: "fim-server.editDismissed",
   resetThreshold: "fim-server.resetThreshold",
   explainAt: "fim-server.explainAt",
   languages: "fim-server.languages",
@@ -173,8 +176,7 @@ export interface Verdict {
 
 export interface Explanation {
   readonly uri: string;
-  /** Counted from 0, in UTF-16 units. */
-  readonly position: { readonly line: number; readonly character: number };
+  readonly position: Position;
   readonly language: string;
   readonly guarantee: Guarantee;
   readonly diagnostics: readonly string[];
@@ -191,6 +193,22 @@ export interface Explanation {
   readonly shortest: string | null;
   readonly candidates: readonly Candidate[];
   readonly verdict: Verdict | null;
+}
+
+/** Place in a document, counted from 0, in UTF-16 units. */
+export interface Position {
+  readonly line: number;
+  readonly character: number;
+}
+
+/** A change that the server expects next, anywhere in a document. */
+export interface NextEdit {
+  readonly uri: string;
+  readonly version: number;
+  readonly range: { readonly start: Position; readonly end: Position };
+  readonly text: string;
+  /** Names the edit when it is accepted or dismissed. */
+  readonly arguments: readonly unknown[];
 }
 
 /** Rest of the accepted suggestions of a language and a model, some seconds after their acceptance. */
@@ -367,6 +385,33 @@ export function readLanguages(value: unknown): KnownLanguage[] {
   })).filter(({ name }) => name !== "");
 }
 
+function readPosition(value: unknown): Position {
+  const from = fields(value);
+  return { line: count(from["line"]), character: count(from["character"]) };
+}
+
+/** Reads the server's next edit; undefined without one. */
+export function readNextEdit(value: unknown): NextEdit | undefined {
+  const [edit] = list(fields(value)["edits"], (item) => {
+    const [range, document, command] = [item["range"], item["textDocument"], item["command"]].map(fields);
+    const given = command?.["arguments"];
+    return {
+      uri: text(document?.["uri"]),
+      version: count(document?.["version"]),
+      range: { start: readPosition(range?.["start"]), end: readPosition(range?.["end"]) },
+      text: text(item["text"]),
+      arguments: Array.isArray(given) ? given : [],
+    };
+  });
+  return edit;
+}
+
+/** Returns whether the answer to `initialize` names the commands of next edits, as a server's that knows them. */
+export function knowsNextEdits(initialized: unknown): boolean {
+  const { executeCommandProvider } = fields(fields(initialized)["capabilities"]);
+  return texts(fields(executeCommandProvider)["commands"]).includes(SERVER_COMMANDS.editAccepted);
+}
+
 /** Reads the result of a removal; undefined if the value is no object. */
 export function readRemoved(value: unknown): Removed | undefined {
   if (!isFields(value)) {
@@ -385,11 +430,10 @@ export function readExplanation(value: unknown): Explanation | undefined {
   if (!isFields(value)) {
     return undefined;
   }
-  const position = fields(value["position"]);
   const verdict = isFields(value["verdict"]) ? value["verdict"] : null;
   return {
     uri: text(value["uri"]),
-    position: { line: count(position["line"]), character: count(position["character"]) },
+    position: readPosition(value["position"]),
     language: text(value["language"]),
     guarantee: oneOf(value["guarantee"], GUARANTEES, "none"),
     diagnostics: messages(value["diagnostics"]),

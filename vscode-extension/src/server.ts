@@ -8,7 +8,8 @@ import type { Disposable, Interpreters } from "./finding/interpreters";
 import { type Found, findServer, isSameProgram, type Missing, ORIGIN_WORDS, type Program } from "./finding/search";
 import { startFailure } from "./log";
 import { machine } from "./machine";
-import { readLanguages, SERVER_COMMANDS } from "./protocol";
+import { GhostText } from "./nextEdit/ghostText";
+import { type NextEdit, readLanguages, SERVER_COMMANDS } from "./protocol";
 import { Snooze } from "./snooze";
 import { isOff, isReady, problemOf, type State } from "./state";
 import { localFolders, openDocument, openDocuments, reader, surroundings } from "./workspace";
@@ -33,6 +34,7 @@ export class Server implements Disposable {
   private languages: Known = null;
   private readonly snoozing = new Snooze(() => this.snoozeChanged());
   private readonly crashes = new CrashPolicy();
+  readonly ghostText = new GhostText();
   private readonly changes = new vscode.EventEmitter<State>();
   readonly onDidChangeState = this.changes.event;
   private readonly acceptances = new vscode.EventEmitter<void>();
@@ -189,7 +191,26 @@ export class Server implements Disposable {
 
   /** Tells a running server that the user dismissed the ghost text at a cursor. */
   dismiss(cursor: Cursor | undefined): void {
+    this.ghostText.hidden();
     void this.connection?.dismiss(cursor).catch((error) => this.log.debug(`the dismissal was not sent: ${error}`));
+  }
+
+  /** Asks a running server for the next edit; undefined without one. */
+  async nextEdit(cursor: Cursor, isExplicit: boolean, token: vscode.CancellationToken): Promise<NextEdit | undefined> {
+    try {
+      return await this.connection?.nextEdit(cursor, isExplicit, token);
+    } catch (error) {
+      this.log.debug(`no next edit: ${error}`);
+      return undefined;
+    }
+  }
+
+  /** Tells a running server that the user accepted or dismissed its edit. */
+  tellOfEdit(edit: NextEdit, isAccepted: boolean): void {
+    const command = isAccepted ? SERVER_COMMANDS.editAccepted : SERVER_COMMANDS.editDismissed;
+    void this.connection
+      ?.execute(command, edit.arguments)
+      .catch((error) => this.log.debug(`${command} was not sent: ${error}`));
   }
 
   /** Shows a suggestion at the cursor for a key; one that was hidden comes again. */
@@ -257,6 +278,7 @@ export class Server implements Disposable {
 
   private async connect(command: { command: string; args: string[] }): Promise<void> {
     const events: ClientEvents = {
+      ghostText: this.ghostText,
       isSilent: () => this.snoozing.isOn,
       status: (status) => {
         if (this.connection === connection) {
@@ -266,7 +288,10 @@ export class Server implements Disposable {
           this.become({ kind: "running", status });
         }
       },
-      accepted: () => this.acceptances.fire(),
+      accepted: () => {
+        this.ghostText.hidden();
+        this.acceptances.fire();
+      },
       ended: () => void this.afterwards(() => this.handleCrash(connection)),
     };
     // Evaluating the language client takes longer than all else, so it waits for a file that needs a server.

@@ -127,6 +127,11 @@ export function cursorOf(editor: vscode.TextEditor | undefined): Cursor | undefi
     : undefined;
 }
 
+/** Text that differs for each cursor and each version of its document. */
+export function placeOf({ document, position }: Cursor): string {
+  return JSON.stringify([document.uri, document.version, position]);
+}
+
 /** Language of the active editor, if supported. */
 export function activeLanguage(state: State, known: Known): ActiveLanguage | undefined {
   const document = vscode.window.activeTextEditor?.document;

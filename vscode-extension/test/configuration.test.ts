@@ -6,6 +6,7 @@ import {
   isCompleted,
   keyOf,
   needsServer,
+  nextEditMode,
   type Reader,
   type Surroundings,
   serveArguments,
@@ -266,4 +267,18 @@ test("needsServer", () => {
   assert.equal(needs("json", "", reading({ languages: { json: "manual" } })), true);
   assert.equal(needs("markdown", "", reading({ languages: { markdown: "automatic" } })), true);
   assert.equal(needs("python", "", reading({ enabled: false })), false);
+});
+
+test("next edits follow the trigger, not what the model knows, and only in languages of the server", () => {
+  const known = [{ name: "go", ids: ["go"], guarantee: "exact" }];
+  const mode = (settings: Record<string, unknown>, language = "go") =>
+    nextEditMode(language, reading(settings), "a.go", known);
+  assert.equal(mode({}), "automatic");
+  assert.equal(mode({ trigger: "manual" }), "manual");
+  assert.equal(mode({ languages: { "*.go": "subtle" } }), "subtle");
+  assert.equal(mode({ languages: { go: "off" } }), "off");
+  assert.equal(mode({ enabled: false }), "off");
+  assert.equal(mode({ nextEdits: false }), "off");
+  assert.equal(mode({}, "plaintext"), "off");
+  assert.equal(nextEditMode("go", reading({}), "a.go", null), "automatic", "before the server has told");
 });

@@ -76,6 +76,7 @@ const COMMON = [
   "model",
   "minConfidence",
   "multiline",
+  "nextEdits",
   "insideComments",
   "insideStrings",
   "secretFiles",
@@ -194,20 +195,25 @@ test("the contributed commands are those that are registered", () => {
 });
 
 test("the server's commands are the protocol's, and the extension has none of them", () => {
-  const documented = rows("Commands").map(([command = ""]) => command.replaceAll("`", ""));
+  const documented = rows("Commands").flatMap(([names = ""]) => names.replaceAll("`", "").split(", "));
   assert.deepEqual(documented.sort(), Object.values(SERVER_COMMANDS).sort());
   for (const command of documented) {
     assert.ok(!commands.includes(command), command);
   }
 });
 
-test("Escape is bound where it hides ghost text anyway, another key only in the mode subtle", () => {
+test("Escape is bound where it hides ghost text anyway, Alt+\\ only in the mode subtle", () => {
   const [binding, ...others] = manifest.contributes.keybindings;
   assert.deepEqual(
     others.map(({ command }) => command),
-    ["fim-server.trigger", "editor.action.inlineSuggest.hide"],
+    [
+      "fim-server.trigger",
+      "editor.action.inlineSuggest.hide",
+      "fim-server.acceptNextEdit",
+      "fim-server.dismissNextEdit",
+    ],
   );
-  for (const [index, { key, when }] of others.entries()) {
+  for (const [index, { key, when }] of others.slice(0, 2).entries()) {
     assert.equal(key, "alt+\\");
     assert.ok(when.startsWith("fim-server.subtle && editorTextFocus && "), when);
     assert.ok(when.endsWith(index === 0 ? " && !inlineSuggestionVisible" : " && inlineSuggestionVisible"), when);
@@ -219,6 +225,30 @@ test("Escape is bound where it hides ghost text anyway, another key only in the 
   const conditions = binding?.when.split(" && ") ?? [];
   for (const condition of ["inlineSuggestionVisible", "fim-server.running", "!suggestWidgetVisible", "!vim.active"]) {
     assert.ok(conditions.includes(condition), condition);
+  }
+});
+
+test("Tab and Escape belong to a next edit where nothing else uses them", () => {
+  const bindings = manifest.contributes.keybindings.filter(({ command }) => command.endsWith("NextEdit"));
+  assert.deepEqual(
+    bindings.map(({ key }) => key),
+    ["tab", "escape"],
+  );
+  for (const { key, when } of bindings) {
+    const conditions = when.split(" && ");
+    assert.equal(conditions[0], "fim-server.nextEditVisible");
+    for (const other of [
+      ...[
+        "inlineSuggestionVisible",
+        "inlineEditIsVisible",
+        "suggestWidgetVisible",
+        "inSnippetMode",
+        "editorHasSelection",
+      ],
+      ...(key === "tab" ? ["editorTabMovesFocus", "editorReadonly"] : ["parameterHintsVisible", "vim.active"]),
+    ]) {
+      assert.ok(conditions.includes(`!${other}`), `${key}: ${other}`);
+    }
   }
 });
 
@@ -237,6 +267,7 @@ test("commands for a cursor are enabled in text editors of every language", () =
   const forEditors = enablements.filter(([, enablement]) => enablement.split(" && ").includes("editorLangId"));
   assert.deepEqual(forEditors.map(([command]) => command).sort(), [
     "fim-server.explain",
+    "fim-server.showNextEdit",
     "fim-server.toggleLanguage",
     "fim-server.trigger",
   ]);
