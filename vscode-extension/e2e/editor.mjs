@@ -424,6 +424,31 @@ export class Editor {
     }
   }
 
+  /** The next edit on the screen: the text to be removed, the text beside it, and the way to it if it is out of sight. */
+  async nextEdit() {
+    const texts = await this.page.locator(".editor-instance .view-lines span").evaluateAll(readNextEdit);
+    const [removed = "", added = "", way = ""] = texts.map((text) => text.replaceAll(NO_BREAK_SPACE, " "));
+    return { removed, added, way };
+  }
+
+  /**
+   * Waits for a next edit on the screen, or for none.
+   * @param {{ removed?: string, added?: string, way?: string }} expected
+   */
+  async waitForNextEdit(expected) {
+    const wanted = JSON.stringify({ removed: "", added: "", way: "", ...expected });
+    let found = "";
+    await until(
+      `the next edit ${wanted}`,
+      async () => {
+        found = JSON.stringify(await this.nextEdit());
+        return found === wanted;
+      },
+      TIMEOUT,
+      () => `it is ${found}`,
+    );
+  }
+
   /** The extension's item in the status bar. */
   get statusItem() {
     return this.page.locator('.statusbar-item[id^="fim-server."]');
@@ -571,6 +596,25 @@ function readGhostText(elements) {
   const below = [...zones].flatMap((zone) => [...(zone?.querySelectorAll(".view-line") ?? [])]);
   const lines = [first, ...below.map((line) => [line])];
   return lines.map((line) => line.map((element) => element.textContent).join("")).join("\n");
+}
+
+/**
+ * Runs in the page: the text that is struck through, the text beside it, and the arrow to an edit out of sight.
+ * @param {Element[]} elements
+ */
+function readNextEdit(elements) {
+  const styles = elements.map((element) => ({ element, style: getComputedStyle(element) }));
+  const removed = styles.filter(({ style }) => style.textDecorationLine === "line-through");
+  const beside = elements
+    .map((element) => getComputedStyle(element, "::after").content)
+    .filter((content) => content.startsWith('"'))
+    .map((content) => JSON.parse(content));
+  const isWay = (/** @type {string} */ text) => /^[↑↓] line/.test(text.replaceAll("\u00a0", " "));
+  return [
+    removed.map(({ element }) => element.textContent).join(""),
+    beside.filter((text) => !isWay(text)).join(""),
+    beside.filter(isWay).join(""),
+  ];
 }
 
 /** @param {string} url */

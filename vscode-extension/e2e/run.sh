@@ -8,10 +8,10 @@ usage() {
 ./dev vscode [--pictures | --situations | --files] [--model NAME] [--install-packages] [PATTERN]
 
 Runs the packaged extension in code-server (VS Code for browsers, from npm) in headless Chromium with the real server:
-types, accepts, requests, explains, and checks the screen and the saved files. The model suggests the texts of
-vscode-extension/e2e/texts.json, so that runs are equal. Also compares VS Code's brackets, quotes and comments of each
-language with the definitions, and chooses and removes models of a test endpoint and a test cache. PATTERN is a regular
-expression that selects tests.
+types, accepts, requests, explains, walks through next edits, and checks the screen and the saved files. The model
+suggests the texts of vscode-extension/e2e/texts.json, so that runs are equal. Also compares VS Code's brackets, quotes
+and comments of each language with the definitions, and chooses and removes models of a test endpoint and a test cache.
+PATTERN is a regular expression that selects tests.
 
 --pictures          take the README's pictures again with the default model: vscode-extension/images/
 --situations        instead of the tests, type 28 ordinary situations with the default model, and write
@@ -66,4 +66,5 @@ fi
 node --test-reporter=spec --test-name-pattern="$pattern" languages.test.mjs
 node --test-reporter=spec --test-name-pattern="$pattern" models.test.mjs
 node --test-reporter=spec --test-name-pattern="$pattern" quiet.test.mjs
+node --test-reporter=spec --test-name-pattern="$pattern" nextEdits.test.mjs
 exec node --test-reporter=spec --test-name-pattern="$pattern" "$script"
