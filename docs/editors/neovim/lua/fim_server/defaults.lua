@@ -53,6 +53,8 @@ M.OPTIONS = {
   display = 'ghost',
   --- Pause between a keystroke and the request, besides the server's own.
   debounce_ms = 30,
+  --- Show next edits.
+  next_edits = true,
   --- true: KEYS below; a table: only the keys it names; false: none.
   keymaps = false,
 }
@@ -64,6 +66,9 @@ M.KEYS = {
   next = '<M-n>',
   previous = '<M-p>',
   dismiss = '<M-e>',
+  --- While an edit is shown; <Esc> in normal mode only.
+  next_edit = '<Tab>',
+  dismiss_edit = '<Esc>',
 }
 
 return M

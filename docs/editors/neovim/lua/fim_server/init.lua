@@ -1,4 +1,5 @@
---- fim-server in Neovim, 0.11 or newer: ghost text, alternatives, acceptance by word and line, explanations.
+--- fim-server in Neovim, 0.11 or newer: ghost text, alternatives, acceptance by word and line, next edits,
+--- explanations.
 ---
 --- No dependencies. Put the folder `fim_server` into a folder `lua` of the runtime path and call, in init.lua,
 ---
@@ -8,6 +9,8 @@
 
 local api, fn, lsp = vim.api, vim.fn, vim.lsp
 local defaults = require('fim_server.defaults')
+local keys = require('fim_server.keys')
+local next_edits = require('fim_server.next_edits')
 local pages = require('fim_server.pages')
 local switches = require('fim_server.switches')
 local texts = require('fim_server.texts')
@@ -185,6 +188,7 @@ local function show()
     return false
   end
   offer.last_row = cursor()
+  next_edits.withdraw()
   draw(current, assert(remaining(current)))
   return true
 end
@@ -310,7 +314,7 @@ local function update()
     asked = here
     return cancel()
   end
-  if here == asked then
+  if here == asked or next_edits.visible() then
     return
   end
   cancel()
@@ -409,6 +413,14 @@ end
 function M.visible()
   local current = offer and offer.items[offer.index]
   return current ~= nil and remaining(current) ~= nil
+end
+
+M.next_edit, M.dismiss_edit = next_edits.next_edit, next_edits.dismiss_edit
+
+--- Return true if ghost text is visible, this plug-in's or Neovim's own.
+local function is_ghost_visible()
+  local builtin = options.display == 'builtin' and api.nvim_get_namespaces()['nvim.lsp.inline_completion']
+  return M.visible() or (builtin and #api.nvim_buf_get_extmarks(0, builtin, 0, -1, { limit = 1 }) > 0) or false
 end
 
 --- Show another suggestion; the first time, request alternatives.
@@ -568,28 +580,10 @@ end
 
 -- --- setting up -----------------------------------------------------------------------------------------------
 
---- Run a key's earlier mapping.
-local function fall_back(map, key)
-  local keys = map.rhs or key
-  if map.callback then
-    keys = map.callback()
-  elseif map.expr == 1 then
-    keys = api.nvim_eval(map.rhs)
-  end
-  if type(keys) == 'string' and (map.expr == 1 or not map.callback) then
-    api.nvim_feedkeys(api.nvim_replace_termcodes(keys, true, true, true), 'in', false)
-  end
-end
-
 local function map_keys(buf)
   for name, key in pairs(options.keymaps) do
-    local before = fn.maparg(key, 'i', false, true)
-    if not (before.buffer == 1 and vim.startswith(before.desc or '', 'fim-server: ')) then
-      vim.keymap.set('i', key, function()
-        if not M[name]() then
-          fall_back(before, key)
-        end
-      end, { buffer = buf, desc = 'fim-server: ' .. name })
+    if not vim.endswith(name, '_edit') then -- those are mapped while an edit is shown
+      keys.map(buf, 'i', key, name, M[name])
     end
   end
 end
@@ -597,6 +591,9 @@ end
 local function on_attach(client, buf)
   map_keys(buf)
   require('fim_server.resting').watch(client, buf, NAME)
+  if options.next_edits then
+    next_edits.watch(client, buf)
+  end
   if options.display == 'menu' then
     return lsp.completion.enable(true, client.id, buf, { autotrigger = true })
   elseif options.display == 'builtin' then
@@ -653,8 +650,16 @@ function M.setup(given)
   api.nvim_set_hl(0, 'FimSuggestionUnchecked', { default = true, link = 'NonText' })
   api.nvim_set_hl(0, 'FimHint', { default = true, link = 'NonText' })
 
+  next_edits.setup({
+    busy = is_ghost_visible,
+    appears = cancel,
+    accept = options.keymaps.next_edit,
+    dismiss = options.keymaps.dismiss_edit,
+  })
+  options.settings = vim.tbl_extend('force', options.settings, not options.next_edits and { nextEdits = false } or {})
   switches.setup(NAME, options.settings, function()
     forget()
+    next_edits.withdraw()
     vim.cmd.redrawstatus()
   end)
   local settings = next(options.settings) and options.settings or nil
