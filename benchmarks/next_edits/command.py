@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,9 +24,9 @@ from fim_server.language import Language
 from fim_server.next_edit.analogies import occurrences
 from fim_server.next_edit.change import change_of
 from fim_server.next_edit.line_tokens import Lines
-from fim_server.next_edit.propose import proposals
+from fim_server.next_edit.propose import Proposal, proposals
 from fim_server.suggest.context.sessions import DocumentSessions
-from fim_server.suggest.next_edit import EditQuestion, next_edit
+from fim_server.suggest.next_edit import EditQuestion, guarantee_of, next_edit
 from fim_server.text.terminal import Table
 
 SHARES = {"p50": 0.5, "p95": 0.95}
@@ -39,8 +40,9 @@ class NextEditsOptions:
     """Options of ``./dev bench next-edits``."""
 
     edits: list[list[str]]
-    language: str
+    language: list[str] | None
     steps: int
+    parse: int
     seed: int
     fit: Path | None
     json: bool
@@ -57,9 +59,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("OLD", "NEW"),
         help="folders of two releases of a project; may be given several times",
     )
-    parser.add_argument("--language", default="python", metavar="NAME", help="of the files (default: python)")
+    parser.add_argument(
+        "--language",
+        action="append",
+        metavar="NAME",
+        help="of the files; may be given several times, and each project is in the first one it has files of "
+        "(default: python)",
+    )
     parser.add_argument(
         "--steps", type=positive_count, default=STEPS, metavar="N", help=f"most edits of a project (default: {STEPS})"
+    )
+    parser.add_argument(
+        "--parse",
+        type=positive_count,
+        default=1,
+        metavar="N",
+        help="most proposals after an edit, however unsure, that are parsed by the whole file too (default: 1)",
     )
     add_seed(parser, "the order of the edits")
     parser.add_argument(
@@ -76,7 +91,8 @@ def run(options: NextEditsOptions) -> int:
         DatasetError: A folder cannot be read.
     """
     with progress_for(options.json) as progress:
-        pairs = [(open_folder(old, options.language), open_folder(new, options.language)) for old, new in options.edits]
+        languages = options.language or ["python"]
+        pairs = [open_releases(old, new, languages) for old, new in options.edits]
         if options.fit is not None:
             steps = [step for pair in pairs for step in drawn(*pair, options)]
             if not steps:
@@ -87,7 +103,7 @@ def run(options: NextEditsOptions) -> int:
         report = Report(setting | {"seed": str(options.seed)})
         for old, new in pairs:
             progress.say(f"replaying {old.name}")
-            replay = Replay(options.language)
+            replay = Replay(old.language.name, options.parse)
             for step in drawn(old, new, options):
                 replay.take(step)
             report.rows[old.name] = replay.counts
@@ -95,6 +111,20 @@ def run(options: NextEditsOptions) -> int:
             report.milliseconds += replay.milliseconds
     publish(report, options.json)
     return DONE
+
+
+def open_releases(old: str, new: str, languages: Sequence[str]) -> tuple[Project, Project]:
+    """Return two releases in the first language of which both have files.
+
+    Raises:
+        BenchError: There is none.
+        DatasetError: A folder cannot be read.
+    """
+    *first, last = languages
+    for language in first:
+        with suppress(BenchError):
+            return open_folder(old, language), open_folder(new, language)
+    return open_folder(old, last), open_folder(new, last)
 
 
 def drawn(old: Project, new: Project, options: NextEditsOptions) -> Iterator[Step]:
@@ -112,7 +142,7 @@ class Counts:
         there: Proposals in lines that are still to be changed.
         right: Proposals whose tokens are all among those that come and go there.
         exact: Proposals after which the lines are as they are to be.
-        parsed: Proposals in files that parse.
+        parsed: Proposals in files that parse, those of ``--parse`` included.
         broken: Those of them with which the file does not parse.
     """
 
@@ -138,7 +168,8 @@ class Counts:
 class Replay:
     """Replay of one project, with the server's choice of next edits."""
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, most_parsed: int) -> None:
+        self._most_parsed = most_parsed
         self._language = Language.load(language)
         self._contexts = DocumentSessions()
         self.counts = Counts()
@@ -153,18 +184,28 @@ class Replay:
             counts.steps += 1
             counts.due += bool(step.rest)
         began = time.perf_counter()
-        proposals(step.edits, step.file, step.text)
+        asked = EditQuestion(step.file, step.text, step.edits)
+        all_proposals(asked)
         chosen = time.perf_counter()
-        found = next_edit(self._contexts, self._language, EditQuestion(step.file, step.text, step.edits))
+        found = next_edit(self._contexts, self._language, asked)
         self.milliseconds.append((1000 * (chosen - began), 1000 * (time.perf_counter() - chosen)))
         self._contexts.rest()
         if found is not None:
             one = found.proposal
             self.counts.add(judged(step, one.start, one.end, one.text))
-            if self._parses(step.text):
-                self.counts.parsed += 1
-                self.counts.broken += not self._parses(step.text[: one.start] + one.text + step.text[one.end :])
+        self._parse(step, asked, [] if found is None else [found.proposal])
         self._repeat(step)
+
+    def _parse(self, step: Step, asked: EditQuestion, shown: list[Proposal]) -> None:
+        """Parse the document with what is shown, and with further proposals that the server would let through."""
+        further = (one for one in all_proposals(asked) if one not in shown) if self._most_parsed > 1 else ()
+        allowed = (one for one in further if guarantee_of(self._contexts, self._language, asked, one) is not None)
+        checked = [*shown, *islice(allowed, self._most_parsed - len(shown))]
+        self._contexts.rest()
+        if checked and self._parses(step.text):
+            self.counts.parsed += len(checked)
+            for one in checked:
+                self.counts.broken += not self._parses(step.text[: one.start] + one.text + step.text[one.end :])
 
     def _parses(self, text: str) -> bool:
         return self._language.open(text, "").check("").complete
@@ -224,6 +265,11 @@ class Report:
         for what, at in (("choice without parsing", 0), ("whole answer", 1)):
             median, most = self._times(at)
             yield f"{what}, ms: p50 {median:.2f}, p95 {most:.2f}" if median is not None and most is not None else ""
+
+
+def all_proposals(asked: EditQuestion) -> list[Proposal]:
+    """Return the proposals of any confidence."""
+    return proposals(asked.edits, asked.uri, asked.text)
 
 
 def row(name: str, counts: Counts) -> list[str]:

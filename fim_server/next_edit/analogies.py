@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from fim_server.language.texts import is_word
 from fim_server.next_edit.change import Change, common_blanks, indentation
 from fim_server.next_edit.line_tokens import Lines, Token, shape_of, tokens_of
 
@@ -14,6 +15,9 @@ MOST_PLACES = 64
 
 NEAR = 200
 """Characters of a line before and after a place in which they are looked for."""
+
+PARALLEL_LINES = 20
+"""Most lines between an edit and a block beside it."""
 
 LOOKED_AT = 4
 """Tokens around a place that are compared with those around the change."""
@@ -34,6 +38,7 @@ class Place:
         words: Number of them that are; of lines alike only.
         mapped: Number of names that differ; of lines alike only.
         beside: Number of the lines above and below that are alike too, from 0 to 2; of lines alike only.
+        is_parallel: Whether it is in a near block alike, as a branch beside that of the edit.
         is_call: Whether it is a call of a function whose parameters changed.
     """
 
@@ -47,6 +52,7 @@ class Place:
     words: int = 0
     mapped: int = 0
     beside: int = 0
+    is_parallel: bool = False
     is_call: bool = False
 
     @property
@@ -78,6 +84,8 @@ def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
     old = change.edit.old.split("\n")
     below = at + change.edit.new.count("\n") + 1
     shapes = [shape_of(line) for line in old]
+    beside_edit = [shape_of(lines.lines[line]) for line in (at - 1, below) if 0 <= line < len(lines.lines)]
+    is_table = any(shape in beside_edit for shape in shapes if shape)
     rarest = min(range(len(old)), key=lambda number: len(lines.by_shape.get(shapes[number], ())))
     if not all(shape or not line.strip() for shape, line in zip(shapes, old, strict=True)) or not any(shapes):
         return
@@ -90,7 +98,8 @@ def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
             place = carried(change, "\n".join(now), lines.starts[first])
             if place is not None and not is_done(change, place, lines.text):
                 beside = are_alike(lines, first - 1, at - 1) + are_alike(lines, first + len(old), below)
-                yield replace(place, beside=beside)
+                is_parallel = bool(beside) and not is_table and abs(first - at) <= PARALLEL_LINES
+                yield replace(place, beside=beside, is_parallel=is_parallel)
 
 
 def are_alike(lines: Lines, one: int, other: int) -> bool:
@@ -194,8 +203,4 @@ def is_done(change: Change, place: Place, text: str) -> bool:
 
 def is_cut_between(text: str, at: int) -> bool:
     """Return whether no word goes on across an offset."""
-    return not (0 < at < len(text) and is_of_word(text[at - 1]) and is_of_word(text[at]))
-
-
-def is_of_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return not (0 < at < len(text) and is_word(text[at - 1]) and is_word(text[at]))

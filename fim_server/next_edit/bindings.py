@@ -5,26 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fim_server.next_edit.change import indentation
-from fim_server.next_edit.line_tokens import Lines, Token
-
-DECLARE = frozenset(
-    (
-        *("as", "class", "const", "def", "enum", "fn", "for", "func", "function", "import", "interface", "let"),
-        *("mut", "static", "struct", "trait", "type", "val", "var"),
-    )
-)
-"""Words before a name that is bound."""
-
-HEADS = frozenset({"def", "fn", "func", "function"})
-"""Words of a line whose parentheses have parameters."""
-
-GO_ON = frozenset(
-    (
-        *("and", "assert", "await", "case", "del", "else", "if", "in", "is", "new", "not", "or", "raise", "return"),
-        *("throw", "while", "yield"),
-    )
-)
-"""Words before a name that is used."""
+from fim_server.next_edit.line_tokens import LINE_BREAK, Lines, Token
+from fim_server.next_edit.signs import SIGNS
 
 LONGEST_SCOPE = 500
 """Most lines of a scope above a line, and below it."""
@@ -32,39 +14,37 @@ LONGEST_SCOPE = 500
 
 def is_bound(tokens: Sequence[Token], number: int) -> bool:
     """Return whether a line binds the name that is one of its tokens."""
-    before = tokens[number - 1].text if number else "\n"
-    after = [token.text for token in tokens[number + 1 : number + 3]] + ["\n", "\n"]
-    if before == "." or before in GO_ON:
+    before = tokens[number - 1].text if number else LINE_BREAK
+    after = [token.text for token in tokens[number + 1 : number + 3]] + [LINE_BREAK, LINE_BREAK]
+    if before == SIGNS.member or before in SIGNS.use:
         return False
-    if before in DECLARE:
+    if before in SIGNS.declare:
         return True
-    assigned = after[0] == "=" and after[1] not in ("=", ">")
     is_parameter = is_in_parameters(tokens, number)
-    if assigned:
-        return is_parameter or before in ("\n", ",", ";") or is_type(before)
-    if after[0] == ":" and after[1] == "=":
+    if after[0] == SIGNS.assign and after[1] not in (SIGNS.assign, SIGNS.arrow):
+        return is_parameter or before == LINE_BREAK or before in SIGNS.separators or is_type(before)
+    if after[:2] == [SIGNS.annotate, SIGNS.assign]:
         return True
-    return is_parameter or (is_type(before) and after[0] in (";", ",", ")", ":"))
+    return is_parameter or (is_type(before) and after[0] in SIGNS.ends_declaration)
 
 
 def is_in_parameters(tokens: Sequence[Token], number: int) -> bool:
     """Return whether a token is a parameter's name in the header of a function."""
-    if tokens[number - 1].text not in ("(", ",", "*", "&", "mut", "\n"):
+    before = tokens[number - 1].text if number else LINE_BREAK
+    if before not in SIGNS.before_parameters | {SIGNS.parameters_open, LINE_BREAK}:
         return False
-    head = next((at for at in range(number) if tokens[at].text in HEADS), None)
+    head = next((at for at in range(number) if tokens[at].text in SIGNS.heads), None)
     if head is None:
         return False
     depth = 0
     for token in tokens[head:number]:
-        depth += (token.text in "([{") - (token.text in ")]}")
+        depth += (token.text in SIGNS.opens) - (token.text in SIGNS.closes)
     return depth == 1
 
 
 def is_type(word: str) -> bool:
     """Return whether a word before a name may be its type, as in `int count`."""
-    return (
-        word[0].isalpha() and word not in GO_ON and word not in DECLARE and word not in ("and", "or", "else", "async")
-    )
+    return word[0].isalpha() and word not in SIGNS.use | SIGNS.declare | SIGNS.no_types
 
 
 def scope_of(lines: Lines, number: int, is_local: bool) -> range:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from fim_server.next_edit.bindings import HEADS, scope_of
+from fim_server.next_edit.bindings import scope_of
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines
+from fim_server.next_edit.signs import SIGNS
 
-HEAD = re.compile(rf"\b(?:{'|'.join(sorted(HEADS))})\s+(?:\([^()\n]*\)\s*)?(\w+)\s*(?:<[^()\n]*>)?\(")
-"""Beginning of a function's header up to its parameters; Go's receivers and generic parameters are passed over."""
+HEAD = re.compile(rf"\b(?:{'|'.join(sorted(SIGNS.heads))}){SIGNS.header}")
+"""Beginning of a function's header up to its parameters."""
 
 HEAD_LINES = 20
 """Most lines above an edit in which its header begins."""
@@ -27,7 +28,7 @@ LONGEST = 2000
 MOST_CALLS = 256
 """Most calls that are looked at."""
 
-RECEIVERS = re.compile(r"(?:&?\s*(?:mut\s+)?self|cls|this)\b")
+RECEIVERS = re.compile(SIGNS.receivers)
 
 NAME = re.compile(r"[^\W\d]\w*")
 
@@ -74,10 +75,10 @@ def call_edits(edit: Edit, lines: Lines, done: tuple[int, int]) -> list[Argument
     edits: list[ArgumentEdit] = []
     for match in islice(re.finditer(rf"(?<!\w){re.escape(now.name)}\(", text), MOST_CALLS):
         words = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].split()
-        if (words and words[-1] in HEADS) or match.end() == now.end:
+        if (words and words[-1] in SIGNS.heads) or match.end() == now.end:
             continue
         arguments, _ = pieces(text, match.end())
-        if arguments is None or any(text[start:end].lstrip().startswith(("*", "...")) for start, end in arguments):
+        if arguments is None or any(text[start:end].lstrip().startswith(SIGNS.several) for start, end in arguments):
             continue
         call = Call(text, match.end(), arguments)
         if old is not None and new is not None:
@@ -124,21 +125,21 @@ def pieces(text: str, start: int) -> tuple[list[tuple[int, int]] | None, int]:
     while at < end:
         character = text[at]
         if quote:
-            if character == "\\":
+            if character == SIGNS.escape:
                 at += 1
             elif character == quote:
                 quote = ""
-        elif character in "\"'`":
+        elif character in SIGNS.quotes:
             quote = character
-        elif character in "([{":
+        elif character in SIGNS.opens:
             depth += 1
-        elif character in ")]}" and depth == 0:
+        elif character in SIGNS.closes and depth == 0:
             if text[begun:at].strip():
                 found.append((begun, at))
             return found, at
-        elif character in ")]}":
+        elif character in SIGNS.closes:
             depth -= 1
-        elif character == "," and depth == 0:
+        elif character == SIGNS.separator and depth == 0:
             found.append((begun, at))
             begun = at + 1
         at += 1
@@ -213,24 +214,24 @@ class Call:
         ``least``: fewest arguments of a call with it.
         """
         name = name_of(parameter)
-        if not name or "=" in parameter or name in self.keywords or number > self.positional:
+        if not name or SIGNS.assign in parameter or name in self.keywords or number > self.positional:
             return None
         if len(self.arguments) != least - 1:
             return None
         if number < len(self.arguments):
             first, last = self.arguments[number]
             start = last - len(self.text[first:last].lstrip())
-            return ArgumentEdit(start, start, f"{name}, ")
+            return ArgumentEdit(start, start, f"{name}{SIGNS.separator} ")
         if not self.arguments:
             return ArgumentEdit(self.start, self.start, name)
         first, last = self.arguments[-1]
         end = first + len(self.text[first:last].rstrip())
-        return ArgumentEdit(end, end, f", {name}")
+        return ArgumentEdit(end, end, f"{SIGNS.separator} {name}")
 
 
 def required(parameters: Sequence[str]) -> list[str]:
     """Return the parameters without a default."""
-    return [one for one in parameters if "=" not in one and not one.startswith(("*", "..."))]
+    return [one for one in parameters if SIGNS.assign not in one and not one.startswith(SIGNS.several)]
 
 
 def keyword_of(argument: str) -> str | None:
@@ -241,7 +242,7 @@ def keyword_of(argument: str) -> str | None:
 
 def name_of(parameter: str) -> str:
     """Return the name of a parameter: its first word."""
-    before = re.split(r"[:=]", parameter, maxsplit=1)[0].strip().lstrip("*&")
+    before = parameter.partition(SIGNS.annotate)[0].partition(SIGNS.assign)[0]
     words = NAME.findall(before)
     return words[0] if words else ""
 

@@ -16,6 +16,7 @@ from fim_server.next_edit.line_tokens import tokens_of
 
 NAMES = (
     *("bias", "alike", "alike_equal", "alike_same", "alike_words", "alike_beside", "alike_mapped", "alike_left"),
+    "alike_parallel",
     *("alike_right", "alike_times"),
     *("alike_name", "found_left", "found_right", "found_both", "found_name", "renamed", "outside", "times"),
     *(
@@ -99,6 +100,7 @@ def features(
         "alike_same": alike and place.equal == 1.0,
         "alike_words": alike * min(place.words, 4),
         "alike_beside": alike * place.beside,
+        "alike_parallel": alike and place.is_parallel,
         "alike_mapped": alike * min(place.mapped, 4),
         "alike_left": alike * min(place.left, 3),
         "alike_right": alike * min(place.right, 3),

@@ -6,22 +6,13 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from fim_server.language.texts import is_word
+from fim_server.next_edit.signs import SIGNS
+
 TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\n|[^\w\s]")
 """A word, a number, a line break, or one other character."""
 
-KEYWORDS = frozenset(
-    (
-        *("False", "None", "True", "and", "as", "assert", "async", "await", "break", "case", "catch", "class"),
-        *("const", "continue", "def", "default", "defer", "del", "do", "elif", "else", "enum", "except", "export"),
-        *("extends", "false", "finally", "fn", "for", "from", "func", "function", "global", "go", "if", "impl"),
-        *("implements", "import", "in", "interface", "is", "lambda", "let", "loop", "match", "mod", "module"),
-        *("mut", "namespace", "new", "nil", "nonlocal", "not", "null", "or", "package", "pass", "private"),
-        *("protected", "pub", "public", "raise", "return", "self", "static", "struct", "super", "switch", "this"),
-        *("throw", "trait", "true", "try", "type", "typeof", "unsafe", "use", "using", "val", "var", "void"),
-        *("while", "with", "yield"),
-    )
-)
-"""Words that code alike has in common."""
+LINE_BREAK = "\n"
 
 LONGEST_LINE = 1000
 """Longest line with a shape, in characters."""
@@ -41,7 +32,7 @@ class Token:
     @property
     def is_word(self) -> bool:
         """Return whether the token may differ in code alike: a name or a number."""
-        return (self.text[0].isalnum() or self.text[0] == "_") and self.text not in KEYWORDS
+        return is_word(self.text[0]) and self.text not in SIGNS.keywords
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fim_server.next_edit.bindings import HEADS, is_bound, is_in_parameters, scope_of
+from fim_server.next_edit.bindings import is_bound, is_in_parameters, scope_of
 from fim_server.next_edit.change import Change
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
-
-DEFINE = HEADS | {"class", "struct", "enum", "trait", "interface", "type"}
-"""Words before a name that holds in the whole file."""
-
+from fim_server.next_edit.signs import SIGNS
 
 MOST_USES = 256
 """Most uses that are looked at."""
@@ -52,7 +49,7 @@ def rename_of(changes: Sequence[Change], lines: Lines) -> Rename | None:
             continue
         line = at + change.edit.new.count("\n", 0, tokens[number].start)
         before = tokens[number - 1].text if number else ""
-        if before in DEFINE:
+        if before in SIGNS.heads | SIGNS.types:
             return Rename(*names, range(len(lines.lines)), True)
         return Rename(*names, scope_of(lines, line, is_in_parameters(tokens, number)), False)
     return None
@@ -91,10 +88,12 @@ def uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range
 
 def is_other(tokens: Sequence[Token], at: int, rename: Rename) -> bool:
     """Return whether the same word is another name: a member, or the keyword of an argument."""
-    if at and tokens[at - 1].text == ".":
+    if at and tokens[at - 1].text == SIGNS.member:
         return not rename.is_member
     if rename.is_member:
         return False
     after = [token.text for token in tokens[at + 1 : at + 3]] + ["", ""]
-    is_keyword = after[0] == "=" and after[1] != "=" and at > 0 and tokens[at - 1].text in ("(", ",")
-    return is_keyword and not is_in_parameters(tokens, at)
+    if at == 0 or after[0] != SIGNS.assign or after[1] == SIGNS.assign:
+        return False
+    before = tokens[at - 1].text
+    return (before == SIGNS.parameters_open or before in SIGNS.separators) and not is_in_parameters(tokens, at)

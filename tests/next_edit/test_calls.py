@@ -6,6 +6,7 @@ import pytest
 
 from fim_server.next_edit.edit_memory import Edit, EditMemory
 from fim_server.next_edit.propose import proposals
+from fim_server.suggest.next_edit import LEAST_CONFIDENCE
 
 URI = "file:///a.py"
 
@@ -32,7 +33,7 @@ def walked(text: str, old: str, new: str) -> str:
     start = text.index(old)
     change(start, start + len(old), new)
     for _ in range(20):
-        found = [one for one in proposals(memory.latest(), URI, texts[URI]) if one.confidence >= 0.5]
+        found = [one for one in proposals(memory.latest(), URI, texts[URI]) if one.confidence >= LEAST_CONFIDENCE]
         if not found:
             break
         change(found[0].start, found[0].end, found[0].text)
@@ -85,4 +86,4 @@ def test_calls_follow_in_other_forms(text: str, old: str, new: str, wanted: str)
 def test_an_unclosed_call_is_left_alone() -> None:
     text = "def f(a):\n    pass\n\n\ndef g(b):\n    f(1\n"
     found = proposals([Edit(URI, 0, "def f(a):", "def f(a, b):")], URI, text.replace("(a)", "(a, b)"))
-    assert all(one.confidence < 0.5 for one in found)
+    assert all(one.confidence < LEAST_CONFIDENCE for one in found)

@@ -12,9 +12,10 @@ from fim_server.next_edit.confidence import NAMES, fitted_weights
 from fim_server.next_edit.edit_memory import Edit, EditMemory
 from fim_server.next_edit.line_tokens import tokens_of
 from fim_server.next_edit.propose import LONGEST_DOCUMENT, Proposal, proposals
+from fim_server.suggest.next_edit import LEAST_CONFIDENCE
 
 URI = "file:///a.py"
-SURE = 0.5
+SURE = LEAST_CONFIDENCE
 
 
 class Edited:

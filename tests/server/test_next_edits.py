@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from fim_server.next_edit.propose import Proposal
+from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.handlers.next_edit import edit_json
+from fim_server.suggest.next_edit import NextEdit
+from fim_server.text.document import PositionEncoding
 from support.editors.editor import INVALID_PARAMS, SETTINGS, Wire, wired
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -112,10 +117,9 @@ async def test_an_edit_that_does_not_parse_is_not_proposed(served: tuple[Wire, P
     for line in range(2):
         await edited.change(line, 11, 18, "")  # with the bracket
     assert await edited.next_edit() == []
+    edited = await opened(served, "whole.py", "".join(f"x{n} = load({n}, None)\n" for n in range(4)))
     for line in range(2):
-        await edited.change(line, 11, 11, ")")
-    edited = await opened(served, "whole.py", edited.text.replace("load(0)", "load(0, None)"))
-    await edited.change(0, 11, 17, "")
+        await edited.change(line, 11, 17, "")
     [found] = await edited.next_edit()
     await edited.accept(found)
     assert edited.text == "".join(f"x{n} = load({n}{', None' * (n == 3)})\n" for n in range(4))
@@ -138,13 +142,22 @@ async def test_an_old_version_and_an_unknown_document_get_none(served: tuple[Wir
     assert await Edited(served[0], "file:///unknown.py", "").next_edit() == []
 
 
-async def test_positions_and_line_breaks_are_the_clients(served: tuple[Wire, Path]) -> None:
+async def test_positions_are_the_clients(served: tuple[Wire, Path]) -> None:
     edited = await opened(served, "wide.py", "".join(f'x{n} = "😀", load({n}, None)\r\n' for n in range(3)))
-    for line in (0, 2):  # a line more after the first change
-        await edited.change(line, 17, 23, ",\r\n  3")
+    for line in range(2):
+        await edited.change(line, 17, 23, "")
     [found] = await edited.next_edit()
-    assert found["range"]["start"] == {"line": 4, "character": 18}
-    assert found["text"] == "\r\n  3"
+    assert found["range"]["start"] == {"line": 2, "character": 17}
+    assert found["range"]["end"] == {"line": 2, "character": 23}
+    assert found["text"] == ""
+
+
+async def test_line_breaks_are_the_documents() -> None:
+    document = OpenDocument("file:///a.py", source="a\r\nb\r\n", encoding=PositionEncoding.UTF16, version=7)
+    found = NextEdit(Proposal(2, 3, "c\nd", 0.5), "exact", "key")
+    edit = edit_json(document, found, "1", PositionEncoding.UTF16)
+    assert edit["text"] == "c\r\nd"
+    assert edit["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 1}}
 
 
 async def test_the_setting_switches_it_off(served: tuple[Wire, Path]) -> None:

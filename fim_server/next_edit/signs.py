@@ -1,0 +1,45 @@
+"""Words and signs that most languages share, read from ``signs.toml``: guesses, which the grammar judges afterwards."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Words and signs, as the file explains them."""
+
+    keywords: frozenset[str]
+    declare: frozenset[str]
+    use: frozenset[str]
+    heads: frozenset[str]
+    types: frozenset[str]
+    no_types: frozenset[str]
+    before_parameters: frozenset[str]
+    several: tuple[str, ...]
+    receivers: str
+    header: str
+    opens: str
+    closes: str
+    quotes: str
+    parameters_open: str
+    member: str
+    escape: str
+    separator: str
+    separators: frozenset[str]
+    assign: str
+    arrow: str
+    annotate: str
+    ends_declaration: frozenset[str]
+
+
+def read_signs() -> Signs:
+    """Return the words and signs of the package."""
+    table = tomllib.loads(resources.files("fim_server.next_edit").joinpath("signs.toml").read_text(encoding="utf-8"))
+    kinds = {"frozenset[str]": frozenset, "tuple[str, ...]": tuple, "str": str}
+    return Signs(**{one.name: kinds[str(one.type)](table[one.name]) for one in fields(Signs)})
+
+
+SIGNS = read_signs()
