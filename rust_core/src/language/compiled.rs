@@ -44,7 +44,7 @@ impl Deref for Language {
 }
 
 impl Language {
-    /// Compile a definition; `table` is a lexer table compiled earlier from the same definition.
+    /// Compile a definition; `table` is a lexer table of a language that was compiled from it earlier.
     ///
     /// # Errors
     /// Any flaw of the definition, in one line.

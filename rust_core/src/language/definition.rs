@@ -81,11 +81,13 @@ pub struct Construct {
 }
 
 impl Definition {
-    /// Compile a definition; `table` is a lexer table compiled earlier from the same definition.
+    /// Compile a definition; `table` is a lexer table of a language that was compiled from it earlier. The modes are not
+    /// checked again then, which would take nearly half of the time.
     ///
     /// # Errors
     /// Any flaw of the definition, in one line.
     pub(crate) fn compile(spec: &LanguageSpec, table: Option<LexerTable>) -> Result<Self, Error> {
+        let is_checked = table.is_some();
         let table = match table {
             Some(table) if table.is_of(spec) => table,
             Some(_) => return Err(Error::language("the lexer table is another definition's")),
@@ -95,10 +97,9 @@ impl Definition {
         let layout = roles::layout(spec)?;
         let roles = roles::roles(spec, layout)?;
         let grammar = Grammar::compile(spec, &producible(spec, &lexer, &roles, layout), lexer::mode_of(spec)?)?;
-        if grammar.unites_modes() {
-            alike::check(spec, &lexer, &grammar, &roles)?;
-        } else {
-            code_modes::check(spec, &lexer, &grammar, &roles)?;
+        if !is_checked {
+            let check = if grammar.unites_modes() { alike::check } else { code_modes::check };
+            check(spec, &lexer, &grammar, &roles)?;
         }
         let strings = strings(spec, &grammar)?;
         let (constructs, constructs_of) = constructs(spec, &grammar)?;
