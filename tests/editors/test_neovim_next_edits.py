@@ -20,7 +20,7 @@ TEXT = f"""def total(values):  # 😀
 {BETWEEN}    return len(values)
 """
 """A function with uses of its parameter in line 3 and, below the window, in line 31."""
-LONG = "".join(f"x{number} = load({number}, None)\n" for number in range(3))
+LONG = "".join(f"x{number} = load({number}, None)\n" for number in range(5))
 NAMES = ("walked", "dismissed", "undone", "left", "plain", "mapped", "stopped")
 OLD, NEW = "blue", "green"
 CONFIGURATION = """
@@ -164,9 +164,9 @@ def test_earlier_mappings_come_back(served: Neovim) -> None:
 
 def test_an_edit_of_several_lines_is_drawn_below(served: Neovim) -> None:
     edit(served, "lines.py")
-    for line in (1, 3):
-        served.command(f"{line}substitute/ None/\\r  3/")
-    until_edit(served, "None", "x2 = load(2,", "  3)")
+    for line in (1, 3, 5, 7):
+        served.command(f"{line}substitute/ None/\\r  70/")
+    until_edit(served, "None", "x4 = load(4,", "  70)")
 
 
 def test_a_stopped_server_withdraws_its_edit(served: Neovim) -> None:
