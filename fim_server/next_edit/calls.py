@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from fim_server.next_edit.bindings import scope_of
@@ -50,19 +50,44 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentEdit:
-    """Edit of a call: offsets of the replaced text, and the new one."""
+    """Edit of a call.
+
+    Attributes:
+        start: Offset of the replaced text.
+        end: Its end.
+        text: The new text.
+        call: Offset of the function's name.
+    """
 
     start: int
     end: int
     text: str
+    call: int = 0
 
 
-def call_edits(edit: Edit, lines: Lines, done: tuple[int, int]) -> list[ArgumentEdit] | None:
-    """Return the edits of the calls of the function whose header was edited; None if no header was.
+@dataclass(frozen=True, slots=True)
+class ChangedHeader:
+    """Function of which one parameter was added, removed or renamed.
 
-    ``done``: offsets of the edit's lines now.
+    Attributes:
+        name: Its name.
+        end: Offset of its parameters.
+        number: Number of the parameter, without that of the object.
+        old: Its old text; None for a new one.
+        new: Its new text; None for a removed one.
+        least: Fewest arguments of a call with the parameter.
     """
-    text = lines.text
+
+    name: str
+    end: int
+    number: int
+    old: str | None
+    new: str | None
+    least: int
+
+
+def changed_header(edit: Edit, text: str, done: tuple[int, int]) -> ChangedHeader | None:
+    """Return the function whose header was edited; ``done``: offsets of the edit's lines in the text now."""
     now = signature_at(text, done)
     if now is None:
         return None
@@ -72,24 +97,30 @@ def call_edits(edit: Edit, lines: Lines, done: tuple[int, int]) -> list[Argument
         return None
     number, old, new = found
     least = len(required((now if old is None else before).parameters))
+    return ChangedHeader(now.name, now.end, number, old, new, least)
+
+
+def call_edits(changed: ChangedHeader, lines: Lines, is_own: bool = True) -> list[ArgumentEdit]:
+    """Return the edits of the calls in a document; ``is_own``: the header is in it."""
+    text = lines.text
     edits: list[ArgumentEdit] = []
-    for match in islice(re.finditer(rf"(?<!\w){re.escape(now.name)}\(", text), MOST_CALLS):
+    for match in islice(re.finditer(rf"(?<!\w){re.escape(changed.name)}\(", text), MOST_CALLS):
         words = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].split()
-        if (words and words[-1] in SIGNS.heads) or match.end() == now.end:
+        if (words and words[-1] in SIGNS.heads) or (is_own and match.end() == changed.end):
             continue
         arguments, _ = pieces(text, match.end())
         if arguments is None or any(text[start:end].lstrip().startswith(SIGNS.several) for start, end in arguments):
             continue
-        call = Call(text, match.end(), arguments)
+        call, old, new = Call(text, match.end(), arguments), changed.old, changed.new
         if old is not None and new is not None:
             made = call.renamed(name_of(old), name_of(new))
         elif old is not None:
-            made = call.without(name_of(old), number, least)
+            made = call.without(name_of(old), changed.number, changed.least)
         else:
-            made = call.having(new or "", number, least)
+            made = call.having(new or "", changed.number, changed.least)
             made = made if made is not None and is_known(lines, made, name_of(new or "")) else None
         if made is not None:
-            edits.append(made)
+            edits.append(replace(made, call=match.start()))
     return edits
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fim_server.next_edit.analogies import Place, places
-from fim_server.next_edit.calls import call_edits
+from fim_server.next_edit.calls import call_edits, changed_header
 from fim_server.next_edit.change import Change, change_of
 from fim_server.next_edit.confidence import NAMES, Around, call_features, confidence, features, likeness, span_of
 from fim_server.next_edit.edit_memory import Edit
@@ -89,9 +89,11 @@ def called(edits: Sequence[Edit], lines: Lines, around: Around) -> list[Place]:
     """Return the calls of the function whose header was edited last."""
     for edit in edits[: -LATEST_HEADERS - 1 : -1]:
         line = edit.line if edit is edits[-1] else line_of(edit, lines)
-        found = None if line is None else call_edits(edit, lines, span_of(edit, line, lines.text))
-        if found is not None:
-            made = (Place(one.start, one.end, one.text, False, 0, 0, is_call=True) for one in found)
+        changed = None if line is None else changed_header(edit, lines.text, span_of(edit, line, lines.text))
+        if changed is not None:
+            made = (
+                Place(one.start, one.end, one.text, False, 0, 0, is_call=True) for one in call_edits(changed, lines)
+            )
             return [place for place in made if not around.done[0] <= place.start <= around.done[1]]
     return []
 

@@ -17,6 +17,7 @@ class Signs:
     heads: frozenset[str]
     types: frozenset[str]
     no_types: frozenset[str]
+    imports: frozenset[str]
     before_parameters: frozenset[str]
     several: tuple[str, ...]
     receivers: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
 from fim_server.language_support.registry import support_of
+from fim_server.next_edit.elsewhere import proposals_from_others
 from fim_server.next_edit.propose import Proposal, proposals
 from fim_server.text.document import Split
 
@@ -38,12 +39,14 @@ class EditQuestion:
         uri: The document.
         text: Its text.
         edits: Latest edits, the latest last.
+        others: Texts of other open documents of the language that may be read, by their URI.
         dismissed: Keys of proposals that the user has dismissed, see :func:`key_of`.
     """
 
     uri: str
     text: str
     edits: Sequence[Edit]
+    others: Mapping[str, str] = field(default_factory=dict)
     dismissed: Collection[str] = ()
 
 
@@ -67,7 +70,10 @@ def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestio
     tried = 0
     try:
         with Stop(SECONDS):
-            for proposal in proposals(asked.edits, asked.uri, asked.text):
+            own = proposals(asked.edits, asked.uri, asked.text)
+            if not own or own[0].confidence < LEAST_CONFIDENCE:
+                own = proposals_from_others(asked.edits, asked.uri, asked.text, asked.others)
+            for proposal in own:
                 if proposal.confidence < LEAST_CONFIDENCE or tried == MOST_TRIED:
                     return None
                 key = f"{asked.uri}\n{key_of(asked.text, proposal)}"

@@ -134,6 +134,20 @@ async def test_other_files_get_none(served: tuple[Wire, Path], name: str, langua
     assert await edited.next_edit() == []
 
 
+async def test_an_edit_follows_in_another_file(served: tuple[Wire, Path]) -> None:
+    user = await opened(served, "user.py", "from shapes import area\n\nprint(area(1))\n")
+    secret = await opened(served, "secrets.json.py", "from shapes import area\n")
+    shapes = await opened(served, "shapes.py", "def area(w):\n    return w\n")
+    await shapes.change(0, 4, 8, "size")
+    lines = []
+    while found := await user.next_edit():
+        lines.append(found[0]["range"]["start"]["line"])
+        await user.accept(found[0])
+    assert lines == [0, 2]
+    assert user.text == "from shapes import size\n\nprint(size(1))\n"
+    assert await secret.next_edit() == []
+
+
 async def test_an_old_version_and_an_unknown_document_get_none(served: tuple[Wire, Path]) -> None:
     edited = await opened(served, "versions.py")
     await edited.change(0, 10, 16, "items")

@@ -63,7 +63,8 @@ async def find(ls: FimLanguageServer, document: OpenDocument) -> NextEdit | None
         if "\r" in split.right:
             return None
         edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or is_readable(ls, edit.uri)]
-        asked = EditQuestion(uri, split.right, edits, ls.next_edits.decided)
+        others = ls.readable_texts(document.language_id or "")
+        asked = EditQuestion(uri, split.right, edits, others, ls.next_edits.decided)
         request = Request(uri, split, language.editor_id, document.path or "", False, False, settings)
         ls.supervisor.begin()
         return await asyncio.wrap_future(ls.worker.next_edit(request, asked))

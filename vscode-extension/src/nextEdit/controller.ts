@@ -77,6 +77,7 @@ export class NextEditController {
       }),
       vscode.window.onDidChangeActiveTextEditor(() => {
         this.machine.leave();
+        this.machine.changed(); // what was done in another file may concern this one
         this.cursorMoved();
       }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {

@@ -1,0 +1,66 @@
+"""Edits that follow in a document from the edits of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from fim_server.next_edit.edit_memory import EditMemory
+from fim_server.next_edit.elsewhere import proposals_from_others
+
+HERE, THERE = "file:///app/main.py", "file:///app/shapes.py"
+
+SHAPES = "def area(w, h):\n    return w * h\n\n\nclass Shape:\n    def area(self):\n        return 1\n"
+
+
+def followed(text: str, old: str, new: str, shapes: str = SHAPES) -> str:
+    """Edit the other file, accept all that follows in this one, and return it."""
+    texts = {HERE: text, THERE: shapes}
+    memory = EditMemory(texts.get)
+    start = shapes.index(old)
+    memory.change(THERE, shapes, start, start + len(old), new)
+    texts[THERE] = shapes.replace(old, new, 1)
+    for _ in range(20):
+        found = proposals_from_others(memory.latest(), HERE, texts[HERE], {THERE: texts[THERE]})
+        if not found:
+            break
+        one = found[0]
+        memory.change(HERE, texts[HERE], one.start, one.end, one.text)
+        texts[HERE] = texts[HERE][: one.start] + one.text + texts[HERE][one.end :]
+    return texts[HERE]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "from shapes import area\n\nprint(area(1, 2), x.area)\n",
+            "from shapes import size\n\nprint(size(1, 2), x.area)\n",
+        ),
+        ("import shapes\n\nprint(shapes.area(1, 2), area)\n", "import shapes\n\nprint(shapes.size(1, 2), area)\n"),
+        ("def area():\n    pass\n\n\narea()\n", None),
+        ("area = 1\nprint(area)\n", None),
+    ],
+)
+def test_the_uses_of_a_renamed_function_follow(before: str, after: str | None) -> None:
+    assert followed(before, "def area", "def size") == (before if after is None else after)
+
+
+def test_a_renamed_method_has_no_known_uses() -> None:
+    text = "from shapes import area, Shape\n\nShape().area()\n"
+    assert followed(text, "    def area", "    def size") == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("from shapes import area\n\nprint(area(1, 2), x.area(1, 2))\n", "print(area(1), x.area(1, 2))\n"),
+        ("import shapes\n\nprint(area(1, 2), shapes.area(1, 2))\n", "print(area(1, 2), shapes.area(1))\n"),
+    ],
+)
+def test_the_calls_of_a_changed_function_follow(before: str, after: str) -> None:
+    assert followed(before, "w, h)", "w)").endswith(after)
+
+
+def test_unrelated_edits_give_none() -> None:
+    text = "from shapes import area\n\nprint(area(1, 2))\n"
+    assert followed(text, "return w * h", "return h * w") == text
