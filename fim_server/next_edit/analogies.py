@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from heapq import nsmallest
 from itertools import islice
 
 from fim_server.language.texts import is_word
@@ -13,8 +14,11 @@ from fim_server.next_edit.line_tokens import Lines, Token, shape_of, tokens_of
 MOST_PLACES = 64
 """Most places of a change that are looked at in a document."""
 
+MOST_LINES = 1000
+"""Most lines of a shape that are compared, those nearest to the edit."""
+
 NEAR = 200
-"""Characters of a line before and after a place in which they are looked for."""
+"""Characters before and after a place that are looked at."""
 
 PARALLEL_LINES = 20
 """Most lines between an edit and a block beside it."""
@@ -89,7 +93,10 @@ def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
     rarest = min(range(len(old)), key=lambda number: len(lines.by_shape.get(shapes[number], ())))
     if not all(shape or not line.strip() for shape, line in zip(shapes, old, strict=True)) or not any(shapes):
         return
-    for number in lines.by_shape.get(shapes[rarest], ()):
+    numbers = lines.by_shape.get(shapes[rarest], [])
+    if len(numbers) > MOST_LINES:
+        numbers = sorted(nsmallest(MOST_LINES, numbers, key=lambda number: abs(number - at)))
+    for number in numbers:
         first = number - rarest
         if first < 0 or first + len(old) > len(lines.lines):
             continue
@@ -196,9 +203,9 @@ def is_done(change: Change, place: Place, text: str) -> bool:
     if len(place.text) <= place.end - place.start:
         return False
     added = place.text.strip()
-    return bool(added) and (
-        text[place.end :].lstrip().startswith(added) or text[: place.start].rstrip().endswith(added)
-    )
+    near = len(added) + NEAR
+    after, before = text[place.end : place.end + near].lstrip(), text[max(0, place.start - near) : place.start].rstrip()
+    return bool(added) and (after.startswith(added) or before.endswith(added))
 
 
 def is_cut_between(text: str, at: int) -> bool:

@@ -126,13 +126,14 @@ def call_edits(changed: ChangedHeader, lines: Lines, is_own: bool = True) -> lis
 
 def signature_at(text: str, done: tuple[int, int]) -> Signature | None:
     """Return the header in whose parameters an edit is, whose lines are between two offsets."""
-    first = done[0]
+    least, first = max(0, done[0] - LONGEST), done[0]
     for _ in range(HEAD_LINES):
-        if first == 0:
+        first = text.rfind("\n", least, max(least, first - 1)) + 1
+        if first <= least:
             break
-        first = text.rfind("\n", 0, first - 1) + 1
+    first = max(first, least)
     found = None
-    for match in HEAD.finditer(text, first, done[1]):
+    for match in HEAD.finditer(text, first, min(done[1], done[0] + LONGEST)):
         found = match
     if found is None:
         return None

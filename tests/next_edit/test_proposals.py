@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
@@ -177,3 +178,23 @@ def test_long_documents_get_no_proposal() -> None:
 
 def test_every_feature_has_a_weight() -> None:
     assert len(fitted_weights()) == len(NAMES) == len(set(NAMES))
+
+
+TWELVE = "\n".join(["a = b"] * 11)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("def a<>" * 42_000 + "\ndef f(a):\n    pass\n", "f(a)", "f(a, b)"),
+        (f"{TWELVE}\n" + "c = d\n" * 49_000, TWELVE, TWELVE.replace("b", "e")),
+        ("a = '😀'\n" * 37_000, "😀", "😀😀"),
+    ],
+    ids=["header", "lines alike", "done already"],
+)
+def test_the_time_is_bounded(text: str, old: str, new: str) -> None:
+    edited = Edited(text)
+    edited.replace(old, new)
+    began = time.process_time()
+    edited.proposed()
+    assert time.process_time() - began < 2
