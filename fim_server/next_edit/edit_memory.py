@@ -1,6 +1,6 @@
 """Memory of the latest edits of a session, put together from the changes that an editor reports.
 
-It is in memory only, and never holds files of secrets: the server does not report their changes.
+It is in memory only. Its reader leaves out the edits of files of secrets.
 """
 
 from __future__ import annotations
