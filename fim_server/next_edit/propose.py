@@ -69,7 +69,7 @@ def rated(edits: Sequence[Edit], uri: str, text: str) -> list[tuple[Place, list[
 
     Places below the edit come first, then those above it, each in their order. Arguments as of :func:`proposals`.
     """
-    mine = [edit for edit in edits if edit.uri == uri]
+    mine = standing([edit for edit in edits if edit.uri == uri])
     if not mine or len(text) > LONGEST_DOCUMENT:
         return []
     lines = Lines(text)
@@ -83,6 +83,20 @@ def rated(edits: Sequence[Edit], uri: str, text: str) -> list[tuple[Place, list[
         known = {call.span for call in calls}
         found += [(place, of) for place, of in carried(latest, changes, lines, around) if place.span not in known]
     return sorted(found, key=lambda pair: (pair[0].start < around.done[1], pair[0].start))
+
+
+def standing(edits: Sequence[Edit]) -> list[Edit]:
+    """Return the edits of a document without those that were undone; none if the latest one undoes another."""
+    found: list[Edit] = []
+    is_undo = False
+    for edit in edits:
+        last = found[-1] if found else None
+        is_undo = last is not None and (edit.line, edit.old, edit.new) == (last.line, last.new, last.old)
+        if is_undo:
+            found.pop()
+        else:
+            found.append(edit)
+    return [] if is_undo else found
 
 
 def called(edits: Sequence[Edit], lines: Lines, around: Around) -> list[Place]:

@@ -170,6 +170,27 @@ def test_lines_bind_names(line: str, name: str, bound: bool) -> None:
     assert is_bound(tokens, number) is bound
 
 
+def test_nothing_follows_an_undone_edit() -> None:
+    text = "def total(values):\n    a = 1\n    return len(values)\n\n\ndef g(items):\n    return items\n"
+    edited = Edited(text)
+    edited.replace("values", "items")
+    edited.replace("len(values)", "len(items)")
+    edited.replace("len(items)", "len(values)")
+    edited.replace("items", "values")
+    assert edited.text == text
+    assert edited.proposed(least=0.0) == []
+    edited.replace("values", "items")  # done again
+    assert edited.accept_all() == [3]
+
+
+def test_a_name_may_be_renamed_back() -> None:
+    edited = Edited("def total(values):\n    a = 1\n    return len(values)\n")
+    edited.replace("values", "items")
+    assert edited.accept_all() == [3]
+    edited.replace("items", "values")
+    assert edited.accept_all() == [3]
+
+
 def test_long_documents_get_no_proposal() -> None:
     edited = Edited("load(1)\nload(2)\n" + "x\n" * (LONGEST_DOCUMENT // 2))
     edited.replace("load(1)", "read(1)")
