@@ -1,4 +1,4 @@
-"""Places of the same change elsewhere: lines alike, and wherever the changed text stands."""
+"""Places where the latest change may be due again: similar lines, and other occurrences of the changed text."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def features(
 
 
 def likeness(place: Place) -> Likeness:
-    """Return what places that are as much like the change have in common."""
+    """Return the key that places equally similar to the change share."""
     return (place.is_alike, place.equal) if place.is_alike else (place.is_alike, place.left, place.right)
 
 

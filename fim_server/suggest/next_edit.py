@@ -28,7 +28,7 @@ LONGEST_NAMED = 200_000
 """Longest document whose names are looked up, in characters."""
 
 SECONDS = 0.5
-"""Time for all of them."""
+"""Seconds to parse all of them."""
 
 
 @dataclass(frozen=True, slots=True)

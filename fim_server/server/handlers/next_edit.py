@@ -19,7 +19,7 @@ NEXT_EDIT = "textDocument/copilotInlineEdit"
 """Request for the next edit, in the form that existing clients send."""
 
 SHOWN, FOCUSED = "textDocument/didShowInlineEdit", "textDocument/didFocus"
-"""Notifications of such clients, which tell the server nothing that it needs."""
+"""Notifications that these clients send, and the server ignores."""
 
 EDIT_ACCEPTED, EDIT_DISMISSED = "fim-server.editAccepted", "fim-server.editDismissed"
 
@@ -109,4 +109,4 @@ def on_edit_dismissed(ls: FimLanguageServer, dismissed: Any) -> None:
 
 
 def on_told(ls: FimLanguageServer, params: Any) -> None:
-    """Ignore what a client tells of an edit or its editor."""
+    """Ignore a notification about a shown edit or a focused editor."""

@@ -1,4 +1,4 @@
-// What of an edit is struck through and drawn beside the text, by line. Independent of VS Code.
+// Drawing of an edit: by line, the text to strike through and the text beside it. Independent of VS Code.
 import type { NextEdit, Position } from "../protocol";
 
 /** Longest text beside a line, in UTF-16 units. */

@@ -1,4 +1,4 @@
-// Whether ghost text of the server is shown, or requested, as far as an extension can know: VS Code tells none. Next
+// Ghost text of the server, shown or requested, inferred from requests and the cursor: VS Code does not report it. Next
 // edits give way to it. Independent of VS Code.
 
 export class GhostText {

@@ -1,4 +1,4 @@
-// When the next edit is asked for, shown, accepted and withdrawn: a state machine, independent of VS Code.
+// State machine that asks for the next edit, shows, accepts and withdraws it. Independent of VS Code.
 import type { NextEdit } from "../protocol";
 
 /** Pause after a change before the server is asked. */
