@@ -23,7 +23,7 @@ HEAD_LINES = 20
 """Most lines above an edit in which its header begins."""
 
 LONGEST = 2000
-"""Longest list of parameters or arguments, in characters."""
+"""Longest list of parameters or arguments, and longest line in which a name is looked for, in characters."""
 
 MOST_CALLS = 256
 """Most calls that are looked at."""
@@ -285,4 +285,5 @@ def is_known(lines: Lines, edit: ArgumentEdit, name: str) -> bool:
     around = scope_of(lines, number, False)
     head = max(0, around.start - 1)
     pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
-    return any(pattern.search(lines.lines[at]) for at in range(head, number + 1))
+    near = (lines.lines[at] for at in range(head, number + 1))
+    return any(pattern.search(line) for line in near if len(line) <= LONGEST)

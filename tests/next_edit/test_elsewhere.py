@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from fim_server.next_edit.edit_memory import EditMemory
+from fim_server.next_edit.edit_memory import Edit, EditMemory
 from fim_server.next_edit.elsewhere import proposals_from_others
 
 HERE, THERE = "file:///app/main.py", "file:///app/shapes.py"
@@ -64,3 +66,12 @@ def test_the_calls_of_a_changed_function_follow(before: str, after: str) -> None
 def test_unrelated_edits_give_none() -> None:
     text = "from shapes import area\n\nprint(area(1, 2))\n"
     assert followed(text, "return w * h", "return h * w") == text
+
+
+def test_a_long_line_of_calls_takes_bounded_time() -> None:
+    other, uri = "file:///a.py", "file:///b.py"
+    text = "from a import load\n\n" + "load(1); " * 30_000 + "\n"
+    edits = [Edit(other, 0, "def load(path):", "def load(path, q):")]
+    began = time.process_time()
+    assert proposals_from_others(edits, uri, text, {other: "def load(path, q):\n    return path\n"}) == []
+    assert time.process_time() - began < 1
