@@ -58,7 +58,10 @@ def renamed(edit: Edit, lines: Lines, stem: str) -> Iterator[Proposal]:
     if before not in SIGNS.heads | SIGNS.types:
         return
     old, new = names
-    is_imported = imports(lines, old) or imports(lines, new)  # the import may have followed already
+    has_old, has_new = imports(lines, old), imports(lines, new)
+    if has_old and has_new:
+        return  # two names would become one
+    is_imported = has_old or has_new  # the import may have followed already
     count = 0
     for number, line in enumerate(lines.lines):
         if old not in line:

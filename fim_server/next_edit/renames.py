@@ -66,6 +66,8 @@ def uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range
     """Return start and end of each use of the old name, and the offsets of blocks in which it is another name."""
     found: set[tuple[int, int]] = set()
     shadowed: list[range] = []
+    if binds_otherwise(rename, lines):
+        return found, shadowed
     end = 0
     for number in rename.lines:
         text = lines.lines[number]
@@ -84,6 +86,20 @@ def uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range
             start = lines.starts[number] + token.start
             found.add((start, start + len(rename.old)))
     return found, shadowed
+
+
+def binds_otherwise(rename: Rename, lines: Lines) -> bool:
+    """Return whether a second line binds the new name: the uses of two names would become one."""
+    count = 0
+    for number in rename.lines:
+        text = lines.lines[number]
+        if rename.new not in text:
+            continue
+        tokens = tokens_of(text)
+        count += any(token.text == rename.new and is_bound(tokens, at) for at, token in enumerate(tokens))
+        if count > 1:
+            return True
+    return False
 
 
 def is_other(tokens: Sequence[Token], at: int, rename: Rename) -> bool:

@@ -41,6 +41,7 @@ def followed(text: str, old: str, new: str, shapes: str = SHAPES) -> str:
         ("import shapes\n\nprint(shapes.area(1, 2), area)\n", "import shapes\n\nprint(shapes.size(1, 2), area)\n"),
         ("def area():\n    pass\n\n\narea()\n", None),
         ("area = 1\nprint(area)\n", None),
+        ("from c import size\nfrom shapes import area\n\nprint(area(1, size))\n", None),
     ],
 )
 def test_the_uses_of_a_renamed_function_follow(before: str, after: str | None) -> None:

@@ -81,6 +81,12 @@ def test_a_block_that_binds_the_name_again_is_left_alone() -> None:
     assert {one.start for one in edited.proposed(least=0.0)} == {edited.text.rindex("a")}
 
 
+def test_two_names_do_not_become_one() -> None:
+    edited = Edited("def f(a):\n    b = 2\n    return a + b\n")
+    edited.replace("a", "b")
+    assert not any(one.is_use for one in edited.proposed(least=0.0))
+
+
 def test_the_calls_of_a_renamed_function_follow() -> None:
     edited = Edited(
         "class A:\n    def load(self):\n        pass\n\n    def run(self):\n        self.load()\n        self.load()\n"
