@@ -136,7 +136,6 @@ async def test_other_files_get_none(served: tuple[Wire, Path], name: str, langua
 
 async def test_an_edit_follows_in_another_file(served: tuple[Wire, Path]) -> None:
     user = await opened(served, "user.py", "from shapes import area\n\nprint(area(1))\n")
-    secret = await opened(served, "secrets.json.py", "from shapes import area\n")
     shapes = await opened(served, "shapes.py", "def area(w):\n    return w\n")
     await shapes.change(0, 4, 8, "size")
     lines = []
@@ -145,6 +144,13 @@ async def test_an_edit_follows_in_another_file(served: tuple[Wire, Path]) -> Non
         await user.accept(found[0])
     assert lines == [0, 2]
     assert user.text == "from shapes import size\n\nprint(size(1))\n"
+
+
+async def test_no_edit_follows_from_a_file_of_secrets(served: tuple[Wire, Path]) -> None:
+    user = await opened(served, "reader.py", "from secrets import area\n\nprint(area(1))\n")
+    secret = await opened(served, "secrets.py", "def area(w):\n    return w\n")
+    await secret.change(0, 4, 8, "size")
+    assert await user.next_edit() == []
     assert await secret.next_edit() == []
 
 

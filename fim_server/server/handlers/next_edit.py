@@ -10,7 +10,7 @@ from fim_server.server.arguments import member, text_member
 from fim_server.server.documents.cut import language_at
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.language_server import FimLanguageServer
-from fim_server.server.requests.secret_files import is_readable, secret_reason
+from fim_server.server.requests.secret_files import secret_reason
 from fim_server.suggest.next_edit import EditQuestion, NextEdit
 from fim_server.suggest.request import Request
 from fim_server.text.document import Document, PositionEncoding
@@ -20,6 +20,9 @@ NEXT_EDIT = "textDocument/copilotInlineEdit"
 
 SHOWN, FOCUSED = "textDocument/didShowInlineEdit", "textDocument/didFocus"
 """Notifications that these clients send, and the server ignores."""
+
+MOST_OTHERS = 8
+"""Most other documents whose latest edits count."""
 
 EDIT_ACCEPTED, EDIT_DISMISSED = "fim-server.editAccepted", "fim-server.editDismissed"
 
@@ -62,14 +65,28 @@ async def find(ls: FimLanguageServer, document: OpenDocument) -> NextEdit | None
         split = document.document.split(0, language.keeps_returns)
         if "\r" in split.right:
             return None
-        edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or is_readable(ls, edit.uri)]
-        others = ls.readable_texts(document.language_id or "")
+        others = await others_edited(ls, document)
+        edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or edit.uri in others]
         asked = EditQuestion(uri, split.right, edits, others, ls.next_edits.decided)
         request = Request(uri, split, language.editor_id, document.path or "", False, False, settings)
         ls.supervisor.begin()
         return await asyncio.wrap_future(ls.worker.next_edit(request, asked))
     except (DocumentError, LanguageError, StoppedError):
         return None
+
+
+async def others_edited(ls: FimLanguageServer, document: OpenDocument) -> dict[str, str]:
+    """Return the texts of other open documents of the language that were edited lately and may be read, by URI."""
+    found: dict[str, str] = {}
+    for uri in dict.fromkeys(edit.uri for edit in reversed(ls.protocol.edit_memory().latest())):
+        other = None if uri == document.uri else ls.open_document(uri)
+        if other is None or other.language_id != document.language_id or other.notebook is not None:
+            continue
+        if await secret_reason(ls, uri) is None:
+            found[uri] = other.source
+        if len(found) == MOST_OTHERS:
+            break
+    return found
 
 
 def edit_json(document: OpenDocument, found: NextEdit, identity: str, encoding: PositionEncoding) -> dict[str, Any]:
