@@ -1,6 +1,6 @@
 """Edits of a document that follow from those of others: uses of what another file renamed, calls of what it changed.
 
-A name is another file's if a line imports it, or the file's own name and a dot stand before it.
+A name is another file's if a line imports it from there, or the file's own name and a dot stand before it.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def renamed(edit: Edit, lines: Lines, stem: str) -> Iterator[Proposal]:
     if before not in SIGNS.heads | SIGNS.types:
         return
     old, new = names
-    has_old, has_new = imports(lines, old), imports(lines, new)
-    if has_old and has_new:
+    is_imported = imports(lines, old, stem)
+    if is_imported and imports(lines, new, new):
         return  # two names would become one
-    is_imported = has_old or has_new  # the import may have followed already
+    is_imported = is_imported or imports(lines, new, stem)  # the import may have followed already
     count = 0
     for number, line in enumerate(lines.lines):
         if old not in line:
@@ -82,20 +82,20 @@ def called(edit: Edit, source: Lines, at: int, lines: Lines, stem: str) -> Itera
     first = source.text.rfind("\n", 0, changed.end) + 1
     if indentation(source.text[first : changed.end]):
         return
-    is_imported = imports(lines, changed.name)
+    is_imported = imports(lines, changed.name, stem)
     for one in call_edits(changed, lines, is_own=False):
         line = lines.text.rfind("\n", 0, one.call) + 1
         if is_of(tokens_of(lines.text[line : one.call + len(changed.name)]), -1, stem, is_imported):
             yield Proposal(one.start, one.end, one.text, LEAST_OF_USES)
 
 
-def imports(lines: Lines, name: str) -> bool:
-    """Return whether a line at the margin imports a name."""
-    return any(
-        name in line and line[:1].strip() and any(token.text == name for token in tokens_of(line))
-        for line in lines.lines
-        if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0] in SIGNS.imports
-    )
+def imports(lines: Lines, name: str, stem: str) -> bool:
+    """Return whether a line at the margin imports a name from the file of that name."""
+    for line in lines.lines:
+        first = line.split(maxsplit=1)[:1] if name in line and stem in line and line[:1].strip() else []
+        if first and first[0] in SIGNS.imports and {name, stem} <= {token.text for token in tokens_of(line)}:
+            return True
+    return False
 
 
 def is_of(tokens: Sequence[Token], at: int, stem: str, is_imported: bool) -> bool:
@@ -107,5 +107,6 @@ def is_of(tokens: Sequence[Token], at: int, stem: str, is_imported: bool) -> boo
 
 
 def stem_of(uri: str) -> str:
-    """Return the name of a document's file without its suffix."""
-    return PurePosixPath(unquote(urlsplit(uri).path)).stem
+    """Return the name by which a document's file is imported: without its suffix, or that of its folder."""
+    path = PurePosixPath(unquote(urlsplit(uri).path))
+    return path.parent.name if path.stem in SIGNS.packages else path.stem

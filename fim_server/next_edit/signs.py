@@ -18,6 +18,7 @@ class Signs:
     types: frozenset[str]
     no_types: frozenset[str]
     imports: frozenset[str]
+    packages: frozenset[str]
     before_parameters: frozenset[str]
     several: tuple[str, ...]
     receivers: str
