@@ -460,7 +460,7 @@ class CompletionWorker:
             report("loading the model", 0.4)
             model = load.model = self.models.get(settings, afresh, tell)
             try:
-                loaded = self._prepare(load, model, report)
+                loaded = self._prepare(model, report, load)
                 self.models.warm.add(model.turn)
                 return loaded
             except RuntimeError:
@@ -468,7 +468,7 @@ class CompletionWorker:
                     raise
                 afresh = False  # a pass of another client does not end: the model is loaded anew in any case
 
-    def _prepare(self, load: Load, model: FimModel, report: Callable[[str, float], None]) -> Loaded:
+    def _prepare(self, model: FimModel, report: Callable[[str, float], None], load: Load) -> Loaded:
         from fim_server.decoding.complete import complete
         from fim_server.decoding.options import DecodeOptions
         from fim_server.models.pace import first_pace
