@@ -170,11 +170,11 @@ class NextEditState:
         count: Number of them so far.
     """
 
-    sent: OrderedDict[str, str] = field(default_factory=OrderedDict)
-    decided: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    sent: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    decided: OrderedDict[int, None] = field(default_factory=OrderedDict)
     count: int = 0
 
-    def note(self, key: str) -> str:
+    def note(self, key: int) -> str:
         """Note an edit that is sent, and return its identity."""
         self.count += 1
         identity = str(self.count)

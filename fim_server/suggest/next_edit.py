@@ -46,7 +46,7 @@ class EditQuestion:
     text: str
     edits: Sequence[Edit]
     others: Mapping[str, str] = field(default_factory=dict)
-    dismissed: Collection[str] = ()
+    dismissed: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class NextEdit:
 
     proposal: Proposal
     guarantee: str
-    key: str
+    key: int
 
 
 def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestion) -> NextEdit | None:
@@ -74,13 +74,12 @@ def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestio
     try:
         with Stop(SECONDS):
             own = proposals(asked.edits, asked.uri, asked.text)
-            if not own or own[0].confidence < LEAST_CONFIDENCE:
+            if all(proposal.confidence < LEAST_CONFIDENCE for proposal in own):
                 own = proposals_from_others(asked.edits, asked.uri, asked.text, asked.others)
             for proposal in own:
-                if proposal.confidence < LEAST_CONFIDENCE or tried == MOST_TRIED:
+                if tried == MOST_TRIED:
                     return None
-                key = f"{asked.uri}\n{key_of(asked.text, proposal)}"
-                if key in asked.dismissed:
+                if proposal.confidence < LEAST_CONFIDENCE or (key := key_of(asked, proposal)) in asked.dismissed:
                     continue
                 tried += 1
                 guarantee = guarantee_of(contexts, language, asked, proposal)
@@ -97,6 +96,8 @@ def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQues
     opened = contexts.open(asked.uri, language, Split(left, right))
     if opened.guarantee == "none" or not opened.has_grammar:
         return None
+    if opened.is_unfinished or opened.stand_in is not None:
+        return None  # the document is parsed in part only so far, or with text that is missing
     if proposal.is_use and opened.session.inside is not None:
         return None  # the same word in a string or comment
     if not opened.session.check(proposal.text + right[: opened.covered]).complete:
@@ -110,10 +111,12 @@ def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQues
     return opened.guarantee
 
 
-def key_of(text: str, proposal: Proposal) -> str:
-    """Return the lines of a proposal and around it, before and after."""
+def key_of(asked: EditQuestion, proposal: Proposal) -> int:
+    """Return a hash of the document's name and of a proposal's lines, with those beside them, before and after."""
+    text = asked.text
     first = text.rfind("\n", 0, text.rfind("\n", 0, proposal.start) if "\n" in text[: proposal.start] else 0) + 1
     last = text.find("\n", proposal.end)
     last = len(text) if last < 0 else text.find("\n", last + 1)
     last = len(text) if last < 0 else last
-    return f"{text[first:last]}\n\0{text[first : proposal.start]}{proposal.text}{text[proposal.end : last]}"
+    after = text[first : proposal.start] + proposal.text + text[proposal.end : last]
+    return hash((asked.uri, text[first:last], after))

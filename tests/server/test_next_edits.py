@@ -128,7 +128,7 @@ async def test_an_edit_that_does_not_parse_is_not_proposed(served: tuple[Wire, P
 @pytest.mark.parametrize(
     ("name", "language"), [("secrets.py", "python"), ("notes.txt", "plaintext"), ("plain.md", "markdown")]
 )
-async def test_other_files_get_none(served: tuple[Wire, Path], name: str, language: str) -> None:
+async def test_files_of_secrets_and_prose_get_none(served: tuple[Wire, Path], name: str, language: str) -> None:
     edited = await opened(served, name, language=language)
     await edited.change(0, 10, 16, "items")
     assert await edited.next_edit() == []
@@ -174,7 +174,7 @@ async def test_positions_are_the_clients(served: tuple[Wire, Path]) -> None:
 
 async def test_line_breaks_are_the_documents() -> None:
     document = OpenDocument("file:///a.py", source="a\r\nb\r\n", encoding=PositionEncoding.UTF16, version=7)
-    found = NextEdit(Proposal(2, 3, "c\nd", 0.5), "exact", "key")
+    found = NextEdit(Proposal(2, 3, "c\nd", 0.5), "exact", 1)
     edit = edit_json(document, found, "1", PositionEncoding.UTF16)
     assert edit["text"] == "c\r\nd"
     assert edit["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 1}}
