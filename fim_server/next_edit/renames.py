@@ -103,7 +103,9 @@ def binds_otherwise(rename: Rename, lines: Lines) -> bool:
 
 
 def is_other(tokens: Sequence[Token], at: int, rename: Rename) -> bool:
-    """Return whether the same word is another name: a member, or the keyword of an argument."""
+    """Return whether the same word is another name: a member, a key, or the keyword of an argument."""
+    if is_shorthand(tokens, at):
+        return True
     if at and tokens[at - 1].text == SIGNS.member:
         return not rename.is_member
     if rename.is_member:
@@ -113,3 +115,18 @@ def is_other(tokens: Sequence[Token], at: int, rename: Rename) -> bool:
         return False
     before = tokens[at - 1].text
     return (before == SIGNS.parameters_open or before in SIGNS.separators) and not is_in_parameters(tokens, at)
+
+
+def is_shorthand(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a word stands alone between braces, where it may be a key as well as its value."""
+    if tokens[0].text in SIGNS.lists_names or not 0 < at < len(tokens) - 1:
+        return False
+    opened, closed = SIGNS.braces[:1], SIGNS.braces[1:]
+    if tokens[at - 1].text not in (opened, SIGNS.separator) or tokens[at + 1].text not in (closed, SIGNS.separator):
+        return False
+    depth = 0
+    for token in reversed(tokens[:at]):
+        depth += (token.text in SIGNS.closes) - (token.text in SIGNS.opens)
+        if depth < 0:
+            return token.text == opened
+    return False

@@ -23,6 +23,8 @@ class Signs:
     several: tuple[str, ...]
     receivers: str
     header: str
+    lists_names: frozenset[str]
+    braces: str
     opens: str
     closes: str
     quotes: str
