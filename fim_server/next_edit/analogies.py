@@ -9,6 +9,7 @@ from itertools import islice
 
 from fim_server.language.texts import is_word
 from fim_server.next_edit.change import Change, common_blanks, indentation
+from fim_server.next_edit.edit_memory import line_end, line_start
 from fim_server.next_edit.line_tokens import Lines, Token, shape_of, tokens_of
 
 MOST_PLACES = 64
@@ -35,7 +36,7 @@ class Place:
         start: Offset of the replaced text.
         end: Its end.
         text: The new text.
-        is_alike: Whether whole lines are alike, but for names.
+        is_alike: Whether the lines are those of the change but for names and numbers.
         left: Tokens before it, next to it, that are those of the change.
         right: Tokens after it, the same way.
         equal: Share of the names and numbers of the lines that are the same; of lines alike only.
@@ -74,14 +75,14 @@ def places(change: Change, lines: Lines, done: tuple[int, int]) -> list[Place]:
     """
     found: dict[tuple[int, int], Place] = {}
     alike = lines_alike(change, lines, lines.text.count("\n", 0, done[0]))
-    for place in (*islice(alike, MOST_PLACES), *islice(occurrences(change, lines), MOST_PLACES)):
+    for place in (*islice(alike, MOST_PLACES), *islice(occurrences(change, lines, done[0]), MOST_PLACES)):
         if place.end < done[0] or place.start > done[1] or done[0] == done[1]:
             found.setdefault(place.span, place)
     return list(found.values())
 
 
 def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
-    """Yield the places in lines that differ from the old lines by names and numbers alone.
+    """Yield the places in lines that differ from the old lines by names and numbers alone, the nearest first.
 
     ``at``: the edit's first line now.
     """
@@ -94,9 +95,7 @@ def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
     if not all(shape or not line.strip() for shape, line in zip(shapes, old, strict=True)) or not any(shapes):
         return
     numbers = lines.by_shape.get(shapes[rarest], [])
-    if len(numbers) > MOST_LINES:
-        numbers = sorted(nsmallest(MOST_LINES, numbers, key=lambda number: abs(number - at)))
-    for number in numbers:
+    for number in nsmallest(MOST_LINES, numbers, key=lambda number: abs(number - at)):
         first = number - rarest
         if first < 0 or first + len(old) > len(lines.lines):
             continue
@@ -150,24 +149,30 @@ def carried(change: Change, text: str, offset: int) -> Place | None:
     )
 
 
-def occurrences(change: Change, lines: Lines) -> Iterator[Place]:
-    """Yield the places of the changed text, with the tokens around it where it has no word of its own."""
+def occurrences(change: Change, lines: Lines, near: int) -> Iterator[Place]:
+    """Yield the places of the changed text, with the tokens around it where it has no word of its own.
+
+    The nearest to an offset come first.
+    """
     anchor = change.anchor
     if anchor is None:
         return
     text, offset = anchor
-    at = lines.text.find(text)
+    for at in sorted(found_at(lines.text, text), key=lambda at: abs(at - near)):
+        start, stop = at + offset, at + offset + len(change.old)
+        first = max(line_start(lines.text, start), start - NEAR)
+        last = min(line_end(lines.text, stop), stop + NEAR)
+        left, right = sides(change, tokens_of(lines.text[first:start]), tokens_of(lines.text[stop:last]))
+        yield Place(start, stop, change.new, False, left, right)
+
+
+def found_at(text: str, part: str) -> Iterator[int]:
+    """Yield the offsets of a part of a text that cut no word."""
+    at = text.find(part)
     while at >= 0:
-        end = at + len(text)
-        if is_cut_between(lines.text, at) and is_cut_between(lines.text, end):
-            start, stop = at + offset, at + offset + len(change.old)
-            first = lines.text.rfind("\n", 0, start) + 1
-            last = lines.text.find("\n", stop)
-            last = last if last >= 0 else len(lines.text)
-            before, after = lines.text[max(first, start - NEAR) : start], lines.text[stop : min(last, stop + NEAR)]
-            left, right = sides(change, tokens_of(before), tokens_of(after))
-            yield Place(start, stop, change.new, False, left, right)
-        at = lines.text.find(text, at + 1)
+        if is_cut_between(text, at) and is_cut_between(text, at + len(part)):
+            yield at
+        at = text.find(part, at + 1)
 
 
 def sides(change: Change, before: tuple[Token, ...], after: tuple[Token, ...]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from fim_server.next_edit.analogies import MOST_PLACES
 from fim_server.next_edit.bindings import is_bound
 from fim_server.next_edit.change import change_of
 from fim_server.next_edit.confidence import NAMES, fitted_weights
@@ -79,6 +80,12 @@ def test_a_block_that_binds_the_name_again_is_left_alone() -> None:
     edited = Edited("def f(a):\n    def g(a):\n        return a\n    return g(a)\n")
     edited.replace("a", "b")
     assert {one.start for one in edited.proposed(least=0.0)} == {edited.text.rindex("a")}
+
+
+def test_a_word_that_may_be_a_key_is_left_alone() -> None:
+    edited = Edited("function f(a) {\n  g(a, { a, b: a });\n}\n")
+    edited.replace("a", "n")
+    assert [edited.text[: one.start][-4:] for one in edited.proposed(least=0.0) if one.is_use] == ["  g(", " b: "]
 
 
 def test_two_names_do_not_become_one() -> None:
@@ -225,3 +232,12 @@ def test_the_time_is_bounded(text: str, old: str, new: str) -> None:
     began = time.process_time()
     edited.proposed()
     assert time.process_time() - began < 2
+
+
+def test_the_nearest_places_are_looked_at() -> None:
+    edited = Edited("".join(f"x{n} = load({n}, None)\n" for n in range(200)))
+    for line in (150, 151):
+        edited.change(edited.text.index(f"x{line} =") + len(f"x{line} = load({line}"), ", None", "")
+    lines = {edited.text.count("\n", 0, one.start) for one in edited.proposed(least=0.0)}
+    assert {148, 149, 152, 153} <= lines
+    assert len(lines) <= 2 * MOST_PLACES
