@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 
@@ -12,8 +11,6 @@ from benchmarks.index.weights import fit, loss
 from benchmarks.next_edits.replay import Step, judged
 from fim_server.next_edit.confidence import NAMES
 from fim_server.next_edit.propose import rated
-
-WEIGHTS = Path("fim_server/next_edit/weights.toml")
 
 
 def page(steps: Iterable[Step], names: Iterable[str]) -> str:

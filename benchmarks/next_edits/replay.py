@@ -11,6 +11,7 @@ from benchmarks.suggestions.edit_sessions import FILE_LINES, in_order
 from benchmarks.suggestions.projects import Project
 from fim_server.next_edit.edit_memory import Edit, EditMemory
 from fim_server.next_edit.line_tokens import tokens_of
+from fim_server.server.documents.retention import trimmed
 
 MOST_HUNKS = 200
 """Most edits of a file; one with more was written anew."""
@@ -106,11 +107,7 @@ def replayed(old: Project, new: Project, seed: int) -> Iterator[Step]:
 def change(memory: EditMemory, texts: dict[str, str], path: str, hunk: Hunk) -> None:
     """Apply a hunk as one change, without what its old and new text have in common at their ends."""
     text = texts[path]
-    start, end, new = as_change(text, hunk)
-    old = text[start:end]
-    head = common(old, new)
-    tail = common(old[head:][::-1], new[head:][::-1])
-    start, end, new = start + head, end - tail, new[head : len(new) - tail]
+    start, end, new = trimmed(text, *as_change(text, hunk))
     # Two edits that touch are two edits here.
     memory.close(path, text)
     memory.change(path, text, start, end, new)
@@ -132,12 +129,6 @@ def as_change(text: str, hunk: Hunk) -> tuple[int, int, str]:
     if hunk.end < len(lines):
         return starts[hunk.start], starts[hunk.end], ""
     return max(0, starts[hunk.start] - 1), len(text), ""
-
-
-def common(one: str, other: str) -> int:
-    """Return the length of the common beginning of two texts."""
-    most = min(len(one), len(other))
-    return next((at for at in range(most) if one[at] != other[at]), most)
 
 
 def judged(step: Step, start: int, end: int, text: str) -> Verdict:

@@ -43,10 +43,6 @@ class Change:
     new: str
 
     @property
-    def replaced(self) -> tuple[Token, ...]:
-        return self.tokens[self.head : len(self.tokens) - self.tail]
-
-    @property
     def names(self) -> tuple[str, str] | None:
         """Return the old and the new name, if the change is of one name."""
         is_rename = NAME.fullmatch(self.old) and NAME.fullmatch(self.new)

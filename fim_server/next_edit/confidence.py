@@ -16,22 +16,10 @@ from fim_server.next_edit.line_tokens import tokens_of
 
 NAMES = (
     *("bias", "alike", "alike_equal", "alike_same", "alike_words", "alike_beside", "alike_mapped", "alike_left"),
-    "alike_parallel",
-    *("alike_right", "alike_times"),
-    *("alike_name", "found_left", "found_right", "found_both", "found_name", "renamed", "outside", "times"),
-    *(
-        "name_times",
-        "same_places",
-        "distance",
-        "below",
-        "alike_inserts",
-        "found_inserts",
-        "deletes",
-        "old_tokens",
-        "new_tokens",
-        "new_lines",
-    ),
-    *("old_lines", "call", "call_adds", "call_removes", "calls"),
+    *("alike_parallel", "alike_right", "alike_times", "alike_name", "found_left", "found_right", "found_both"),
+    *("found_name", "renamed", "outside", "times", "name_times", "same_places", "distance", "below", "alike_inserts"),
+    *("found_inserts", "deletes", "old_tokens", "new_tokens", "new_lines", "old_lines"),
+    *("call", "call_adds", "call_removes", "calls"),
 )
 """Names of the features, in their order."""
 

@@ -22,7 +22,8 @@ LATEST_HEADERS = 8
 """Latest edits among which a function's header is looked for."""
 
 LEAST_OF_USES = 0.6
-"""Least confidence of a use of a renamed name. Of 24 first ones in the releases of the weights, 19 were to change."""
+"""Least confidence of a use of a renamed name. Of 24 first uses in the releases that the weights
+were fitted to, 19 changed."""
 
 RENAMED = NAMES.index("renamed")
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from lsprotocol import types
+
 from fim_server.errors import DocumentError, LanguageError, StoppedError
 from fim_server.server.arguments import member, text_member
 from fim_server.server.documents.cut import language_at
 from fim_server.server.documents.open_document import OpenDocument
+from fim_server.server.items import after
 from fim_server.server.language_server import FimLanguageServer
 from fim_server.server.requests.secret_files import secret_reason
 from fim_server.suggest.next_edit import EditQuestion, NextEdit
@@ -108,11 +111,9 @@ def edit_json(document: OpenDocument, found: NextEdit, identity: str, encoding: 
 def position_of(document: Document, offset: int, encoding: PositionEncoding) -> dict[str, int]:
     """Return the position of an offset in the client's units."""
     text = document.text
-    start = text.rfind("\n", 0, offset) + 1
-    return {
-        "line": text.count("\n", 0, offset),
-        "character": sum(encoding.width(character) for character in text[start:offset]),
-    }
+    line = types.Position(text.count("\n", 0, offset), 0)
+    found = after(line, text[text.rfind("\n", 0, offset) + 1 : offset], encoding)
+    return {"line": found.line, "character": found.character}
 
 
 def on_edit_accepted(ls: FimLanguageServer, accepted: Any) -> None:
