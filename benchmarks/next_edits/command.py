@@ -31,6 +31,8 @@ from fim_server.text.terminal import Table
 
 SHARES = {"p50": 0.5, "p95": 0.95}
 
+NO_EDITS = "these releases have no edits"
+
 STEPS = 400
 """Most edits of a project."""
 
@@ -96,7 +98,7 @@ def run(options: NextEditsOptions) -> int:
         if options.fit is not None:
             steps = [step for pair in pairs for step in drawn(*pair, options)]
             if not steps:
-                raise BenchError("these releases have no edits")
+                raise BenchError(NO_EDITS)
             options.fit.write_text(page(steps, [old.name for old, _ in pairs]), encoding="utf-8")
             return DONE
         setting = {"machine": machine(), "versions": f"fim-server {version_of('fim-server')}"}
@@ -109,6 +111,8 @@ def run(options: NextEditsOptions) -> int:
             report.rows[old.name] = replay.counts
             report.repeated[old.name] = replay.repeated
             report.milliseconds += replay.milliseconds
+    if not report.milliseconds:
+        raise BenchError(NO_EDITS)
     publish(report, options.json)
     return DONE
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from benchmarks.suggestions.typed_language import TypedLanguage, typed
 from fim_server.datasets.holes import Refused
-from fim_server.datasets.lined_text import LinedText
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.datasets.python.text import decode
 from fim_server.datasets.sources.files import Packages, Tree
 from fim_server.datasets.sources.source import Source
 from fim_server.errors import BenchError, TrainingError
 from fim_server.language.definition.paths import suffixes_of
+from fim_server.text.lined_text import LinedText
 from training.corpora.downloads import download
 from training.corpora.lists import OLDER, Named, read_suggestions
 from training.corpora.reading import read_package

@@ -11,10 +11,10 @@ from functools import cache, cached_property
 from benchmarks.server.played_editor import PYTHON as PYTHON_KEYBOARD
 from benchmarks.server.played_editor import Keyboard
 from fim_server.datasets.defined.text import DefinedText, Lexemes
-from fim_server.datasets.lined_text import LinedText
 from fim_server.datasets.python.text import LANGUAGE as PYTHON
 from fim_server.datasets.python.text import PythonText
 from fim_server.language.definition.paths import suffixes_of
+from fim_server.text.lined_text import LinedText
 
 KEYBOARDS = {
     PYTHON: PYTHON_KEYBOARD,

@@ -74,7 +74,7 @@ def places(change: Change, lines: Lines, done: tuple[int, int]) -> list[Place]:
         done: First and last offset of the edit itself, if it is in this document; else an empty range.
     """
     found: dict[tuple[int, int], Place] = {}
-    alike = lines_alike(change, lines, lines.text.count("\n", 0, done[0]))
+    alike = lines_alike(change, lines, lines.line_at(done[0]))
     for place in (*islice(alike, MOST_PLACES), *islice(occurrences(change, lines, done[0]), MOST_PLACES)):
         if place.end < done[0] or place.start > done[1] or done[0] == done[1]:
             found.setdefault(place.span, place)
@@ -101,7 +101,7 @@ def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
             continue
         now = lines.lines[first : first + len(old)]
         if all(shape_of(line) == shape for line, shape in zip(now, shapes, strict=True)):
-            place = carried(change, "\n".join(now), lines.starts[first])
+            place = carried(change, "\n".join(now), lines.line_starts[first])
             if place is not None and not is_done(change, place, lines.text):
                 beside = are_alike(lines, first - 1, at - 1) + are_alike(lines, first + len(old), below)
                 is_parallel = bool(beside) and not is_table and abs(first - at) <= PARALLEL_LINES

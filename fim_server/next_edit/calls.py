@@ -281,7 +281,7 @@ def name_of(parameter: str) -> str:
 
 def is_known(lines: Lines, edit: ArgumentEdit, name: str) -> bool:
     """Return whether the lines around a call, from the beginning of their block, have a name."""
-    number = lines.text.count("\n", 0, edit.start)
+    number = lines.line_at(edit.start)
     around = scope_of(lines, number, False)
     head = max(0, around.start - 1)
     pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")

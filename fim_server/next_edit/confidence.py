@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from importlib import resources
 from math import log2
 
 from fim_server.memory.weights import dot, logistic
 from fim_server.next_edit.analogies import Place
 from fim_server.next_edit.change import Change
-from fim_server.next_edit.edit_memory import Edit, line_end, line_start
-from fim_server.next_edit.line_tokens import tokens_of
+from fim_server.next_edit.edit_memory import Edit, line_end
+from fim_server.next_edit.line_tokens import Lines, tokens_of
 
 NAMES = (
     *("bias", "alike", "alike_equal", "alike_same", "alike_words", "alike_beside", "alike_mapped", "alike_left"),
@@ -34,29 +34,23 @@ class Around:
         done: First and last offset of the lines that the edit wrote.
     """
 
-    def __init__(self, edit: Edit, change: Change | None, before: Sequence[Change], text: str) -> None:
+    def __init__(self, edit: Edit, change: Change | None, before: Sequence[Change], lines: Lines) -> None:
         """``change``: that of the edit, if it has one; ``before``: the earlier changes."""
-        self._text = text
+        self._lines = lines
         self.times = 0
         if change is not None:
             self.times = sum((one.old, one.new) == (change.old, change.new) for one in before)
-        self.done = span_of(edit, edit.line, text)
+        self.done = span_of(edit, edit.line, lines)
 
-    @cached_property
-    def line(self) -> int:
-        """Last line of the edit."""
-        return self._text.count("\n", 0, self.done[1])
-
-    def line_at(self, offset: int) -> int:
-        return self._text.count("\n", 0, offset)
+    def distance(self, place: Place) -> float:
+        """Return the feature of the lines between the edit's end and a place."""
+        return log2(1 + abs(self._lines.line_at(place.start) - self._lines.line_at(self.done[1])))
 
 
-def span_of(edit: Edit, line: int, text: str) -> tuple[int, int]:
+def span_of(edit: Edit, line: int, lines: Lines) -> tuple[int, int]:
     """Return first and last offset of the lines of an edit that begin at a line now."""
-    start = 0
-    for _ in range(line):
-        start = line_end(text, start) + 1
-    return line_start(text, start), line_end(text, min(len(text), start + len(edit.new)))
+    start = lines.line_starts[line]
+    return start, line_end(lines.text, min(len(lines.text), start + len(edit.new)))
 
 
 def call_features(place: Place, calls: int, around: Around) -> list[float]:
@@ -66,7 +60,7 @@ def call_features(place: Place, calls: int, around: Around) -> list[float]:
         "call_adds": place.start == place.end,
         "call_removes": not place.text,
         "calls": log2(1 + calls),
-        "distance": log2(1 + abs(around.line_at(place.start) - around.line)),
+        "distance": around.distance(place),
     }
     return [float(found_by.get(one, 0.0)) for one in NAMES]
 
@@ -103,7 +97,7 @@ def features(
         "times": times,
         "name_times": name * times,
         "same_places": log2(alike_places[likeness(place)]),
-        "distance": log2(1 + abs(around.line_at(place.start) - around.line)),
+        "distance": around.distance(place),
         "below": place.start > around.done[1],
         "alike_inserts": alike and not change.old,
         "found_inserts": found and not change.old,

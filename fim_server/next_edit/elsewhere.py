@@ -69,14 +69,14 @@ def renamed(edit: Edit, lines: Lines, stem: str) -> Iterator[Proposal]:
         tokens = tokens_of(line)
         for place, token in enumerate(tokens):
             if token.text == old and is_of(tokens, place, stem, is_imported) and count < MOST_USES:
-                start = lines.starts[number] + token.start
+                start = lines.line_starts[number] + token.start
                 count += 1
                 yield Proposal(start, start + len(old), new, LEAST_OF_USES, is_use=True)
 
 
 def called(edit: Edit, source: Lines, at: int, lines: Lines, stem: str) -> Iterator[Proposal]:
     """Yield the edits of the calls of a function at the margin whose header an edit changed."""
-    changed = changed_header(edit, source.text, span_of(edit, at, source.text))
+    changed = changed_header(edit, source.text, span_of(edit, at, source))
     if changed is None:
         return
     first = source.text.rfind("\n", 0, changed.end) + 1

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from fim_server.language.texts import is_word
 from fim_server.next_edit.signs import SIGNS
+from fim_server.text.lined_text import LinedText
 
 TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\n|[^\w\s]")
 """A word, a number, a line break, or one other character."""
@@ -52,24 +53,8 @@ def shape_of(line: str) -> str:
     )
 
 
-class Lines:
-    """Lines of a text."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """Offsets of the lines."""
-        found, at = [], 0
-        for line in self.lines:
-            found.append(at)
-            at += len(line) + 1
-        return found
+class Lines(LinedText):
+    """Lines of a text, and their shapes."""
 
     @cached_property
     def by_shape(self) -> dict[str, list[int]]:

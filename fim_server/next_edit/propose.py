@@ -77,7 +77,7 @@ def rated(edits: Sequence[Edit], uri: str, text: str) -> list[tuple[Place, list[
     changes = [change for edit in mine if (change := change_of(edit)) is not None]
     others = [change for edit in edits if edit.uri != uri and (change := change_of(edit)) is not None]
     latest = changes[-1] if changes and changes[-1].edit == mine[-1] else None
-    around = Around(mine[-1], latest, [*others, *(changes if latest is None else changes[:-1])], text)
+    around = Around(mine[-1], latest, [*others, *(changes if latest is None else changes[:-1])], lines)
     calls = called(mine, lines, around)
     found = [(call, call_features(call, len(calls), around)) for call in calls]
     if latest is not None:
@@ -104,7 +104,7 @@ def called(edits: Sequence[Edit], lines: Lines, around: Around) -> list[Place]:
     """Return the calls of the function whose header was edited last."""
     for edit in edits[: -LATEST_HEADERS - 1 : -1]:
         line = edit.line if edit is edits[-1] else line_of(edit, lines)
-        changed = None if line is None else changed_header(edit, lines.text, span_of(edit, line, lines.text))
+        changed = None if line is None else changed_header(edit, lines.text, span_of(edit, line, lines))
         if changed is not None:
             made = (
                 Place(one.start, one.end, one.text, False, 0, 0, is_call=True) for one in call_edits(changed, lines)

@@ -79,11 +79,13 @@ def uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range
                 continue
             if is_in_parameters(tokens, at):
                 end = scope_of(lines, number, True).stop
-                shadowed.append(range(lines.starts[number], lines.starts[end - 1] + len(lines.lines[end - 1]) + 1))
+                shadowed.append(
+                    range(lines.line_starts[number], lines.line_starts[end - 1] + len(lines.lines[end - 1]) + 1)
+                )
                 break
             if len(found) == MOST_USES:
                 return found, shadowed
-            start = lines.starts[number] + token.start
+            start = lines.line_starts[number] + token.start
             found.add((start, start + len(rename.old)))
     return found, shadowed
 

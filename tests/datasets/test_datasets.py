@@ -396,9 +396,11 @@ import fs from "node:fs";
 const request = JSON.parse(fs.readFileSync(0));
 const { loadPyodide } = await import(`./node_modules/pyodide-${request.version}/pyodide.mjs`);
 const python = await loadPyodide();
-python.FS.mkdirTree("/home/pyodide/fim_server/datasets/python");
-for (const [name, source] of Object.entries(request.modules))
-  python.FS.writeFile(`/home/pyodide/fim_server/datasets/${name}`, source);
+for (const [name, source] of Object.entries(request.modules)) {
+  const path = `/home/pyodide/fim_server/${name}`;
+  python.FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+  python.FS.writeFile(path, source);
+}
 python.globals.set("request", JSON.stringify(request.texts));
 process.stdout.write(python.runPython(`
 import hashlib, json, sys
@@ -415,10 +417,11 @@ json.dumps([sys.version_info[:2], found])
 
 @pytest.mark.skipif(judge.unavailable() is not None, reason=judge.unavailable() or "")
 def test_another_python_cuts_the_same_holes() -> None:
-    folder = Path(shared.__file__).parent
-    names = ("holes.py", "lined_text.py", *(f"python/{name}.py" for name in ("constructions", "fields", "text")))
-    modules = {"__init__.py": "", "python/__init__.py": ""}
-    modules |= {name: (folder / name).read_text(encoding="utf-8") for name in names}
+    package = Path(shared.__file__).parents[1]
+    own = (f"datasets/python/{name}.py" for name in ("constructions", "fields", "text"))
+    names = ("datasets/holes.py", "text/lined_text.py", *own)
+    modules = {f"{folder}/__init__.py": "" for folder in ("datasets", "datasets/python", "text")}
+    modules |= {name: (package / name).read_text(encoding="utf-8") for name in names}
     texts = [*NASTY.values(), *real_texts()[: REAL_FILES // 3]]
     answer = subprocess.run(
         ["node", f"--stack-size={judge.STACK_KIB}", "--input-type=module", "-e", CUT_IN_NODE],

@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 from fim_server.datasets.holes import LONGEST_FILE, Refused
 from fim_server.datasets.judging.judge import Judge
-from fim_server.datasets.lined_text import LinedText
 from fim_server.language import Language
 from fim_server.language.definition.compile import lower, read_builtin
+from fim_server.text.lined_text import LinedText
 
 WINDOW = 256
 """Bytes of a text in which a lexeme is looked for first; longer ones get more."""

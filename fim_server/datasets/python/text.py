@@ -17,7 +17,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 from fim_server.datasets.holes import LONGEST_FILE, Refused
-from fim_server.datasets.lined_text import LinedText
+from fim_server.text.lined_text import LinedText
 
 LANGUAGE = "python"
 """Name of the language in samples."""
