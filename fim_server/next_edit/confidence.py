@@ -48,8 +48,11 @@ class Around:
 
 
 def span_of(edit: Edit, line: int, lines: Lines) -> tuple[int, int]:
-    """Return first and last offset of the lines of an edit that begin at a line now."""
-    start = lines.line_starts[line]
+    """Return first and last offset of the lines of an edit that begin at a line now.
+
+    The document may have become shorter by a change that was too large to remember.
+    """
+    start = lines.line_starts[min(line, len(lines.lines) - 1)]
     return start, line_end(lines.text, min(len(lines.text), start + len(edit.new)))
 
 

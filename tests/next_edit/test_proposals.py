@@ -241,3 +241,10 @@ def test_the_nearest_places_are_looked_at() -> None:
     lines = {edited.text.count("\n", 0, one.start) for one in edited.proposed(least=0.0)}
     assert {148, 149, 152, 153} <= lines
     assert len(lines) <= 2 * MOST_PLACES
+
+
+def test_an_edit_is_known_after_most_of_its_document_is_gone() -> None:
+    edited = Edited("total = 1\n" + "x = 1\n" * 400 + "print(value)\n")
+    edited.replace("print(value)", "print(total)")
+    edited.change(0, edited.text, "total = 1\nprint(total)\n")
+    assert edited.proposed() == []
