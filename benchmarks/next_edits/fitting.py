@@ -11,16 +11,17 @@ from benchmarks.index.weights import fit, loss
 from benchmarks.next_edits.replay import Step, judged
 from fim_server.next_edit.confidence import NAMES
 from fim_server.next_edit.propose import rated
+from fim_server.suggest.next_edit import uses_in
 
 
-def page(steps: Iterable[Step], names: Iterable[str]) -> str:
+def page(steps: Iterable[tuple[str, Step]], names: Iterable[str]) -> str:
     """Return the file of the weights, fitted to the places of some steps.
 
     The places of a step count as one example together, so that none with many decides alone.
     """
     inputs, answers, shares = [], [], []
-    for step in steps:
-        found = rated(step.edits, step.file, step.text)
+    for language, step in steps:
+        found = rated(step.edits, step.file, step.text, uses_in(language, step.text))
         for place, features in found:
             inputs.append(features)
             answers.append(float(judged(step, place.start, place.end, place.text).is_right))

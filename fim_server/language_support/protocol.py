@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fim_server.language_support.token_texts import TokenTexts
+    from fim_server.next_edit.renames import NameUses
     from fim_server.text.notebook import Reader
 
     Weighted = Sequence[tuple[str, float]]
@@ -142,6 +143,12 @@ class LanguageSupport(NameRules, Protocol):
 
     def is_needless(self, line: str, source: str, modules: Importable | None) -> bool:
         """Return whether a line imports modules of which the document needs none, while it needs others."""
+
+    def uses_of(self, source: str, at: int, old: str) -> NameUses | None:
+        """Return where the old name of a variable stands, which is bound at an offset by its new name.
+
+        None if that is unknown.
+        """
 
     def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:
         """Return start and end of the first attribute in a suggestion that the class around the cursor lacks."""

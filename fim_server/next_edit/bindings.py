@@ -16,15 +16,15 @@ def is_bound(tokens: Sequence[Token], number: int) -> bool:
     """Return whether a line binds the name that is one of its tokens."""
     before = tokens[number - 1].text if number else LINE_BREAK
     after = [token.text for token in tokens[number + 1 : number + 3]] + [LINE_BREAK, LINE_BREAK]
-    if before == SIGNS.member or before in SIGNS.use:
+    if before == SIGNS.member:
         return False
-    if before in SIGNS.declare:
+    if before in SIGNS.declare or after[:2] == [SIGNS.annotate, SIGNS.assign]:
         return True
+    if before in SIGNS.use:
+        return False
     is_parameter = is_in_parameters(tokens, number)
     if after[0] == SIGNS.assign and after[1] not in (SIGNS.assign, SIGNS.arrow):
         return is_parameter or before == LINE_BREAK or before in SIGNS.separators or is_type(before)
-    if after[:2] == [SIGNS.annotate, SIGNS.assign]:
-        return True
     return is_parameter or (is_type(before) and after[0] in SIGNS.ends_declaration)
 
 

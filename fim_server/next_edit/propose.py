@@ -12,7 +12,7 @@ from fim_server.next_edit.change import Change, change_of
 from fim_server.next_edit.confidence import NAMES, Around, call_features, confidence, features, likeness, span_of
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines
-from fim_server.next_edit.renames import line_of, rename_of, uses
+from fim_server.next_edit.renames import FindUses, line_of, rename_of, uses
 
 LONGEST_DOCUMENT = 300_000
 """Longest document that is looked at, in characters."""
@@ -47,17 +47,18 @@ class Proposal:
     is_use: bool = False
 
 
-def proposals(edits: Sequence[Edit], uri: str, text: str) -> list[Proposal]:
+def proposals(edits: Sequence[Edit], uri: str, text: str, find: FindUses | None = None) -> list[Proposal]:
     """Return the edits that may follow the latest edit of a document, the best first.
 
     Args:
         edits: The latest edits, the latest last; the last one of the document stands in ``text``.
         uri: The document.
         text: Its text.
+        find: Knows the uses of names in the document's language, if anything does.
     """
     found = [
         Proposal(*place.span, place.text, confidence(features), features[RENAMED] > 0)
-        for place, features in rated(edits, uri, text)
+        for place, features in rated(edits, uri, text, find)
     ]
     # The uses of a renamed name are one decision. They come before the same name elsewhere.
     surest = max((one.confidence for one in found if one.is_use), default=0.0)
@@ -65,7 +66,7 @@ def proposals(edits: Sequence[Edit], uri: str, text: str) -> list[Proposal]:
     return sorted(found, key=lambda one: (not one.is_use, -round(one.confidence, 1)))
 
 
-def rated(edits: Sequence[Edit], uri: str, text: str) -> list[tuple[Place, list[float]]]:
+def rated(edits: Sequence[Edit], uri: str, text: str, find: FindUses | None = None) -> list[tuple[Place, list[float]]]:
     """Return the places where an edit may follow, with the features of their confidence.
 
     Places below the edit come first, then those above it, each in their order. Arguments as of :func:`proposals`.
@@ -82,7 +83,7 @@ def rated(edits: Sequence[Edit], uri: str, text: str) -> list[tuple[Place, list[
     found = [(call, call_features(call, len(calls), around)) for call in calls]
     if latest is not None:
         known = {call.span for call in calls}
-        found += [(place, of) for place, of in carried(latest, changes, lines, around) if place.span not in known]
+        found += [(place, of) for place, of in carried(latest, changes, lines, around, find) if place.span not in known]
     return sorted(found, key=lambda pair: (pair[0].start < around.done[1], pair[0].start))
 
 
@@ -113,13 +114,15 @@ def called(edits: Sequence[Edit], lines: Lines, around: Around) -> list[Place]:
     return []
 
 
-def carried(latest: Change, changes: Sequence[Change], lines: Lines, around: Around) -> list[tuple[Place, list[float]]]:
+def carried(
+    latest: Change, changes: Sequence[Change], lines: Lines, around: Around, find: FindUses | None
+) -> list[tuple[Place, list[float]]]:
     """Return the places of the latest change with their features; ``changes``: all those of the document."""
     if "\n" in latest.new and not latest.old.strip() and not around.times:
         return []  # new lines rarely come again elsewhere, unless they just did
     found = places(latest, lines, around.done)
     rename = rename_of(changes, lines)
-    renamed, shadowed = (set[tuple[int, int]](), ()) if rename is None else uses(rename, lines)
+    renamed, shadowed = (set[tuple[int, int]](), ()) if rename is None else uses(rename, lines, find)
     found = [place for place in found if not any(place.start in block for block in shadowed)]
     known = {place.span for place in found}
     found += [

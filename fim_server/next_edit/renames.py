@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fim_server.next_edit.bindings import is_bound, is_in_parameters, scope_of
 from fim_server.next_edit.change import Change
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
+from fim_server.next_edit.rebinding import is_header, opened_block, outer_end, rebinding_of
 from fim_server.next_edit.signs import SIGNS
 
 MOST_USES = 256
 """Most uses that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameUses:
+    """Places of a name.
+
+    Attributes:
+        uses: Offsets where it is the variable.
+        others: Offsets within the variable's block where it is another name.
+    """
+
+    uses: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+FindUses = Callable[[str, int, str], NameUses | None]
+"""Returns the places of a variable's old name in a text, given an offset where its new name is bound; None if unknown.
+
+A language's own support knows them, where it has one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +43,14 @@ class Rename:
     Attributes:
         old: The old name.
         new: The new one.
+        at: Offset of the new name.
         lines: Numbers of the lines in which the old one should be gone.
         is_member: Whether it is used behind a dot, too.
     """
 
     old: str
     new: str
+    at: int
     lines: range
     is_member: bool
 
@@ -49,9 +72,15 @@ def rename_of(changes: Sequence[Change], lines: Lines) -> Rename | None:
             continue
         line = at + change.edit.new.count("\n", 0, tokens[number].start)
         before = tokens[number - 1].text if number else ""
+        offset = lines.line_starts[at] + tokens[number].start
         if before in SIGNS.heads | SIGNS.types:
-            return Rename(*names, range(len(lines.lines)), True)
-        return Rename(*names, scope_of(lines, line, is_in_parameters(tokens, number)), False)
+            return Rename(*names, offset, range(len(lines.lines)), True)
+        texts = [token.text for token in tokens]
+        if before in SIGNS.loops and outer_end(texts, number) is not None:
+            return None  # of a comprehension
+        if is_header(texts, number):
+            return Rename(*names, offset, range(line, opened_block(lines, line)), False)
+        return Rename(*names, offset, scope_of(lines, line, is_in_parameters(tokens, number)), False)
     return None
 
 
@@ -62,32 +91,48 @@ def line_of(edit: Edit, lines: Lines) -> int | None:
     return min(found, key=lambda number: abs(number - edit.line), default=None)
 
 
-def uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range]]:
-    """Return start and end of each use of the old name, and the offsets of blocks in which it is another name."""
-    found: set[tuple[int, int]] = set()
-    shadowed: list[range] = []
+def uses(rename: Rename, lines: Lines, find: FindUses | None) -> tuple[set[tuple[int, int]], list[range]]:
+    """Return start and end of each use of the old name, and the offsets at which it is another name.
+
+    ``find``: knows the uses in the document's language, if anything does.
+    """
     if binds_otherwise(rename, lines):
-        return found, shadowed
-    end = 0
+        return set(), []
+    known = None if find is None else find(lines.text, rename.at, rename.old)
+    if known is None:
+        return guessed_uses(rename, lines)
+    length = len(rename.old)
+    return spans(known.uses[:MOST_USES], length), [range(at, at + length) for at in known.others]
+
+
+def spans(starts: Iterable[int], length: int) -> set[tuple[int, int]]:
+    """Return start and end of texts of one length."""
+    return {(at, at + length) for at in starts}
+
+
+def guessed_uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], list[range]]:
+    """Return the uses by signs that most languages share. A block that may bind the name again has none."""
+    found: list[int] = []
+    apart: list[range] = []
     for number in rename.lines:
         text = lines.lines[number]
-        if rename.old not in text or number < end:
+        if rename.old not in text:
             continue
         tokens = tokens_of(text)
         for at, token in enumerate(tokens):
-            if token.text != rename.old or is_other(tokens, at, rename):
+            if token.text != rename.old:
                 continue
-            if is_in_parameters(tokens, at):
-                end = scope_of(lines, number, True).stop
-                shadowed.append(
-                    range(lines.line_starts[number], lines.line_starts[end - 1] + len(lines.lines[end - 1]) + 1)
-                )
-                break
-            if len(found) == MOST_USES:
-                return found, shadowed
             start = lines.line_starts[number] + token.start
-            found.add((start, start + len(rename.old)))
-    return found, shadowed
+            if any(start in block for block in apart):
+                continue
+            is_member = at > 0 and tokens[at - 1].text == SIGNS.member
+            block = None if is_member else rebinding_of(lines, number, tokens, at, rename.lines)
+            if block is not None:
+                apart += [block, range(start, start + len(rename.old))]
+            elif len(found) < MOST_USES and not is_other(tokens, at, rename):
+                found.append(start)
+    found = [at for at in found if not any(at in block for block in apart)]
+    return spans(found, len(rename.old)), apart
 
 
 def binds_otherwise(rename: Rename, lines: Lines) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fim_server.language import Language
     from fim_server.next_edit.edit_memory import Edit
     from fim_server.next_edit.propose import Proposal
+    from fim_server.next_edit.renames import FindUses
     from fim_server.suggest.context.sessions import DocumentSessions
 
 LEAST_CONFIDENCE = 0.4
@@ -73,7 +74,7 @@ def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestio
     tried = 0
     try:
         with Stop(SECONDS):
-            own = proposals(asked.edits, asked.uri, asked.text)
+            own = proposals(asked.edits, asked.uri, asked.text, uses_in(language.name, asked.text))
             if all(proposal.confidence < LEAST_CONFIDENCE for proposal in own):
                 own = proposals_from_others(asked.edits, asked.uri, asked.text, asked.others)
             for proposal in own:
@@ -88,6 +89,12 @@ def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestio
     except StoppedError:
         pass
     return None
+
+
+def uses_in(language: str, text: str) -> FindUses | None:
+    """Return a search for the uses of names, if the language has one and the text is not too long."""
+    support = support_of(language)
+    return None if support is None or len(text) > LONGEST_NAMED else support.uses_of
 
 
 def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQuestion, proposal: Proposal) -> str | None:

@@ -19,6 +19,12 @@ TEXT = "def f(items):\n    for one in values:\n        print(one, 'values')\n   
 RENAMED = Edit(URI, 0, "def f(values):", "def f(items):")
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine take its time."""
+    monkeypatch.setattr("fim_server.suggest.next_edit.SECONDS", 60.0)
+
+
 def question(text: str, *dismissed: int) -> EditQuestion:
     return EditQuestion(URI, text, [RENAMED], dismissed=dismissed)
 

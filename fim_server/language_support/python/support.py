@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fim_server.language_support.protocol import Definitions, Importable, Parameters, ReadFile, Weighted
     from fim_server.language_support.python.tracking import Tracker
+    from fim_server.next_edit.renames import NameUses
     from fim_server.text.notebook import Reader
 
 
@@ -70,6 +71,11 @@ class PythonSupport:
 
     def is_needless(self, line: str, source: str, modules: Importable | None) -> bool:
         return imports.is_needless(line, source, modules)
+
+    def uses_of(self, source: str, at: int, old: str) -> NameUses | None:
+        from fim_server.language_support.python.next_edits.uses import uses_of
+
+        return uses_of(source, at, old)
 
     def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:
         return members.unknown_member(left, right, text)

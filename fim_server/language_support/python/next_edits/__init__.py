@@ -1,0 +1,1 @@
+"""Names and imports of Python that next edits need."""
