@@ -246,5 +246,6 @@ def test_the_nearest_places_are_looked_at() -> None:
 def test_an_edit_is_known_after_most_of_its_document_is_gone() -> None:
     edited = Edited("total = 1\n" + "x = 1\n" * 400 + "print(value)\n")
     edited.replace("print(value)", "print(total)")
+    edited.replace("total = 1", "total = 2")
     edited.change(0, edited.text, "total = 1\nprint(total)\n")
     assert edited.proposed() == []
