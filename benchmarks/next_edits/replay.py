@@ -11,7 +11,7 @@ from benchmarks.suggestions.edit_sessions import FILE_LINES, in_order
 from benchmarks.suggestions.projects import Project
 from fim_server.next_edit.edit_memory import Edit, EditMemory
 from fim_server.next_edit.line_tokens import tokens_of
-from fim_server.server.documents.retention import trimmed
+from fim_server.text.trimming import trimmed
 
 MOST_HUNKS = 200
 """Most edits of a file; one with more was written anew."""

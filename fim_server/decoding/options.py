@@ -154,6 +154,8 @@ class EndingOptions:
     rest_of_line: RestOfLine | None = None
     """Rest of the cursor's line; a model that writes it ends the middle (:mod:`.rest_of_line`).
     :func:`.complete.complete` finds it."""
+    end_mark: bytes = b""
+    """Text that ends the middle at the beginning of a line, for models that end with a text and no token."""
 
 
 @dataclass(frozen=True, kw_only=True)

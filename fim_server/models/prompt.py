@@ -10,16 +10,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fim_server.errors import FormatError
+from fim_server.tokens.edit_formats import edit_format_of
 from fim_server.tokens.formats import FixedText, Kind, Slot, known_formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fim_server.models.project_context import ProjectContext
+    from fim_server.tokens.edit_formats import EditFormat
     from fim_server.tokens.formats import Format, Repository
 
 SUFFIX_SHARE = 4
@@ -75,6 +77,8 @@ class BoundFormat:
     """Layout of other files, for models trained on several files in one prompt."""
     languages: frozenset[str] | None = None
     """Languages that the model knows; None for all or unknown ones."""
+    edits: EditFormat | None = None
+    """Format of next edits, for models that are trained to write them."""
 
     @property
     def sees_suffix(self) -> bool:
@@ -351,8 +355,17 @@ def bind_format(
         if row.known_by is None or row.known_by.fits(kind, lambda name: token_id(tokenizer, name) is not None):
             bound = bind(row, tokenizer)
             if bound is not None:
-                return bound
+                return with_edits(bound, kind)
     return None
+
+
+def with_edits(bound: BoundFormat, kind: Kind) -> BoundFormat:
+    """Return a format with that of next edits, if a model of its names is trained to write them."""
+    edits = edit_format_of(kind.names)
+    if edits is None:
+        return bound
+    control = {number for name in edits.tokens if (number := token_id(bound.tokenizer, name)) is not None}
+    return replace(bound, edits=edits, control_ids=bound.control_ids | control)
 
 
 def find_format(

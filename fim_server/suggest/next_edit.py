@@ -41,6 +41,9 @@ class EditQuestion:
         edits: Latest edits, the latest last.
         others: Texts of other open documents of the language that may be read, by their URI.
         dismissed: Keys of proposals that the user has dismissed, see :func:`key_of`.
+        cursor: Offset of the cursor; None for the latest edit's.
+        paths: Paths of documents in prompts, by their URI.
+        deadline_ms: Time for a model to write, in milliseconds; None without a limit.
     """
 
     uri: str
@@ -48,6 +51,9 @@ class EditQuestion:
     edits: Sequence[Edit]
     others: Mapping[str, str] = field(default_factory=dict)
     dismissed: Collection[int] = ()
+    cursor: int | None = None
+    paths: Mapping[str, str] = field(default_factory=dict)
+    deadline_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from fim_server.suggest.sources.stage import Sources
 from fim_server.system.blocking_pool import wait_for
 
 if TYPE_CHECKING:
+    from fim_server.models.model import FimModel
     from fim_server.suggest.context.sessions import DocumentSessions, Opened
     from fim_server.suggest.sources.project import Project
     from fim_server.suggest.suggestion import Suggestion
@@ -145,9 +146,20 @@ class Completer:
         if not cancelled.is_set() and loading.done() and loading.exception() is None:
             self.read_ahead(loading.result(), request, stopped, False)
 
-    def next_edit(self, request: Request, asked: EditQuestion) -> NextEdit | None:
-        """Return the edit that may follow the latest one. Raises LanguageError for an unknown language."""
-        return next_edit(self.contexts, self.context.language(request, self.context.loaded), asked)
+    def next_edit(
+        self, request: Request, asked: EditQuestion, model: FimModel | None, stopped: Stop
+    ) -> NextEdit | None:
+        """Return the edit that may follow the latest one: by rule, else as a model that is trained to do so writes it.
+
+        ``stopped`` stops the model alone. Raises LanguageError for an unknown language.
+        """
+        language = self.context.language(request, self.context.loaded)
+        found = next_edit(self.contexts, language, asked)
+        if found is not None or model is None or model.format.edits is None:
+            return found
+        from fim_server.suggest.written_edit import written_edit
+
+        return written_edit(self.contexts, language, asked, model, stopped)
 
     def explain(
         self, loading: Future[Loaded] | None, request: Request, cancelled: Stop, tell: Callable[[Explained], T]

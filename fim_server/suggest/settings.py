@@ -111,6 +111,8 @@ class ServerSettings:
     """Prefetch the suggestion after an accepted one, and read the prompt after an edit."""
     next_edits: bool = True
     """Propose the next edit."""
+    next_edit_model: str | None = None
+    """A model that is trained to write next edits, as ``model``; None: ``model``, if it is."""
     log_code: bool = False
     """Allow the log to quote the user's code."""
     log_level: str = "warning"
@@ -330,6 +332,7 @@ CLIENT_FIELDS: dict[str, tuple[str, Callable[[object], Any]]] = {
     "askModel": ("ask_model", boolean),
     "prefetch": ("prefetch", boolean),
     "nextEdits": ("next_edits", boolean),
+    "nextEditModel": ("next_edit_model", text),
     "logCode": ("log_code", boolean),
     "languageVersions": ("language_versions", language_versions),
     "pythonVersion": ("python_version", python_version),

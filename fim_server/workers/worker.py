@@ -30,6 +30,7 @@ from fim_server.text.reuse import SessionMemory
 from fim_server.tokens import masks
 from fim_server.workers.budget import MemoryBudget, bytes_for_sessions
 from fim_server.workers.document_thread import DocumentThread
+from fim_server.workers.edit_model import EditModel
 from fim_server.workers.shared_models import SharedModels
 
 if TYPE_CHECKING:
@@ -137,6 +138,9 @@ class CompletionWorker:
         self._prefetch_stop = Stop()
         self._prefetch: Prefetch | None = None
         """Latest prefetch."""
+        self._writing_stop = Stop()
+        """Stop of the model that writes the latest next edit."""
+        self.edit_model = EditModel(self.models)
         self.prompts = PromptTokens()
         self._loading: Future[Loaded] | None = None
         self._loads: list[Load] = []
@@ -264,6 +268,7 @@ class CompletionWorker:
         for an unknown language.
         """
         self._prefetch_stop.set()
+        self._writing_stop.set()
         thread = self._thread_of(request.uri)
         cancelled = thread.renew_stop()
         self._prefetch_stop = afterwards = Stop()
@@ -354,11 +359,14 @@ class CompletionWorker:
     def next_edit(self, request: Request, asked: EditQuestion) -> Future[NextEdit | None]:
         """Queue a question for the next edit, which stops the one before it.
 
-        It has a thread of its own, so that it waits for no model. The future raises StoppedError once it is stopped.
+        It has a thread of its own, so that it waits for no model. A request for suggestions stops the model's writing,
+        but not the search by rules. The future raises StoppedError once it is stopped.
         """
         thread = self._thread_of(NEXT_EDITS)
         cancelled = thread.renew_stop()
-        return thread.submit(cancelled, lambda: thread.completer.next_edit(request, asked))
+        self._writing_stop = stopped = Stop()
+        model = self.edit_model.get(request.settings, self.model)
+        return thread.submit(cancelled, lambda: thread.completer.next_edit(request, asked, model, stopped))
 
     def replace_stuck(self) -> list[Replaced]:
         """Give up the threads that show no sign of life, and return them; call this at regular times.

@@ -99,6 +99,7 @@ def test_every_setting_of_the_page_is_taken() -> None:
         "floor": "brackets",
         "names": "off",
         "checker": True,
+        "nextEditModel": "sweep.gguf",
         "secretFiles": ("*.vault", "!secrets.py"),
         "projectMemory": False,
         "projectContext": "on",

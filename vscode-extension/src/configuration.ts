@@ -81,6 +81,7 @@ export const SERVER_SETTINGS = [
   "projectContext",
   "askModel",
   "nextEdits",
+  "nextEditModel",
   "prefetch",
   "logCode",
   "languageVersions",
@@ -101,6 +102,7 @@ export const RESTARTING_SETTINGS = [
   "args",
   "logLevel",
   "model",
+  "nextEditModel",
   "device",
   "gpuLayers",
   "adapter",
@@ -214,12 +216,12 @@ export function serverSettings(read: Reader, surroundings: Surroundings): Record
       settings[name] = value;
     }
   }
-  for (const name of ["pythonVersion", "model", "device", "adapter", "apiKeyEnv", "tokenizer"]) {
+  for (const name of ["pythonVersion", "model", "nextEditModel", "device", "adapter", "apiKeyEnv", "tokenizer"]) {
     if (settings[name] === "") {
       settings[name] = null;
     }
   }
-  for (const name of ["model", "adapter", "tokenizer"]) {
+  for (const name of ["model", "nextEditModel", "adapter", "tokenizer"]) {
     const path = settings[name];
     if (typeof path === "string") {
       settings[name] = expand(path, surroundings);

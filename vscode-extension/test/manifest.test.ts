@@ -174,6 +174,7 @@ test("an untrusted workspace does not say what is run or read", () => {
       "interpreter",
       "args",
       "model",
+      "nextEditModel",
       "device",
       "adapter",
       "apiKeyEnv",

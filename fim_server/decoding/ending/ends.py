@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from fim_server.models.backend import Logits
     from fim_server.models.model import FimModel
 
+LEAST_OF_MARK = 2
+"""Fewest bytes of a mark that a token must have: its first one may begin code as well."""
+
 
 class Ends:
     """End tokens of one run, and the tokens that count as one.
@@ -37,10 +40,13 @@ class Ends:
         self._arithmetic = model.backend.arithmetic
         self._middle = middle
         self._single_line = options.single_line
+        self._mark = options.end_mark
 
     def means_end(self, token: int) -> bool:
-        """Return whether a token, no end token, means the end: a line break, or text right of the cursor."""
+        """Return whether a token, no end token, means the end: a line break, a mark, or text right of the cursor."""
         text = self._vocabulary.token_bytes(token)
+        if self._mark and is_towards(text, self._mark) and self._middle.begins_line:
+            return True
         # Only blanks may stand before the line break, or the line would lose them.
         if self._single_line and text.lstrip(b" \t\r").startswith(b"\n"):
             return True
@@ -92,3 +98,8 @@ class Ends:
         healing, text = self._middle.healing, self._vocabulary.token_bytes
         towards = (token for token in self._vocabulary.tokens_towards(healing) if token < len(logits))
         return self._arithmetic.only(logits, [token for token in towards if len(text(token)) <= len(healing)])
+
+
+def is_towards(text: bytes, mark: bytes) -> bool:
+    """Return whether a token begins a mark of an end, with more than its first byte."""
+    return text.startswith(mark) or (len(text) >= LEAST_OF_MARK and mark.startswith(text))

@@ -49,6 +49,12 @@ class Middle:
         """Return whether no token holds anything of the middle."""
         return len(self.tokens) <= self.healed_tokens
 
+    @property
+    def begins_line(self) -> bool:
+        """Return whether the next token begins a line, or the middle."""
+        text = self.text()
+        return not text or text.endswith(b"\n")
+
     def text(self) -> bytes:
         """Return the bytes written so far, without the healed text."""
         return b"".join(map(self._vocabulary.token_bytes, self.tokens))[len(self._healed) :]

@@ -12,7 +12,7 @@ from fim_server.language.stop import Stop, heed
 from fim_server.models.backend import LostError
 from fim_server.models.kind import names_in
 from fim_server.models.model import FimModel
-from fim_server.models.prompt import bind_format, plain_format
+from fim_server.models.prompt import bind_format, plain_format, with_edits
 from fim_server.models.remote.address import address_of
 from fim_server.models.remote.backend import RemoteBackend
 from fim_server.models.remote.client import Client, SilentError
@@ -122,7 +122,8 @@ def load_vllm(client: Client, model: str, entry: dict[str, Any], options: LoadOp
         raise ModelError(f"{client.base}: {problem}: {remedy(named)}") from error
     window = reported_window(entry.get("max_model_len"))
     backend = RemoteBackend(client, VllmServer(client, vocabulary, model), vocabulary.size, window)
-    return FimModel(model, backend, replace(bound, plain=vocabulary.encode), vocabulary)
+    bound = with_edits(replace(bound, plain=vocabulary.encode), Kind(names_in(named)))
+    return FimModel(model, backend, bound, vocabulary)
 
 
 def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
@@ -143,6 +144,7 @@ def load_openai(client: Client, model: str, options: LoadOptions) -> FimModel:
         raise ModelError(f"{client.base}: refuses completions of {model}")
     prompts: Prompts = Sides(bound, vocabulary, sees_suffix)
     if known:
+        bound = with_edits(bound, Kind(names_in(model)))
         prompts = Whole(bound, vocabulary, None, raw=False)
     pieces = Pieces(vocabulary, bound, own=known is not None)
     dialect = OpenAi(client, vocabulary, model, prompts, pieces, reported if has_log_probabilities(answer) else 0)

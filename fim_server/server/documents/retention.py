@@ -15,6 +15,8 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from fim_server.text.trimming import trimmed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -270,23 +272,3 @@ def move_by_lines(followed: FollowedText, old: str, start: int, new: str) -> boo
 def indentation(line: str) -> int:
     """Return the number of blanks that a line begins with."""
     return len(line) - len(line.lstrip())
-
-
-def trimmed(before: str, start: int, end: int, text: str) -> tuple[int, int, str]:
-    """Return a change of a document without the text that it leaves as it is, at its begin and its end."""
-    old = before[start:end]
-    head = common(old, text)
-    tail = min(common(old[::-1], text[::-1]), len(old) - head, len(text) - head)
-    return start + head, end - tail, text[head : len(text) - tail]
-
-
-def common(some: str, other: str) -> int:
-    """Return the length of the longest common beginning of two texts."""
-    least, most = 0, min(len(some), len(other))
-    while least < most:
-        middle = (least + most + 1) // 2
-        if some[least:middle] == other[least:middle]:
-            least = middle
-        else:
-            most = middle - 1
-    return least

@@ -21,9 +21,10 @@ from fim_server.language import Language
 from fim_server.next_edit.edit_memory import EditMemory
 from fim_server.server.documents.cut import CELL_SCHEMES, reader_of
 from fim_server.server.documents.open_document import OpenDocument
-from fim_server.server.documents.retention import Retention, trimmed
+from fim_server.server.documents.retention import Retention
 from fim_server.text.document import PositionEncoding
 from fim_server.text.notebook import Cell, Notebook
+from fim_server.text.trimming import trimmed
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,19 @@ from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError, StoppedError
 from fim_server.server.arguments import member, text_member
+from fim_server.server.arguments import position_of as position_of_cursor
 from fim_server.server.documents.cut import language_at
 from fim_server.server.documents.open_document import OpenDocument
 from fim_server.server.items import after
-from fim_server.server.language_server import FimLanguageServer
+from fim_server.server.language_server import SERVER_NAME, FimLanguageServer
 from fim_server.server.requests.secret_files import secret_reason
+from fim_server.server.status import MOST_OF_NAME
 from fim_server.suggest.next_edit import EditQuestion, NextEdit
 from fim_server.suggest.request import Request
+from fim_server.system.process import resident_bytes
 from fim_server.text.document import Document, PositionEncoding
+from fim_server.text.hidden import on_one_line
+from fim_server.workers.edit_model import in_words
 
 NEXT_EDIT = "textDocument/copilotInlineEdit"
 """Request for the next edit, in the form that existing clients send."""
@@ -41,7 +46,8 @@ async def on_next_edit(ls: FimLanguageServer, params: Any) -> dict[str, Any]:
     if document is None or (version is not None and version != document.version):
         return {"edits": []}
     then = document.frozen()
-    found = await find(ls, then)
+    place = member(params, "position", None)
+    found = await find(ls, then, None if place is None else position_of_cursor(place))
     now = ls.open_document(then.uri)
     if found is None or now is None or now.source != then.source:
         return {"edits": []}
@@ -49,7 +55,7 @@ async def on_next_edit(ls: FimLanguageServer, params: Any) -> dict[str, Any]:
     return {"edits": [edit_json(then, found, identity, ls.encoding)]}
 
 
-async def find(ls: FimLanguageServer, document: OpenDocument) -> NextEdit | None:
+async def find(ls: FimLanguageServer, document: OpenDocument, cursor: types.Position | None = None) -> NextEdit | None:
     """Return the next edit of a document; None where the settings or the document allow none."""
     settings, uri = ls.settings, document.uri
     if not settings.enabled or not settings.next_edits or document.notebook is not None:
@@ -70,12 +76,40 @@ async def find(ls: FimLanguageServer, document: OpenDocument) -> NextEdit | None
             return None
         others = await others_edited(ls, document)
         edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or edit.uri in others]
-        asked = EditQuestion(uri, split.right, edits, others, ls.next_edits.decided)
+        asked = EditQuestion(
+            uri,
+            split.right,
+            edits,
+            others,
+            ls.next_edits.decided,
+            cursor=None if cursor is None else min(document.offset_of(cursor), len(split.right)),
+            paths={one: ls.file_of(one) or one.rpartition("/")[2] for one in (uri, *others)},
+            deadline_ms=settings.invoked_deadline_ms or None,
+        )
         request = Request(uri, split, language.editor_id, document.path or "", False, False, settings)
         ls.supervisor.begin()
-        return await asyncio.wrap_future(ls.worker.next_edit(request, asked))
+        found = ls.worker.next_edit(request, asked)
+        report_model(ls)
+        return await asyncio.wrap_future(found)
     except (DocumentError, LanguageError, StoppedError):
         return None
+
+
+def report_model(ls: FimLanguageServer) -> None:
+    """Log once whether the model for next edits was loaded; show it if not."""
+    news = ls.worker.edit_model.take_news()
+    if isinstance(news, BaseException):
+        message = on_one_line(in_words(news))
+        ls.log(types.MessageType.Error, message)
+        ls.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"{SERVER_NAME}: {message}"))
+    elif news is not None:
+        ls.supervisor.budget.note_loaded(resident_bytes(), (news.name, news.device, news.runtime))
+        edits = news.format.edits
+        name = on_one_line(news.name, MOST_OF_NAME)
+        if edits is None:
+            ls.log(types.MessageType.Warning, f"model {name} is not trained to write next edits")
+        else:
+            ls.log(types.MessageType.Info, f"model {name} ready for next edits ({edits.family} format)")
 
 
 async def others_edited(ls: FimLanguageServer, document: OpenDocument) -> dict[str, str]:

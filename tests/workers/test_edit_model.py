@@ -1,0 +1,69 @@
+"""Model for next edits, loaded when it is wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import cast
+
+from fim_server.errors import ModelError
+from fim_server.models.model import FimModel
+from fim_server.suggest.settings import ServerSettings
+from fim_server.workers.edit_model import EditModel, in_words
+from fim_server.workers.shared_models import SharedModels
+
+OWN, OTHER = cast(FimModel, object()), cast(FimModel, object())
+
+
+class Models(SharedModels):
+    """Models that are loaded at once."""
+
+    def __init__(self, load: Callable[[], FimModel] = lambda: OTHER) -> None:
+        super().__init__()
+        self.load, self.asked = load, list[ServerSettings]()
+
+    def get(self, settings: ServerSettings, afresh: bool = False, tell: object = None) -> FimModel:
+        self.asked.append(settings)
+        return self.load()
+
+
+def settled(models: Models, settings: ServerSettings) -> EditModel:
+    found = EditModel(models)
+    found.get(settings, OWN)
+    for _ in range(500):
+        if models.asked and (news := found.take_news()) is not None:
+            assert found.take_news() is None
+            assert isinstance(news, ModelError) or news is OTHER
+            break
+        time.sleep(0.01)
+    return found
+
+
+def test_without_a_setting_it_is_the_model_of_suggestions() -> None:
+    models = Models()
+    assert EditModel(models).get(ServerSettings(model="a"), OWN) is OWN
+    assert EditModel(models).get(ServerSettings(model="a", next_edit_model="a"), OWN) is OWN
+    assert not models.asked
+
+
+def test_it_is_loaded_once_with_the_options_of_its_kind() -> None:
+    models = Models()
+    settings = ServerSettings(
+        model="a", next_edit_model="http://localhost:1", adapter="b", gpu_layers=3, runtime="onnx"
+    )
+    found = settled(models, settings)
+    assert found.get(settings, OWN) is OTHER
+    (asked,) = models.asked
+    assert (asked.model, asked.adapter, asked.gpu_layers) == ("http://localhost:1", None, None)
+
+
+def test_a_model_that_cannot_be_loaded_is_told_once() -> None:
+    def fail() -> FimModel:
+        raise ModelError("no such file")
+
+    settings = ServerSettings(next_edit_model="c.gguf")
+    found = settled(Models(fail), settings)
+    assert found.get(settings, OWN) is None
+    assert found.take_news() is None
+    assert in_words(ModelError("no such file")) == "no such file"
+    assert in_words(MemoryError()) == "the model for next edits cannot be loaded (MemoryError)"
