@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from fim_server.models.source import locate
-from server.test_next_edits import Edited
 from support.editors.editor import SETTINGS, Wire, wired
 
 
-async def messages(edited: Edited, wire: Wire, method: str, wanted: str) -> list[str]:
+async def messages(wire: Wire, uri: str, method: str, wanted: str) -> list[str]:
     """Ask for edits until the server has sent a message; return all of its kind."""
-    for _ in range(200):
-        assert await edited.next_edit() == []
+    for number in range(200):
+        asked = {"textDocument": {"uri": uri}}
+        answer = await wire.ask(f"{wanted} {number}", "textDocument/copilotInlineEdit", asked)
+        assert answer["result"] == {"edits": []}
         found = [one["params"]["message"] for one in wire.notes if one.get("method") == method]
         if any(wanted in one for one in found):
             return found
@@ -37,11 +38,11 @@ async def test_a_model_of_a_known_name_is_loaded_and_a_missing_one_is_told_once(
         text = "first = 1\nsecond = 2\n"
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         await wire.send(wire.note("textDocument/didOpen", {"textDocument": document}))
-        edited = Edited(wire, uri, text)
-        await edited.change(0, 8, 9, "3")
-        await messages(edited, wire, "window/logMessage", "ready for next edits (Sweep format)")
+        place = {"start": {"line": 0, "character": 8}, "end": {"line": 0, "character": 9}}
+        changed = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"range": place, "text": "3"}]}
+        await wire.send(wire.note("textDocument/didChange", changed))
+        await messages(wire, uri, "window/logMessage", "ready for next edits (Sweep format)")
         newer = SETTINGS | {"nextEditModel": str(tmp_path / "missing.gguf")}
         await wire.send(wire.note("workspace/didChangeConfiguration", {"settings": newer}))
-        found = await messages(edited, wire, "window/showMessage", "missing.gguf")
-        assert await edited.next_edit() == []
+        found = await messages(wire, uri, "window/showMessage", "missing.gguf")
         assert len(found) == 1
