@@ -24,9 +24,9 @@ from fim_server.language import Language
 from fim_server.next_edit.analogies import occurrences
 from fim_server.next_edit.change import change_of
 from fim_server.next_edit.line_tokens import Lines
-from fim_server.next_edit.propose import Proposal, proposals
+from fim_server.next_edit.propose import Proposal
 from fim_server.suggest.context.sessions import DocumentSessions
-from fim_server.suggest.next_edit import EditQuestion, guarantee_of, next_edit, uses_in
+from fim_server.suggest.next_edit import EditQuestion, guarantee_of, next_edit, own_proposals
 from fim_server.text.terminal import Table
 
 SHARES = {"p50": 0.5, "p95": 0.95}
@@ -189,7 +189,7 @@ class Replay:
             counts.due += bool(step.rest)
         began = time.perf_counter()
         asked = EditQuestion(step.file, step.text, step.edits)
-        self._proposals(asked)
+        own_proposals(self._language.name, asked)
         chosen = time.perf_counter()
         found = next_edit(self._contexts, self._language, asked)
         self.milliseconds.append((1000 * (chosen - began), 1000 * (time.perf_counter() - chosen)))
@@ -202,7 +202,11 @@ class Replay:
 
     def _parse(self, step: Step, asked: EditQuestion, shown: list[Proposal]) -> None:
         """Parse the document with what is shown, and with further proposals that the server would let through."""
-        further = (one for one in self._proposals(asked) if one not in shown) if self._most_parsed > 1 else ()
+        further = (
+            (one for one in own_proposals(self._language.name, asked) if one not in shown)
+            if self._most_parsed > 1
+            else ()
+        )
         allowed = (one for one in further if guarantee_of(self._contexts, self._language, asked, one) is not None)
         checked = [*shown, *islice(allowed, self._most_parsed - len(shown))]
         self._contexts.rest()
@@ -210,10 +214,6 @@ class Replay:
             self.counts.parsed += len(checked)
             for one in checked:
                 self.counts.broken += not self._parses(step.text[: one.start] + one.text + step.text[one.end :])
-
-    def _proposals(self, asked: EditQuestion) -> list[Proposal]:
-        """Return the proposals of any confidence."""
-        return proposals(asked.edits, asked.uri, asked.text, uses_in(self._language.name, asked.text))
 
     def _parses(self, text: str) -> bool:
         return self._language.open(text, "").check("").complete

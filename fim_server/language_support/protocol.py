@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from fim_server.language_support.token_texts import TokenTexts
+    from fim_server.next_edit.edit_memory import Edit
+    from fim_server.next_edit.propose import Proposal
     from fim_server.next_edit.renames import NameUses
     from fim_server.text.notebook import Reader
 
@@ -148,6 +150,18 @@ class LanguageSupport(NameRules, Protocol):
         """Return where the old name of a variable stands, which is bound at an offset by its new name.
 
         None if that is unknown.
+        """
+
+    def import_edits(
+        self, source: str, uri: str, edits: Sequence[Edit], others: Mapping[str, str]
+    ) -> Sequence[Proposal]:
+        """Return the removals and the additions of imports that follow from the latest edits of a document.
+
+        Args:
+            source: The document.
+            uri: Its name.
+            edits: Its latest edits, the latest last.
+            others: Other open documents, by their names.
         """
 
     def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:

@@ -63,6 +63,11 @@ def proposals(edits: Sequence[Edit], uri: str, text: str, find: FindUses | None 
     # The uses of a renamed name are one decision. They come before the same name elsewhere.
     surest = max((one.confidence for one in found if one.is_use), default=0.0)
     found = [replace(one, confidence=max(surest, LEAST_OF_USES)) if one.is_use else one for one in found]
+    return in_order(found)
+
+
+def in_order(found: Sequence[Proposal]) -> list[Proposal]:
+    """Return proposals, the best first."""
     return sorted(found, key=lambda one: (not one.is_use, -round(one.confidence, 1)))
 
 

@@ -75,12 +75,11 @@ def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestio
     """Return the likeliest edit that parses and loads no unbound name; None if none is likely enough."""
     # Their import takes 25 ms, which the start of the server can spare.
     from fim_server.next_edit.elsewhere import proposals_from_others
-    from fim_server.next_edit.propose import proposals
 
     tried = 0
     try:
         with Stop(SECONDS):
-            own = proposals(asked.edits, asked.uri, asked.text, uses_in(language.name, asked.text))
+            own = own_proposals(language.name, asked)
             if all(proposal.confidence < LEAST_CONFIDENCE for proposal in own):
                 own = proposals_from_others(asked.edits, asked.uri, asked.text, asked.others)
             for proposal in own:
@@ -101,6 +100,18 @@ def uses_in(language: str, text: str) -> FindUses | None:
     """Return a search for the uses of names, if the language has one and the text is not too long."""
     support = support_of(language)
     return None if support is None or len(text) > LONGEST_NAMED else support.uses_of
+
+
+def own_proposals(language: str, asked: EditQuestion) -> list[Proposal]:
+    """Return the edits of any confidence that may follow the latest edit of the document itself, the best first."""
+    from fim_server.next_edit.propose import in_order, proposals, standing
+
+    found = proposals(asked.edits, asked.uri, asked.text, uses_in(language, asked.text))
+    support = support_of(language)
+    mine = standing([edit for edit in asked.edits if edit.uri == asked.uri])
+    if support is None or not mine or len(asked.text) > LONGEST_NAMED:
+        return found
+    return in_order([*found, *support.import_edits(asked.text, asked.uri, mine, asked.others)])
 
 
 def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQuestion, proposal: Proposal) -> str | None:

@@ -72,3 +72,11 @@ def test_a_document_that_is_read_in_part_so_far_gets_no_edit(monkeypatch: pytest
 def test_a_header_without_its_block_gets_no_edit() -> None:
     text = "def f(items):\n    if values:\n"
     assert next_edit(DocumentSessions(), PYTHON, question(text)) is None
+
+
+def test_an_import_follows_its_first_use() -> None:
+    text = "import json\n\nx = os.sep\n"
+    found = next_edit(DocumentSessions(), PYTHON, EditQuestion(URI, text, [Edit(URI, 2, "x = 1", "x = os.sep")]))
+    assert found is not None
+    one = found.proposal
+    assert text[: one.start] + one.text + text[one.end :] == "import json\nimport os\n\nx = os.sep\n"

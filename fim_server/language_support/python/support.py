@@ -13,11 +13,13 @@ from fim_server.language_support.python.preferring import Preference
 from fim_server.language_support.python.unbound import unbound_load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fim_server.language_support.protocol import Definitions, Importable, Parameters, ReadFile, Weighted
     from fim_server.language_support.python.tracking import Tracker
+    from fim_server.next_edit.edit_memory import Edit
+    from fim_server.next_edit.propose import Proposal
     from fim_server.next_edit.renames import NameUses
     from fim_server.text.notebook import Reader
 
@@ -76,6 +78,11 @@ class PythonSupport:
         from fim_server.language_support.python.next_edits.uses import uses_of
 
         return uses_of(source, at, old)
+
+    def import_edits(self, source: str, uri: str, edits: Sequence[Edit], others: Mapping[str, str]) -> list[Proposal]:
+        from fim_server.language_support.python.next_edits.import_edits import import_edits
+
+        return import_edits(source, uri, edits, others)
 
     def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:
         return members.unknown_member(left, right, text)
