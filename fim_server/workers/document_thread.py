@@ -23,7 +23,7 @@ class DocumentThread(WatchedThread):
         self._latest: Stop | None = None
         """Stop of the document's latest request."""
         self.model: FimModel | None = None
-        """Model of the worker when this thread was closed; the worker may have another one since."""
+        """Model that its work uses, if the worker may have another one: it is closed, or proposes next edits."""
 
     def renew_stop(self) -> Stop:
         """Stop the document's latest request, and return the stop of a new one."""

@@ -41,7 +41,13 @@ class EditModel:
             self._wanted, self._stop, self._thread = wanted, Stop(), WatchedThread("fim-load-edits")
             self._loading = self._thread.submit(self._stop, lambda: self._models.get(wanted))
         loading = self._loading
-        return loading.result() if loading is not None and loading.done() and not loading.exception() else None
+        if loading is None or not loading.done() or loading.exception():
+            return None
+        model = loading.result()
+        if model.turn.is_lost:  # a pass of it did not end: it is loaded again with the next question
+            self.close()
+            return None
+        return model
 
     def take_news(self) -> FimModel | BaseException | None:
         """Return the loaded model, or why there is none, once."""

@@ -365,7 +365,8 @@ class CompletionWorker:
         thread = self._thread_of(NEXT_EDITS)
         cancelled = thread.renew_stop()
         self._writing_stop = stopped = Stop()
-        model = self.edit_model.get(request.settings, self.model)
+        model = self.edit_model.get(request.settings, self.model) if request.settings.ask_model else None
+        thread.model = model
         return thread.submit(cancelled, lambda: thread.completer.next_edit(request, asked, model, stopped))
 
     def replace_stuck(self) -> list[Replaced]:
@@ -394,7 +395,8 @@ class CompletionWorker:
                 del self._threads[thread.uri]
             thread.give_up()
             self.models.given_up.append(thread)
-            replaced.append(Replaced(thread.uri, left, in_model))
+            is_lost = in_model and (thread.uri != NEXT_EDITS or at is model)
+            replaced.append(Replaced(thread.uri, left, is_lost))
         for stuck in self.unfinished.replace_stuck():
             self.models.given_up.append(stuck.thread)
             replaced.append(Replaced(stuck.uri, stuck.left, False, in_background=True))
@@ -405,8 +407,10 @@ class CompletionWorker:
     def close(self) -> None:
         """Stop all work and load nothing more; call :meth:`replace_stuck` as long as :attr:`is_at_work`."""
         self._prefetch_stop.set()
+        self._writing_stop.set()
         self.forget_sessions()
         self.is_closed = True
+        self.edit_model.close()
         for load in self._loads:
             load.thread.close()
 
@@ -537,7 +541,7 @@ class CompletionWorker:
     def _close(self, uri: str) -> None:
         """Close a document's thread, which is watched until it comes back."""
         thread = self._threads.pop(uri)
-        thread.model = self.model
+        thread.model = thread.model or self.model
         thread.close()
         self._closed = [one for one in (*self._closed, thread) if one.is_busy]
 

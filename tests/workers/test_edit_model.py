@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import cast
 
 from fim_server.errors import ModelError
 from fim_server.models.model import FimModel
+from fim_server.models.turn import Turn
 from fim_server.suggest.settings import ServerSettings
 from fim_server.workers.edit_model import EditModel, in_words
 from fim_server.workers.shared_models import SharedModels
 
-OWN, OTHER = cast(FimModel, object()), cast(FimModel, object())
+OWN, OTHER = (cast(FimModel, SimpleNamespace(turn=Turn())) for _ in range(2))
 
 
 class Models(SharedModels):
@@ -67,3 +69,22 @@ def test_a_model_that_cannot_be_loaded_is_told_once() -> None:
     assert found.take_news() is None
     assert in_words(ModelError("no such file")) == "no such file"
     assert in_words(MemoryError()) == "the model for next edits cannot be loaded (MemoryError)"
+
+
+def test_a_model_that_was_given_up_is_loaded_again() -> None:
+    lost, other = (cast(FimModel, SimpleNamespace(turn=Turn())) for _ in range(2))
+    models = iter((lost, other))
+    settings = ServerSettings(next_edit_model="c.gguf")
+    found = EditModel(Models(lambda: next(models)))
+    assert eventually(found, settings) is lost
+    lost.turn.lose()
+    assert found.get(settings, OWN) is None
+    assert eventually(found, settings) is other
+
+
+def eventually(found: EditModel, settings: ServerSettings) -> FimModel | None:
+    for _ in range(500):
+        if (model := found.get(settings, OWN)) is not None:
+            return model
+        time.sleep(0.01)
+    return None
