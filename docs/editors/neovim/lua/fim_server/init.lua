@@ -14,6 +14,7 @@ local next_edits = require('fim_server.next_edits')
 local pages = require('fim_server.pages')
 local switches = require('fim_server.switches')
 local texts = require('fim_server.texts')
+local waiting = require('fim_server.waiting').new()
 
 local M = {}
 local NAME = 'fim_server'
@@ -45,12 +46,6 @@ local offer
 --- The buffer with ghost text.
 ---@type integer?
 local drawn
---- The running request.
----@type { client: vim.lsp.Client, id: integer? }?
-local pending
---- Timer of the pause before the next request.
----@type uv.uv_timer_t?
-local timer
 --- The buffer state of the last request, since TextChangedI and CursorMovedI report the same keystroke.
 ---@type string?
 local asked
@@ -195,22 +190,8 @@ end
 
 -- --- requests -------------------------------------------------------------------------------------------------
 
-local function cancel()
-  if timer then
-    timer:stop()
-    timer:close()
-    timer = nil
-  end
-  if pending then
-    if pending.id then
-      pending.client:cancel_request(pending.id)
-    end
-    pending = nil
-  end
-end
-
 local function forget()
-  cancel()
+  waiting:cancel()
   offer, asked = nil, nil
   erase()
 end
@@ -251,7 +232,7 @@ end
 ---@param kind integer
 ---@param on_items fun(items: fim_server.Suggestion[])
 local function request(kind, on_items)
-  cancel()
+  waiting:cancel()
   local buf = api.nvim_get_current_buf()
   local client = client_of(buf)
   if not client or not client:supports_method(INLINE) then
@@ -265,12 +246,12 @@ local function request(kind, on_items)
     context = { triggerKind = kind },
   }
   local this = { client = client }
-  pending = this
+  waiting.request = this
   local _, id = client:request(INLINE, params, function(err, result)
-    if pending ~= this then
+    if waiting.request ~= this then
       return -- cancelled, but answered
     end
-    pending = nil
+    waiting.request = nil
     if err then
       if not QUIET[err.code] then
         vim.notify_once('fim-server: ' .. err.message, vim.log.levels.WARN)
@@ -312,19 +293,18 @@ local function update()
   local here = ('%d:%d:%d:%d'):format(buf, api.nvim_buf_get_changedtick(buf), row, col)
   if show() then -- typed through
     asked = here
-    return cancel()
+    return waiting:cancel()
   end
   if here == asked or next_edits.visible() then
     return
   end
-  cancel()
+  waiting:cancel()
   asked = here
-  timer = vim.defer_fn(function()
-    timer = nil
+  waiting:pause(options.debounce_ms, function()
     if inserting() then
       ask_automatically()
     end
-  end, options.debounce_ms)
+  end)
 end
 
 -- --- actions -----------------------------------------------------------------------------------------
@@ -473,7 +453,7 @@ function M.dismiss()
   if was_visible then
     run_command(offer.items[offer.index], 'fim-server.dismissed')
   end
-  cancel()
+  waiting:cancel()
   offer = nil
   erase()
   return was_visible
@@ -652,7 +632,9 @@ function M.setup(given)
 
   next_edits.setup({
     busy = is_ghost_visible,
-    appears = cancel,
+    appears = function()
+      waiting:cancel()
+    end,
     accept = options.keymaps.next_edit,
     dismiss = options.keymaps.dismiss_edit,
   })

@@ -4,6 +4,7 @@ local api, fn, lsp = vim.api, vim.fn, vim.lsp
 local keys = require('fim_server.keys')
 local switches = require('fim_server.switches')
 local texts = require('fim_server.texts')
+local waiting = require('fim_server.waiting').new() -- its request also has `buf` and `tick`
 
 local M = {}
 local NEXT_EDIT = 'textDocument/copilotInlineEdit'
@@ -37,11 +38,6 @@ local hint_namespace = api.nvim_create_namespace('fim_server_next_edit_hint')
 local rules
 ---@type fim_server.NextEdit?
 local shown
---- The running request.
----@type { client: vim.lsp.Client, id: integer?, buf: integer, tick: integer }?
-local pending
----@type uv.uv_timer_t?
-local timer
 --- The buffer state that needs no further request: it has been answered, or its edit was dismissed.
 ---@type string?
 local settled
@@ -118,27 +114,9 @@ local function erase()
   end
 end
 
-local function stop_timer()
-  if timer then
-    timer:stop()
-    timer:close()
-    timer = nil
-  end
-end
-
-local function cancel()
-  stop_timer()
-  if pending then
-    if pending.id then
-      pending.client:cancel_request(pending.id)
-    end
-    pending = nil
-  end
-end
-
 --- Withdraw the edit, and stop asking until the buffer changes or insert mode ends.
 function M.withdraw()
-  cancel()
+  waiting:cancel()
   erase()
   settled = nil
 end
@@ -211,21 +189,22 @@ end
 ---@param buf integer
 local function request(client, buf)
   local this = { client = client, buf = buf, tick = api.nvim_buf_get_changedtick(buf) }
+  local pending = waiting.request
   if switches.silent(vim.bo[buf].filetype) or not is_quiet() or settled == state_of(buf) then
     return
   elseif pending and pending.buf == buf and pending.tick == this.tick then
     return
   end
-  cancel()
-  pending = this
+  waiting:cancel()
+  waiting.request = this
   local params = lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = lsp.util.buf_versions[buf]
   params.context = { triggerKind = 2 }
   local _, id = client:request(NEXT_EDIT, params, function(err, result)
-    if pending ~= this then
+    if waiting.request ~= this then
       return -- cancelled, but answered
     end
-    pending = nil
+    waiting.request = nil
     if err and err.code == METHOD_NOT_FOUND then
       pcall(api.nvim_del_augroup_by_name, group_of(buf)) -- a server without next edits
     end
@@ -322,13 +301,11 @@ function M.watch(client, buf)
     if current() then
       return
     end
-    stop_timer()
-    timer = vim.defer_fn(function()
-      timer = nil
+    waiting:pause(PAUSE_MS, function()
       if api.nvim_get_current_buf() == buf and not client:is_stopped() then
         request(client, buf)
       end
-    end, PAUSE_MS)
+    end)
   end)
   on({ 'CursorMoved', 'CursorMovedI' }, draw_hint)
   api.nvim_create_autocmd('WinScrolled', { group = group, callback = draw_hint })
@@ -345,8 +322,9 @@ function M.watch(client, buf)
         if shown and shown.buf == buf and not current() then
           erase()
         end
+        local pending = waiting.request
         if pending and pending.buf == buf and pending.tick ~= api.nvim_buf_get_changedtick(buf) then
-          cancel()
+          waiting:cancel()
         end
       end)
       return not lsp.buf_is_attached(buf, client.id) -- true ends the subscription

@@ -2,6 +2,7 @@
 --- holds for the completion menu as well.
 
 local lsp = vim.lsp
+local waiting = require('fim_server.waiting')
 
 local M = {}
 
@@ -13,8 +14,7 @@ local enabled = true
 --- Changed modes by file type: 'automatic' or 'off'.
 ---@type table<string, string>
 local languages = {}
----@type uv.uv_timer_t?
-local timer
+local snooze = waiting.new()
 local wakes_at = 0
 --- Called after each change.
 local changed = function() end
@@ -22,7 +22,7 @@ local changed = function() end
 --- The server's settings: those of `setup`, overridden by changed modes.
 function M.settings()
   local all = vim.deepcopy(given)
-  all.enabled = enabled and not timer and given.enabled ~= false
+  all.enabled = enabled and not snooze:is_paused() and given.enabled ~= false
   all.languages = vim.tbl_extend('force', all.languages or {}, languages)
   return all
 end
@@ -47,7 +47,7 @@ end
 
 --- Return true if suggestions are off in a file type.
 function M.silent(filetype)
-  return not enabled or timer ~= nil or languages[filetype] == 'off'
+  return not enabled or snooze:is_paused() or languages[filetype] == 'off'
 end
 
 --- Return true if a file type gets suggestions on request only, because the status' model does not know it.
@@ -60,15 +60,7 @@ end
 
 --- Return the minutes until the snooze ends, rounded up; nil without one.
 function M.minutes_left()
-  return timer and math.max(1, math.ceil((wakes_at - vim.uv.now()) / MINUTE_MS)) or nil
-end
-
-local function stop_timer()
-  if timer then
-    timer:stop()
-    timer:close()
-    timer = nil
-  end
+  return snooze:is_paused() and math.max(1, math.ceil((wakes_at - vim.uv.now()) / MINUTE_MS)) or nil
 end
 
 --- Turn all suggestions, or those of a file type, on or off. On also ends a snooze.
@@ -76,7 +68,7 @@ end
 ---@param filetype? string
 function M.switch(on, filetype)
   if on then
-    stop_timer()
+    snooze:resume()
   end
   if filetype then
     languages[filetype] = on and 'automatic' or 'off'
@@ -90,7 +82,7 @@ end
 
 --- Turn all suggestions off or on.
 function M.toggle()
-  M.switch(not enabled or timer ~= nil)
+  M.switch(not enabled or snooze:is_paused())
 end
 
 --- Snooze suggestions for some minutes.
@@ -100,13 +92,9 @@ function M.snooze(minutes)
   if minutes <= 0 or minutes > MOST_MINUTES then
     return vim.notify('fim-server: enter a number of minutes, a day at most', vim.log.levels.WARN)
   end
-  stop_timer()
   vim.uv.update_time()
   wakes_at = vim.uv.now() + minutes * MINUTE_MS
-  timer = vim.defer_fn(function()
-    timer = nil
-    tell()
-  end, math.floor(minutes * MINUTE_MS))
+  snooze:pause(math.floor(minutes * MINUTE_MS), tell)
   tell()
   vim.notify(('fim-server: snoozed for %g minutes'):format(minutes))
 end
