@@ -6,11 +6,13 @@ A name is another file's if a line imports it from there, or the file's own name
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from fim_server.next_edit.calls import call_edits, changed_header
-from fim_server.next_edit.change import change_of, indentation
+from fim_server.next_edit.calls import ChangedHeader, call_edits, changed_header
+from fim_server.next_edit.change import Change, change_of, indentation
 from fim_server.next_edit.confidence import span_of
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
@@ -19,10 +21,97 @@ from fim_server.next_edit.renames import line_of
 from fim_server.next_edit.signs import SIGNS
 
 LATEST = 8
-"""Latest edits of other documents that are looked at."""
+"""Latest different changes of other documents that are looked at."""
+
+MOST_EDITS = 32
+"""Latest edits among which these are looked for: a walk through the uses of a name is one change."""
 
 MOST_USES = 64
 """Most uses of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Function or class at the margin of a document that an edit renamed, or function whose header it changed.
+
+    Attributes:
+        stem: Name by which the document's file is imported.
+        names: The old and the new name, if it was renamed.
+        header: The changed header, if there is one.
+    """
+
+    stem: str
+    names: tuple[str, str] | None
+    header: ChangedHeader | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Names and parameters of the change, wherever it stands."""
+        header = self.header
+        return self.names, header and (header.name, header.number, header.old, header.new)
+
+
+class Sources:
+    """Latest edits of documents of a language, and what may follow from them in others."""
+
+    def __init__(self, edits: Sequence[Edit], texts: Mapping[str, str]) -> None:
+        """``edits``: the latest edits, the latest last. ``texts``: those of the documents that may be read, by URI."""
+        self._texts = texts
+        self._edits = [edit for edit in reversed(edits) if edit.uri in texts]
+        self._lines: dict[str, Lines] = {}
+        self._known: dict[int, Source | None] = {}
+
+    def following(self, uri: str, text: str, most: int = LATEST) -> tuple[Source, list[Proposal]] | None:
+        """Return the edits of a document that follow from the latest edit of another one that has some, in their order.
+
+        Args:
+            uri: The document.
+            text: Its text.
+            most: Number of the latest different changes of other documents that are looked at.
+        """
+        lines = None
+        for source in self._before(uri, most) if len(text) <= LONGEST_DOCUMENT else ():
+            if source.stem in text:
+                lines = lines or Lines(text)
+                found = [*renamed(source, lines), *called(source, lines)]
+                if found:
+                    return source, found
+        return None
+
+    def _before(self, uri: str, most: int) -> Iterator[Source]:
+        """Yield the sources among the latest edits of other documents than one, the latest first."""
+        count, later = 0, None
+        for number, edit in islice(enumerate(self._edits), MOST_EDITS):
+            if edit.uri == uri:
+                continue
+            change = change_of(edit)
+            made = None if change is None else (change.old, change.new)
+            count += made is None or made != later
+            later = made
+            if count > most:
+                return
+            if number not in self._known:
+                self._known[number] = self._source(edit, change)
+            if (source := self._known[number]) is not None:
+                yield source
+
+    def _source(self, edit: Edit, change: Change | None) -> Source | None:
+        """Return the source that an edit is, if it still stands."""
+        text = self._texts[edit.uri]
+        if len(text) > LONGEST_DOCUMENT:
+            return None
+        if edit.uri not in self._lines:
+            self._lines[edit.uri] = Lines(text)
+        lines = self._lines[edit.uri]
+        at = line_of(edit, lines)
+        if at is None:
+            return None
+        names = None if change is None or indentation(edit.new) else new_name(change)
+        header = changed_header(edit, text, span_of(edit, at, lines))
+        if header is not None:
+            first = text.rfind("\n", 0, header.end) + 1
+            header = None if indentation(text[first : header.end]) else header
+        return None if names is None and header is None else Source(stem_of(edit.uri), names, header)
 
 
 def proposals_from_others(edits: Sequence[Edit], uri: str, text: str, others: Mapping[str, str]) -> list[Proposal]:
@@ -34,30 +123,21 @@ def proposals_from_others(edits: Sequence[Edit], uri: str, text: str, others: Ma
         text: Its text.
         others: Texts of other open documents of its language, by their URI.
     """
-    if len(text) > LONGEST_DOCUMENT:
-        return []
-    lines = Lines(text)
-    for edit in [edit for edit in edits if edit.uri in others and edit.uri != uri][: -LATEST - 1 : -1]:
-        source = Lines(others[edit.uri])
-        at = line_of(edit, source)
-        if at is None or len(source.text) > LONGEST_DOCUMENT:
-            continue
-        found = [*renamed(edit, lines, stem_of(edit.uri)), *called(edit, source, at, lines, stem_of(edit.uri))]
-        if found:
-            return found
-    return []
+    found = Sources(edits, others).following(uri, text)
+    return [] if found is None else found[1]
 
 
-def renamed(edit: Edit, lines: Lines, stem: str) -> Iterator[Proposal]:
-    """Yield the uses of a function or class at the margin that an edit renamed."""
-    change = change_of(edit)
-    names = None if change is None else change.names
-    if change is None or names is None or indentation(edit.new):
-        return
+def new_name(change: Change) -> tuple[str, str] | None:
+    """Return the old and the new name of the function or class that a change renamed."""
     before = change.tokens[change.head - 1].text if change.head else ""
-    if before not in SIGNS.heads | SIGNS.types:
+    return change.names if before in SIGNS.heads | SIGNS.types else None
+
+
+def renamed(source: Source, lines: Lines) -> Iterator[Proposal]:
+    """Yield the uses of a renamed function or class."""
+    if source.names is None:
         return
-    old, new = names
+    (old, new), stem = source.names, source.stem
     is_imported = imports(lines, old, stem)
     if is_imported and imports(lines, new, new):
         return  # two names would become one
@@ -74,13 +154,10 @@ def renamed(edit: Edit, lines: Lines, stem: str) -> Iterator[Proposal]:
                 yield Proposal(start, start + len(old), new, LEAST_OF_USES, is_use=True)
 
 
-def called(edit: Edit, source: Lines, at: int, lines: Lines, stem: str) -> Iterator[Proposal]:
-    """Yield the edits of the calls of a function at the margin whose header an edit changed."""
-    changed = changed_header(edit, source.text, span_of(edit, at, source))
+def called(source: Source, lines: Lines) -> Iterator[Proposal]:
+    """Yield the edits of the calls of a function whose header was changed."""
+    changed, stem = source.header, source.stem
     if changed is None:
-        return
-    first = source.text.rfind("\n", 0, changed.end) + 1
-    if indentation(source.text[first : changed.end]):
         return
     is_imported = imports(lines, changed.name, stem)
     for one in call_edits(changed, lines, is_own=False):

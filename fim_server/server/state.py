@@ -165,31 +165,32 @@ class NextEditState:
     """Next edits that were sent.
 
     Attributes:
-        sent: Their keys, by identity.
-        decided: Keys of those that the user accepted or dismissed.
+        sent: Their keys, by identity; with that of their document, if it was not the user's.
+        decided: Keys of those that the user accepted or dismissed, and of documents that the user dismissed.
         count: Number of them so far.
     """
 
-    sent: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    sent: OrderedDict[str, tuple[int, int | None]] = field(default_factory=OrderedDict)
     decided: OrderedDict[int, None] = field(default_factory=OrderedDict)
     count: int = 0
 
-    def note(self, key: int) -> str:
+    def note(self, key: int, document_key: int | None) -> str:
         """Note an edit that is sent, and return its identity."""
         self.count += 1
         identity = str(self.count)
-        self.sent[identity] = key
+        self.sent[identity] = key, document_key
         while len(self.sent) > MOST_EDITS_SENT:
             self.sent.popitem(last=False)
         return identity
 
-    def decide(self, identity: str) -> None:
+    def decide(self, identity: str, is_accepted: bool) -> None:
         """Note that the user accepted or dismissed an edit."""
-        key = self.sent.pop(identity, None)
-        if key is not None:
-            self.decided[key] = None
-            while len(self.decided) > MOST_EDITS_DECIDED:
-                self.decided.popitem(last=False)
+        key, document_key = self.sent.pop(identity, (None, None))
+        for one in (key, None if is_accepted else document_key):
+            if one is not None:
+                self.decided[one] = None
+        while len(self.decided) > MOST_EDITS_DECIDED:
+            self.decided.popitem(last=False)
 
 
 @dataclass(slots=True)

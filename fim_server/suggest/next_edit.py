@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fim_server.errors import StoppedError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from fim_server.next_edit.propose import Proposal
     from fim_server.next_edit.renames import FindUses
     from fim_server.suggest.context.sessions import DocumentSessions
+    from fim_server.suggest.request import Request
 
 LEAST_CONFIDENCE = 0.4
 """Least confidence of a next edit. There, four of five places were right in releases that the weights had not seen."""
@@ -30,6 +32,9 @@ LONGEST_NAMED = 200_000
 SECONDS = 0.5
 """Seconds to parse all of them."""
 
+LATEST_ELSEWHERE = 4
+"""Latest different changes that an edit of another document than the user's may follow from."""
+
 
 @dataclass(frozen=True, slots=True)
 class EditQuestion:
@@ -40,10 +45,11 @@ class EditQuestion:
         text: Its text.
         edits: Latest edits, the latest last.
         others: Texts of other open documents of the language that may be read, by their URI.
-        dismissed: Keys of proposals that the user has dismissed, see :func:`key_of`.
+        dismissed: Keys of proposals and documents that the user has dismissed, see :class:`NextEdit`.
         cursor: Offset of the cursor; None for the latest edit's.
         paths: Paths of documents in prompts, by their URI.
         deadline_ms: Time for a model to write, in milliseconds; None without a limit.
+        elsewhere: Requests for other documents whose edit may be the answer, the likeliest first.
     """
 
     uri: str
@@ -54,6 +60,7 @@ class EditQuestion:
     cursor: int | None = None
     paths: Mapping[str, str] = field(default_factory=dict)
     deadline_ms: float | None = None
+    elsewhere: Sequence[Request] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +71,15 @@ class NextEdit:
         proposal: The edit.
         guarantee: `exact`, `balanced` or `partial`.
         key: Key of the edit at its place.
+        uri: Its document, if the user's is another.
+        document_key: Key of all edits of that document that follow from the same one.
     """
 
     proposal: Proposal
     guarantee: str
     key: int
+    uri: str | None = None
+    document_key: int | None = None
 
 
 def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestion) -> NextEdit | None:
@@ -76,23 +87,51 @@ def next_edit(contexts: DocumentSessions, language: Language, asked: EditQuestio
     # Their import takes 25 ms, which the start of the server can spare.
     from fim_server.next_edit.elsewhere import proposals_from_others
 
+    with suppress(StoppedError), Stop(SECONDS):
+        own = own_proposals(language.name, asked)
+        if all(proposal.confidence < LEAST_CONFIDENCE for proposal in own):
+            own = proposals_from_others(asked.edits, asked.uri, asked.text, asked.others)
+        return first_that_parses(contexts, language, asked, own)
+    return None
+
+
+def next_edit_elsewhere(
+    contexts: DocumentSessions, language_of: Callable[[Request], Language], asked: EditQuestion
+) -> NextEdit | None:
+    """Return the first edit of another document that follows from the latest edits of others and parses."""
+    from fim_server.next_edit.elsewhere import Sources
+
+    texts = {asked.uri: asked.text, **asked.others}
+    sources = Sources(asked.edits, texts)
+    with suppress(StoppedError), Stop(SECONDS) as stop:
+        for request in asked.elsewhere:
+            if stop.is_set():
+                break
+            uri, text = request.uri, request.split.right
+            following = sources.following(uri, text, LATEST_ELSEWHERE)
+            if following is None or (document_key := hash((uri, following[0].key))) in asked.dismissed:
+                continue
+            question = EditQuestion(uri, text, asked.edits, texts, asked.dismissed)
+            found = first_that_parses(contexts, language_of(request), question, following[1])
+            if found is not None:
+                return replace(found, uri=uri, document_key=document_key)
+    return None
+
+
+def first_that_parses(
+    contexts: DocumentSessions, language: Language, asked: EditQuestion, made: Iterable[Proposal]
+) -> NextEdit | None:
+    """Return the first likely proposal that parses, loads no unbound name, and was not dismissed."""
     tried = 0
-    try:
-        with Stop(SECONDS):
-            own = own_proposals(language.name, asked)
-            if all(proposal.confidence < LEAST_CONFIDENCE for proposal in own):
-                own = proposals_from_others(asked.edits, asked.uri, asked.text, asked.others)
-            for proposal in own:
-                if tried == MOST_TRIED:
-                    return None
-                if proposal.confidence < LEAST_CONFIDENCE or (key := key_of(asked, proposal)) in asked.dismissed:
-                    continue
-                tried += 1
-                guarantee = guarantee_of(contexts, language, asked, proposal)
-                if guarantee is not None:
-                    return NextEdit(proposal, guarantee, key)
-    except StoppedError:
-        pass
+    for proposal in made:
+        if tried == MOST_TRIED:
+            break
+        if proposal.confidence < LEAST_CONFIDENCE or (key := key_of(asked, proposal)) in asked.dismissed:
+            continue
+        tried += 1
+        guarantee = guarantee_of(contexts, language, asked, proposal)
+        if guarantee is not None:
+            return NextEdit(proposal, guarantee, key)
     return None
 
 

@@ -20,7 +20,7 @@ from fim_server.suggest.context.stage import ContextStage
 from fim_server.suggest.decode import Decoder
 from fim_server.suggest.explain import explain
 from fim_server.suggest.job import Explained, Job, Loaded, PromptTokens, Work
-from fim_server.suggest.next_edit import EditQuestion, NextEdit, next_edit
+from fim_server.suggest.next_edit import EditQuestion, NextEdit, next_edit, next_edit_elsewhere
 from fim_server.suggest.postprocess.stage import Postprocess
 from fim_server.suggest.ranking.display import quiet
 from fim_server.suggest.ranking.stage import rank
@@ -149,12 +149,14 @@ class Completer:
     def next_edit(
         self, request: Request, asked: EditQuestion, model: FimModel | None, stopped: Stop
     ) -> NextEdit | None:
-        """Return the edit that may follow the latest one: by rule, else as a model that is trained to do so writes it.
+        """Return the edit that may follow the latest one: by rule, also in another document, else as a model writes it.
 
         ``stopped`` stops the model alone. Raises LanguageError for an unknown language.
         """
-        language = self.context.language(request, self.context.loaded)
+        loaded = self.context.loaded
+        language = self.context.language(request, loaded)
         found = next_edit(self.contexts, language, asked)
+        found = found or next_edit_elsewhere(self.contexts, lambda one: self.context.language(one, loaded), asked)
         if found is not None or model is None or model.format.edits is None:
             return found
         from fim_server.suggest.written_edit import written_edit

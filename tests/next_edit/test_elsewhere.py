@@ -7,7 +7,7 @@ import time
 import pytest
 
 from fim_server.next_edit.edit_memory import Edit, EditMemory
-from fim_server.next_edit.elsewhere import proposals_from_others
+from fim_server.next_edit.elsewhere import Sources, proposals_from_others
 
 HERE, THERE = "file:///app/main.py", "file:///app/shapes.py"
 
@@ -67,6 +67,29 @@ def test_the_calls_of_a_changed_function_follow(before: str, after: str) -> None
 def test_unrelated_edits_give_none() -> None:
     text = "from shapes import area\n\nprint(area(1, 2))\n"
     assert followed(text, "return w * h", "return h * w") == text
+
+
+def renamed_then(*changes: str) -> Sources:
+    """Rename the function of the other file, then change further lines of it to these texts."""
+    edits = [Edit(THERE, 0, "def area(w, h):", "def size(w, h):")]
+    edits += [Edit(THERE, 9 + number, f"value{number}", change) for number, change in enumerate(changes)]
+    return Sources(edits, {THERE: "\n".join([SHAPES.replace("area", "size", 1), *changes])})
+
+
+def test_a_walk_through_many_uses_is_one_change() -> None:
+    text = "from shapes import area\n"
+    walk = [f"value{number}, True" for number in range(20)]
+    assert renamed_then(*walk).following(HERE, text, most=2) is not None
+    assert renamed_then("1", "2, True").following(HERE, text, most=2) is None
+    assert renamed_then("1", "2, True").following(HERE, text, most=3) is not None
+
+
+def test_many_documents_and_edits_take_bounded_time() -> None:
+    text = "from shapes import other\n" + "print(1)\n" * 10_000
+    sources = renamed_then(*(f"print({number})" for number in range(99)))
+    began = time.process_time()
+    assert all(sources.following(f"file:///{number}.py", text, most=100) is None for number in range(8))
+    assert time.process_time() - began < 1
 
 
 def test_a_long_line_of_calls_takes_bounded_time() -> None:

@@ -41,10 +41,11 @@ class Edited:
         changed = {"textDocument": named, "contentChanges": [{"range": place, "text": text}]}
         await self.wire.send(self.wire.note("textDocument/didChange", changed))
 
-    async def next_edit(self, version: int | None = None) -> list[dict[str, Any]]:
+    async def next_edit(self, version: int | None = None, **more: Any) -> list[dict[str, Any]]:
+        """Ask for the next edit; ``more``: further members of the question."""
         self.answers += 1
         named = {"uri": self.uri, "version": self.version if version is None else version}
-        params = {"textDocument": named, "position": {"line": 0, "character": 0}}
+        params = {"textDocument": named, "position": {"line": 0, "character": 0}, **more}
         answer = await self.wire.ask(f"{self.uri} {self.answers}", NEXT_EDIT, params)
         edits: list[dict[str, Any]] = answer["result"]["edits"]
         assert len(edits) <= 1
@@ -152,6 +153,51 @@ async def test_no_edit_follows_from_a_file_of_secrets(served: tuple[Wire, Path])
     await secret.change(0, 4, 8, "size")
     assert await user.next_edit() == []
     assert await secret.next_edit() == []
+
+
+async def test_clients_that_ask_for_it_get_an_edit_of_another_file(served: tuple[Wire, Path]) -> None:
+    user = await opened(served, "painter.py", "import circles\n\nprint(circles.area(1), circles.area(2))\n")
+    other = await opened(served, "reporter.py", "from circles import area\n\nprint(area(3))\n")
+    await opened(served, "talker.ts", "import { area } from './circles';\n", "typescript")
+    circles = await opened(served, "circles.py", "def area(w):\n    return w\n")
+    await circles.change(0, 4, 8, "size")
+    assert await circles.next_edit() == []
+    [latest] = await circles.next_edit(otherDocuments=True)
+    assert latest["textDocument"] == {"uri": other.uri, "version": 1}, "the one that was opened last"
+    await other.accept(latest)
+    [second] = await other.next_edit(otherDocuments=True)
+    assert second["textDocument"]["uri"] == other.uri, "its own go first"
+    await other.accept(second)
+    assert other.text == "from circles import size\n\nprint(size(3))\n"
+    [third] = await other.next_edit(otherDocuments=True)
+    assert third["textDocument"] == {"uri": user.uri, "version": 1}
+    assert third["range"]["start"] == {"line": 2, "character": 14}
+    await other.run("fim-server.editDismissed", third)
+    assert await other.next_edit(otherDocuments=True) == [], "its other use stays away too"
+    [own] = await user.next_edit(otherDocuments=True)
+    assert own["range"]["start"]["character"] == 31, "in the file itself only that place stays away"
+
+
+async def test_after_further_changes_no_edit_of_another_file_follows(served: tuple[Wire, Path]) -> None:
+    await opened(served, "caller.py", "import lines\n\nprint(lines.length(1))\n")
+    lines = await opened(served, "lines.py", "def length(w):\n    return w\n\n\na = 1\n\nb = 2\n\nc = 3\n\nd = 4\n")
+    await lines.change(0, 4, 10, "reach")
+    for number, line in enumerate((4, 6, 8)):
+        await lines.change(line, 4, 5, str(10 * number))
+        assert len(await lines.next_edit(otherDocuments=True)) == 1
+    await lines.change(10, 4, 5, "f(x)")
+    assert await lines.next_edit(otherDocuments=True) == []
+
+
+async def test_edits_of_other_files_keep_to_readable_ones(served: tuple[Wire, Path]) -> None:
+    await opened(served, "secrets.py", "import shop\n\nprint(shop.price(1))\n")
+    shop = await opened(served, "shop.py", "def price(w):\n    return w\n")
+    await shop.change(0, 4, 9, "cost")
+    assert await shop.next_edit(otherDocuments=True) == []
+    readable = await opened(served, "till.py", "import shop\n\nprint(shop.price(1))\n")
+    assert len(await shop.next_edit(otherDocuments=True)) == 1
+    await readable.change(1, 0, 0, "x = (")  # the file does not parse
+    assert await shop.next_edit(otherDocuments=True) == []
 
 
 async def test_an_old_version_and_an_unknown_document_get_none(served: tuple[Wire, Path]) -> None:

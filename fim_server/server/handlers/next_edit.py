@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from lsprotocol import types
 
 from fim_server.errors import DocumentError, LanguageError, StoppedError
+from fim_server.next_edit.edit_memory import Edit
 from fim_server.server.arguments import member, text_member
 from fim_server.server.arguments import position_of as position_of_cursor
 from fim_server.server.documents.cut import language_at
@@ -30,7 +33,7 @@ SHOWN, FOCUSED = "textDocument/didShowInlineEdit", "textDocument/didFocus"
 """Notifications that these clients send, and the server ignores."""
 
 MOST_OTHERS = 8
-"""Most other documents whose latest edits count."""
+"""Most other documents whose latest edits count, and most that edits are looked for in."""
 
 EDIT_ACCEPTED, EDIT_DISMISSED = "fim-server.editAccepted", "fim-server.editDismissed"
 
@@ -38,7 +41,8 @@ EDIT_ACCEPTED, EDIT_DISMISSED = "fim-server.editAccepted", "fim-server.editDismi
 async def on_next_edit(ls: FimLanguageServer, params: Any) -> dict[str, Any]:
     """Return at most one edit that may follow the latest one, as `{"edits": [...]}`.
 
-    There is none if the document is not the named version, or changes meanwhile.
+    There is none if the document is not the named version, or changes meanwhile. It may be one of another open document
+    if the client says so.
     """
     named = member(params, "textDocument")
     document = ls.open_document(text_member(named, "uri"))
@@ -47,16 +51,56 @@ async def on_next_edit(ls: FimLanguageServer, params: Any) -> dict[str, Any]:
         return {"edits": []}
     then = document.frozen()
     place = member(params, "position", None)
-    found = await find(ls, then, None if place is None else position_of_cursor(place))
-    now = ls.open_document(then.uri)
-    if found is None or now is None or now.source != then.source:
+    cursor = None if place is None else position_of_cursor(place)
+    found = await find(ls, then, cursor, member(params, "otherDocuments", None) is True)
+    if found is None or any(has_changed(ls, one) for one in (then, found[0])):
         return {"edits": []}
-    identity = ls.next_edits.note(found.key)
-    return {"edits": [edit_json(then, found, identity, ls.encoding)]}
+    target, edit = found
+    identity = ls.next_edits.note(edit.key, edit.document_key)
+    return {"edits": [edit_json(target, edit, identity, ls.encoding)]}
 
 
-async def find(ls: FimLanguageServer, document: OpenDocument, cursor: types.Position | None = None) -> NextEdit | None:
-    """Return the next edit of a document; None where the settings or the document allow none."""
+def has_changed(ls: FimLanguageServer, then: OpenDocument) -> bool:
+    """Return whether a document is not open any more as it was."""
+    now = ls.open_document(then.uri)
+    return now is None or now.source != then.source
+
+
+async def find(
+    ls: FimLanguageServer, document: OpenDocument, cursor: types.Position | None, looks_elsewhere: bool
+) -> tuple[OpenDocument, NextEdit] | None:
+    """Return the next edit of a document, or of another one if ``looks_elsewhere``; None if there is none."""
+    request = await request_of(ls, document)
+    if request is None:
+        return None
+    uri, text = document.uri, request.split.right
+    others = await others_edited(ls, document)
+    edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or edit.uri in others]
+    documents = {one.uri: one for one in (naming_documents(ls, document, edits) if looks_elsewhere else ())}
+    asked_elsewhere = [await request_of(ls, one) for one in documents.values()]
+    asked = EditQuestion(
+        uri,
+        text,
+        edits,
+        others,
+        ls.next_edits.decided,
+        cursor=None if cursor is None else min(document.offset_of(cursor), len(text)),
+        paths={one: ls.file_of(one) or one.rpartition("/")[2] for one in (uri, *others)},
+        deadline_ms=ls.settings.invoked_deadline_ms or None,
+        elsewhere=[one for one in asked_elsewhere if one is not None],
+    )
+    try:
+        ls.supervisor.begin()
+        answer = ls.worker.next_edit(request, asked)
+        report_model(ls)
+        found = await asyncio.wrap_future(answer)
+    except (LanguageError, StoppedError):
+        return None
+    return None if found is None else (document if found.uri is None else documents[found.uri], found)
+
+
+async def request_of(ls: FimLanguageServer, document: OpenDocument) -> Request | None:
+    """Return the request for a document's grammar; None where the settings or the document allow no next edit."""
     settings, uri = ls.settings, document.uri
     if not settings.enabled or not settings.next_edits or document.notebook is not None:
         return None
@@ -72,27 +116,11 @@ async def find(ls: FimLanguageServer, document: OpenDocument, cursor: types.Posi
         if settings.trigger_of(language.name, None, ls.file_of(uri)) == "off":
             return None
         split = document.document.split(0, language.keeps_returns)
-        if "\r" in split.right:
-            return None
-        others = await others_edited(ls, document)
-        edits = [edit for edit in ls.protocol.edit_memory().latest() if edit.uri == uri or edit.uri in others]
-        asked = EditQuestion(
-            uri,
-            split.right,
-            edits,
-            others,
-            ls.next_edits.decided,
-            cursor=None if cursor is None else min(document.offset_of(cursor), len(split.right)),
-            paths={one: ls.file_of(one) or one.rpartition("/")[2] for one in (uri, *others)},
-            deadline_ms=settings.invoked_deadline_ms or None,
-        )
-        request = Request(uri, split, language.editor_id, document.path or "", False, False, settings)
-        ls.supervisor.begin()
-        found = ls.worker.next_edit(request, asked)
-        report_model(ls)
-        return await asyncio.wrap_future(found)
-    except (DocumentError, LanguageError, StoppedError):
+    except (DocumentError, LanguageError):
         return None
+    if "\r" in split.right:
+        return None
+    return Request(uri, split, language.editor_id, document.path or "", False, False, settings)
 
 
 def report_model(ls: FimLanguageServer) -> None:
@@ -126,6 +154,22 @@ async def others_edited(ls: FimLanguageServer, document: OpenDocument) -> dict[s
     return found
 
 
+def naming_documents(ls: FimLanguageServer, document: OpenDocument, edits: Sequence[Edit]) -> list[OpenDocument]:
+    """Return other open documents of the language that name an edited file.
+
+    Those edited last come first, then those opened last.
+    """
+    from fim_server.next_edit.elsewhere import stem_of
+
+    edited = [edit.uri for edit in reversed(edits)]
+    stems = {stem_of(uri) for uri in edited}
+    opened = [one.uri for one in reversed(ls.workspace.text_documents.values())]
+    others = (ls.open_document(uri) for uri in dict.fromkeys([*edited, *opened]) if uri != document.uri)
+    alike = (one for one in others if one is not None and one.language_id == document.language_id)
+    naming = (one for one in alike if one.notebook is None and any(stem in one.source for stem in stems))
+    return [one.frozen() for one in islice(naming, MOST_OTHERS)]
+
+
 def edit_json(document: OpenDocument, found: NextEdit, identity: str, encoding: PositionEncoding) -> dict[str, Any]:
     """Return an edit as clients take it."""
     text, proposal = document.document, found.proposal
@@ -152,12 +196,15 @@ def position_of(document: Document, offset: int, encoding: PositionEncoding) -> 
 
 def on_edit_accepted(ls: FimLanguageServer, accepted: Any) -> None:
     """Note that the client made an edit: it is not proposed again, as after it is undone."""
-    ls.next_edits.decide(text_member(accepted, "id"))
+    ls.next_edits.decide(text_member(accepted, "id"), is_accepted=True)
 
 
 def on_edit_dismissed(ls: FimLanguageServer, dismissed: Any) -> None:
-    """Keep an edit away from its place, until its lines or those beside them change."""
-    ls.next_edits.decide(text_member(dismissed, "id"))
+    """Keep an edit away from its place, until its lines or those beside them change.
+
+    The edits of another document than the user's stay away together.
+    """
+    ls.next_edits.decide(text_member(dismissed, "id"), is_accepted=False)
 
 
 def on_told(ls: FimLanguageServer, params: Any) -> None:
