@@ -21,6 +21,8 @@ TEXT = f"""def total(values):  # 😀
 """
 """A function with uses of its parameter in line 3 and, below the window, in line 31."""
 LONG = "".join(f"x{number} = load({number}, None)\n" for number in range(5))
+SHAPES = "def area(width):\n    return width\n"
+USES = "import {name}\n\n\nprint({name}.area(1))\nprint({name}.area(2))\n"
 NAMES = ("walked", "dismissed", "undone", "left", "plain", "mapped", "stopped")
 OLD, NEW = "blue", "green"
 CONFIGURATION = """
@@ -42,6 +44,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neovim]:
     for name in NAMES:
         (folder / f"{name}.py").write_text(TEXT, encoding="utf-8")
     (folder / "lines.py").write_text(LONG, encoding="utf-8")
+    for name in ("shapes", "circles"):
+        (folder / f"{name}.py").write_text(SHAPES, encoding="utf-8")
+        (folder / f"use_{name}.py").write_text(USES.format(name=name), encoding="utf-8")
     server = ", ".join(json.dumps(argument) for argument in [*SERVE, "--model=embedded"])
     options = f"cmd = {{ {server} }}, keymaps = true, settings = {{ trigger = 'manual' }}"
     with Neovim(folder, options, "walked.py", CONFIGURATION) as neovim:
@@ -120,16 +125,14 @@ def test_a_change_withdraws_an_edit(served: Neovim) -> None:
     assert served.saved("undone.py") == TEXT
 
 
-def test_leaving_the_buffer_withdraws_an_edit(served: Neovim) -> None:
+def test_leaving_the_buffer_withdraws_an_edit_and_entering_asks_again(served: Neovim) -> None:
     rename(served, "left.py")
     served.escape()
     served.command("set hidden | edit undone.py")
     served.until(lambda: "undone.py" in served.lines[-2], "other file")
     until_none(served)
     edit(served, "left.py")
-    served.type(TAB)
-    served.look(0.3)
-    until_none(served)
+    until_edit(served, "values", "items")
 
 
 def test_tab_without_an_edit_is_what_it_was(served: Neovim) -> None:
@@ -160,6 +163,57 @@ def test_earlier_mappings_come_back(served: Neovim) -> None:
     served.until_shown("mapped", "mapping")
     served.escape()
     assert "mapped\n" in served.saved("mapped.py")
+
+
+def rename_area(neovim: Neovim, name: str) -> None:
+    """Rename the function of one file, whose uses are in another open one."""
+    edit(neovim, f"use_{name}.py")
+    edit(neovim, f"{name}.py")
+    neovim.type("gg0wcw")
+    neovim.until_shown("-- INSERT --")
+    neovim.type_slowly("size")
+    neovim.escape()
+    neovim.until_shown(f"→ use_{name}.py, line 4")
+
+
+def until_no_hint(neovim: Neovim) -> None:
+    neovim.until(lambda: "→" not in neovim.text, "text without a hint")
+
+
+def test_tab_walks_into_another_file(served: Neovim) -> None:
+    served.command("set hidden")
+    rename_area(served, "shapes")
+    served.type("u")
+    until_no_hint(served)
+    served.type("\x12")  # Ctrl-R: renamed again
+    served.until_shown("→ use_shapes.py, line 4")
+    served.type(TAB)
+    until_edit(served, "area", "size")
+    assert "use_shapes.py" in served.lines[-2]
+    until_no_hint(served)
+    served.type(TAB)
+    served.until_shown("shapes.size(1)")
+    served.until_shown("shapes.areasize(2)")
+    served.command("buffer shapes.py")
+    served.until_shown("→ use_shapes.py, line 5")
+    served.type(TAB)
+    until_edit(served, "area", "size")
+    served.type(TAB)
+    until_none(served)
+    assert served.saved("use_shapes.py") == USES.format(name="shapes").replace("area", "size")
+    assert served.saved("shapes.py") == SHAPES.replace("area", "size")
+
+
+def test_an_edit_of_another_file_is_dismissed_where_it_is_named(served: Neovim) -> None:
+    rename_area(served, "circles")
+    served.type(ESCAPE)
+    until_no_hint(served)
+    served.command("buffer use_circles.py")
+    until_edit(served, "area", "size")
+    served.command("buffer circles.py")
+    served.until(lambda: served.lines[-2].startswith("circles.py"), "file")
+    served.look(0.6)
+    until_no_hint(served)
 
 
 def test_an_edit_of_several_lines_is_drawn_below(served: Neovim) -> None:

@@ -17,9 +17,11 @@ local hint_namespace = api.nvim_create_namespace('fim_server_next_edit_hint')
 
 --- Columns are bytes from 0.
 ---@class fim_server.NextEdit
----@field buf integer
+---@field buf integer the buffer that it changes
+---@field home integer the buffer in which it is offered
 ---@field client vim.lsp.Client
----@field tick integer the buffer's state that the edit belongs to
+---@field tick integer the changed buffer's state that the edit belongs to
+---@field home_tick integer
 ---@field row integer
 ---@field col integer
 ---@field end_row integer
@@ -38,6 +40,8 @@ local hint_namespace = api.nvim_create_namespace('fim_server_next_edit_hint')
 local rules
 ---@type fim_server.NextEdit?
 local shown
+--- True while a jump enters another buffer.
+local is_entering = false
 --- The buffer state that needs no further request: it has been answered, or its edit was dismissed.
 ---@type string?
 local settled
@@ -50,10 +54,18 @@ local function state_of(buf)
   return ('%d:%d'):format(buf, api.nvim_buf_get_changedtick(buf))
 end
 
---- Return the visible edit of the current buffer.
+--- Return true if the edit's buffers are as they were.
+---@param edit fim_server.NextEdit
+local function is_fresh(edit)
+  local function tick_of(buf)
+    return api.nvim_buf_is_loaded(buf) and api.nvim_buf_get_changedtick(buf)
+  end
+  return tick_of(edit.buf) == edit.tick and tick_of(edit.home) == edit.home_tick
+end
+
+--- Return the edit that is offered in the current buffer.
 local function current()
-  local buf = api.nvim_get_current_buf()
-  local fits = shown and shown.buf == buf and shown.tick == api.nvim_buf_get_changedtick(buf)
+  local fits = shown and shown.home == api.nvim_get_current_buf() and is_fresh(shown)
   return fits and shown or nil
 end
 
@@ -85,17 +97,31 @@ local function draw(edit)
   api.nvim_buf_set_extmark(buf, namespace, edit.end_row, 0, { virt_lines = lines })
 end
 
---- Name the edit's line at the cursor's line while the window does not show it.
+--- Name the edit's line, with its file, at the cursor's line while the window does not show it.
 local function draw_hint()
   local edit = current()
   if not edit then
     return
   end
-  api.nvim_buf_clear_namespace(edit.buf, hint_namespace, 0, -1)
+  api.nvim_buf_clear_namespace(edit.home, hint_namespace, 0, -1)
   local line = edit.row + 1
-  if line < fn.line('w0') or line > fn.line('w$') then
-    local mark = { virt_text = { { ('→ line %d'):format(line), 'FimHint' } }, virt_text_pos = 'eol' }
-    api.nvim_buf_set_extmark(edit.buf, hint_namespace, fn.line('.') - 1, 0, mark)
+  local is_elsewhere = edit.buf ~= edit.home
+  if is_elsewhere or line < fn.line('w0') or line > fn.line('w$') then
+    local file = is_elsewhere and vim.fs.basename(api.nvim_buf_get_name(edit.buf)) .. ', ' or ''
+    local mark = { virt_text = { { ('→ %sline %d'):format(file, line), 'FimHint' } }, virt_text_pos = 'eol' }
+    api.nvim_buf_set_extmark(edit.home, hint_namespace, fn.line('.') - 1, 0, mark)
+  end
+end
+
+--- Give back the keys of the buffer in which the edit is offered, and take its hint away.
+---@param edit fim_server.NextEdit
+local function leave(edit)
+  for _, restore in ipairs(edit.restore) do
+    restore()
+  end
+  edit.restore = {}
+  if api.nvim_buf_is_loaded(edit.home) then
+    api.nvim_buf_clear_namespace(edit.home, hint_namespace, 0, -1)
   end
 end
 
@@ -105,12 +131,9 @@ local function erase()
   if not edit then
     return
   end
-  for _, restore in ipairs(edit.restore) do
-    restore()
-  end
+  leave(edit)
   if api.nvim_buf_is_loaded(edit.buf) then
     api.nvim_buf_clear_namespace(edit.buf, namespace, 0, -1)
-    api.nvim_buf_clear_namespace(edit.buf, hint_namespace, 0, -1)
   end
 end
 
@@ -121,19 +144,30 @@ function M.withdraw()
   settled = nil
 end
 
---- Return true if an edit is shown in the current buffer.
+--- Return true if an edit is offered in the current buffer.
 function M.visible()
   return current() ~= nil
 end
 
 -- --- requests ---------------------------------------------------------------------------------------------
 
---- Convert an answer's edit; nil if it is not one of the buffer as it is.
+--- Return the client's loaded buffer of a document.
+local function buffer_of(client, uri)
+  for buf in pairs(client.attached_buffers) do
+    if api.nvim_buf_is_loaded(buf) and vim.uri_from_bufnr(buf) == uri then
+      return buf
+    end
+  end
+end
+
+--- Convert an answer's edit; nil if it is not one of a buffer as it is.
+---@param home integer the buffer that was asked for
 ---@return fim_server.NextEdit?
-local function converted(answer, client, buf)
+local function converted(answer, client, home)
   local place, document = answer.range, answer.textDocument
   local is_whole = type(place) == 'table' and type(answer.text) == 'string' and type(document) == 'table'
-  if not is_whole or document.uri ~= vim.uri_from_bufnr(buf) then
+  local buf = is_whole and buffer_of(client, document.uri)
+  if not buf then
     return nil
   end
   local first, last, lines = place.start, place['end'], api.nvim_buf_line_count(buf)
@@ -149,8 +183,10 @@ local function converted(answer, client, buf)
   end
   return {
     buf = buf,
+    home = home,
     client = client,
     tick = api.nvim_buf_get_changedtick(buf),
+    home_tick = api.nvim_buf_get_changedtick(home),
     row = first.line,
     col = column(first),
     end_row = end_row,
@@ -161,16 +197,13 @@ local function converted(answer, client, buf)
   }
 end
 
+--- Offer the edit in its home.
 ---@param edit fim_server.NextEdit
-local function show(edit)
-  erase()
-  rules.appears()
-  shown = edit
-  draw(edit)
+local function offer(edit)
   draw_hint()
   local function borrow(mode, key, name, act)
     if key then
-      edit.restore[#edit.restore + 1] = keys.borrow(edit.buf, mode, key, name, act)
+      edit.restore[#edit.restore + 1] = keys.borrow(edit.home, mode, key, name, act)
     end
   end
   borrow('n', rules.accept, 'next_edit', M.next_edit)
@@ -178,6 +211,15 @@ local function show(edit)
     return fn.pumvisible() == 0 and not rules.busy() and M.next_edit()
   end)
   borrow('n', rules.dismiss, 'dismiss_edit', M.dismiss_edit)
+end
+
+---@param edit fim_server.NextEdit
+local function show(edit)
+  erase()
+  rules.appears()
+  shown = edit
+  draw(edit)
+  offer(edit)
 end
 
 local function is_quiet()
@@ -200,6 +242,7 @@ local function request(client, buf)
   local params = lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = lsp.util.buf_versions[buf]
   params.context = { triggerKind = 2 }
+  params.otherDocuments = true
   local _, id = client:request(NEXT_EDIT, params, function(err, result)
     if waiting.request ~= this then
       return -- cancelled, but answered
@@ -232,10 +275,37 @@ local function run_command(edit, name)
   end
 end
 
+--- Enter the buffer of an edit that is offered in another one. False: that failed.
+---@param edit fim_server.NextEdit
+local function enter(edit)
+  local window = fn.bufwinid(edit.buf)
+  is_entering = true
+  local ok, message = pcall(function()
+    if window ~= -1 then
+      api.nvim_set_current_win(window)
+    else
+      api.nvim_win_set_buf(0, edit.buf)
+    end
+  end)
+  is_entering = false
+  if not ok or api.nvim_get_current_buf() ~= edit.buf then
+    M.withdraw()
+    vim.notify('fim-server: ' .. (ok and 'the file cannot be shown here' or message), vim.log.levels.WARN)
+    return false
+  end
+  leave(edit)
+  edit.home, edit.home_tick, settled = edit.buf, edit.tick, state_of(edit.buf)
+  offer(edit)
+  return true
+end
+
 ---@param edit fim_server.NextEdit
 local function jump(edit)
   if api.nvim_get_mode().mode == 'n' then
     vim.cmd("normal! m'")
+  end
+  if edit.buf ~= edit.home and not enter(edit) then
+    return
   end
   api.nvim_win_set_cursor(0, { edit.row + 1, edit.col })
   pcall(vim.cmd.foldopen, { bang = true })
@@ -254,14 +324,14 @@ local function accept(edit)
   request(edit.client, edit.buf)
 end
 
---- Jump to the visible edit, or accept it where the cursor is in its lines. False: none is visible.
+--- Jump to the offered edit, or accept it where the cursor is in its lines. False: none is visible.
 function M.next_edit()
   local edit = current()
   if not edit then
     return false
   end
   local row = fn.line('.') - 1
-  if row < edit.row or row > edit.end_row then
+  if edit.buf ~= edit.home or row < edit.row or row > edit.end_row then
     jump(edit)
   else
     accept(edit)
@@ -269,7 +339,7 @@ function M.next_edit()
   return true
 end
 
---- Dismiss the visible edit; the server keeps it away until its lines change. False: none is visible.
+--- Dismiss the offered edit; the server keeps it away until its lines change. False: none is visible.
 function M.dismiss_edit()
   local edit = current()
   if not edit then
@@ -289,7 +359,7 @@ function M.setup(given)
   api.nvim_set_hl(0, 'FimEditAdded', { default = true, link = 'DiffAdd' })
 end
 
---- Request next edits of a buffer after each pause.
+--- Request next edits after each pause in a buffer, and once it is entered.
 ---@param client vim.lsp.Client
 ---@param buf integer
 function M.watch(client, buf)
@@ -297,19 +367,24 @@ function M.watch(client, buf)
   local function on(events, callback)
     api.nvim_create_autocmd(events, { group = group, buffer = buf, callback = callback })
   end
-  on({ 'TextChanged', 'TextChangedI', 'InsertLeave' }, function()
-    if current() then
+  local function request_soon()
+    if api.nvim_get_current_buf() ~= buf or current() then
       return
     end
     waiting:pause(PAUSE_MS, function()
-      if api.nvim_get_current_buf() == buf and not client:is_stopped() then
+      if api.nvim_get_current_buf() == buf and not current() and not client:is_stopped() then
         request(client, buf)
       end
     end)
-  end)
+  end
+  on({ 'TextChanged', 'TextChangedI', 'InsertLeave', 'BufEnter' }, request_soon)
   on({ 'CursorMoved', 'CursorMovedI' }, draw_hint)
   api.nvim_create_autocmd('WinScrolled', { group = group, callback = draw_hint })
-  on('BufLeave', M.withdraw)
+  on('BufLeave', function()
+    if not is_entering then
+      M.withdraw()
+    end
+  end)
   on('LspDetach', function(event)
     if event.data.client_id == client.id then
       M.withdraw()
@@ -319,7 +394,7 @@ function M.watch(client, buf)
   api.nvim_buf_attach(buf, false, {
     on_lines = function()
       vim.schedule(function()
-        if shown and shown.buf == buf and not current() then
+        if shown and not is_fresh(shown) then
           erase()
         end
         local pending = waiting.request
@@ -330,6 +405,7 @@ function M.watch(client, buf)
       return not lsp.buf_is_attached(buf, client.id) -- true ends the subscription
     end,
   })
+  request_soon()
 end
 
 return M
