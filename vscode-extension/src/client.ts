@@ -179,7 +179,7 @@ export class Connection {
     }
   }
 
-  /** Requests the next edit of a document; undefined: none for its version, or from a server that knows none. */
+  /** Requests the next edit, of a document or another open one; undefined: none, or from a server that knows none. */
   async nextEdit(
     { document, position }: Cursor,
     isExplicit: boolean,
@@ -191,9 +191,13 @@ export class Connection {
     const { code2ProtocolConverter: converter } = this.client;
     const textDocument = converter.asVersionedTextDocumentIdentifier(document);
     const triggerKind = isExplicit ? InlineCompletionTriggerKind.Invoked : InlineCompletionTriggerKind.Automatic;
-    const params = { textDocument, position: converter.asPosition(position), context: { triggerKind } };
-    const edit = readNextEdit(await this.client.sendRequest<unknown>(NEXT_EDIT_REQUEST, params, token));
-    return edit?.uri === textDocument.uri && edit.version === textDocument.version ? edit : undefined;
+    const params = {
+      textDocument,
+      position: converter.asPosition(position),
+      context: { triggerKind },
+      otherDocuments: true,
+    };
+    return readNextEdit(await this.client.sendRequest<unknown>(NEXT_EDIT_REQUEST, params, token));
   }
 
   /** Requests items at the cursor for a key: those that were shown there last, if there are any. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawingOf, wayTo } from "../src/nextEdit/drawing";
+import { drawingOf, wayTo, wayToFile } from "../src/nextEdit/drawing";
 import { GhostText } from "../src/nextEdit/ghostText";
 
 const LINES = ["def f(items):", "    total = sum(values)", "    best = max(values)", "    return total, best"];
@@ -74,6 +74,7 @@ test("a long text is cut", () => {
 test("the way to an edit out of sight", () => {
   assert.equal(wayTo(41, 3), "↓ line 42: Tab");
   assert.equal(wayTo(0, 3), "↑ line 1: Tab");
+  assert.equal(wayToFile("/app/shapes.py", 11), "→ shapes.py, line 12: Tab");
 });
 
 test("ghost text is shown until its cursor's place is left", () => {

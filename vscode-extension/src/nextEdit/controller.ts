@@ -10,8 +10,8 @@ import { cursorOf, fileOf, placeOf, reader } from "../workspace";
 import { NextEdits } from "./machine";
 import { View } from "./view";
 
-/** Longest wait for an answer, which takes milliseconds. */
-const ANSWER_MS = 1_000;
+/** Longest wait for an answer. It takes milliseconds, but the first one in a language waits for its grammar. */
+const ANSWER_MS = 10_000;
 const MESSAGE_MS = 3_000;
 
 export class NextEditController {
@@ -29,7 +29,7 @@ export class NextEditController {
       hasGhostText: (isRequested) => (isRequested ? server.ghostText.isBusy : server.ghostText.isShown),
       ask: (isExplicit, signal) => this.ask(isExplicit, signal),
       isAtCursor: () => this.view.isAtCursor,
-      jump: () => this.view.jump(),
+      jump: () => void this.jump(),
       apply: (edit) => this.view.apply(edit),
       tell: (edit, isAccepted) => server.tellOfEdit(edit, isAccepted),
       show: (edit, takesKeys) => this.view.show(edit, takesKeys),
@@ -70,15 +70,24 @@ export class NextEditController {
   private listen(): vscode.Disposable[] {
     return [
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
-        if (document === vscode.window.activeTextEditor?.document && contentChanges.length > 0) {
+        const isHere = document === vscode.window.activeTextEditor?.document || this.view.isOf(document);
+        if (isHere && contentChanges.length > 0) {
           this.machine.changed(); // first: it asks after a pause, and at once where ghost text is hidden
           this.cursorMoved();
         }
       }),
       vscode.window.onDidChangeActiveTextEditor(() => {
-        this.machine.leave();
-        this.machine.changed(); // what was done in another file may concern this one
+        if (!this.view.isInItsDocument) {
+          this.machine.leave();
+          this.machine.changed(); // what was done in another file may concern this one
+        }
         this.cursorMoved();
+        this.view.refresh();
+      }),
+      vscode.workspace.onDidCloseTextDocument((document) => {
+        if (this.view.isOf(document)) {
+          this.machine.leave();
+        }
       }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
         if (textEditor === vscode.window.activeTextEditor) {
@@ -90,6 +99,12 @@ export class NextEditController {
       this.server.onDidChangeState(() => this.leaveIfOff()),
       vscode.workspace.onDidChangeConfiguration(() => this.leaveIfOff()),
     ];
+  }
+
+  private async jump(): Promise<void> {
+    if (!(await this.view.jump())) {
+      this.machine.leave();
+    }
   }
 
   private cursorMoved(): void {

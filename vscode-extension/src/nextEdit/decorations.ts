@@ -31,15 +31,11 @@ export class Decorations {
 
   /** Draws an edit. `cursorLine`: the line that shows the way to an edit out of sight. */
   draw(editor: vscode.TextEditor, drawing: Drawing, cursorLine: number | undefined): void {
-    if (this.editor !== editor) {
-      this.clear();
-      this.editor = editor;
-    }
+    this.enter(editor);
     const hoverMessage = new vscode.MarkdownString().appendCodeblock(drawing.diff, "diff");
     const ranges = drawing.changes.map(({ line, start, end }) => new vscode.Range(line, start, line, end));
     const texts = drawing.changes.map(({ text }) => beside(asDrawn(text, editor)));
     const line = drawing.changes[0]?.line ?? 0;
-    const end = cursorLine === undefined ? undefined : editor.document.lineAt(cursorLine).range.end;
     editor.setDecorations(
       this.removed,
       ranges.map((range) => ({ range, hoverMessage })),
@@ -49,10 +45,18 @@ export class Decorations {
       ranges.map((range, index) => ({ range, renderOptions: texts[index] ?? {} })),
     );
     editor.setDecorations(this.gutter, ranges.slice(0, 1));
-    editor.setDecorations(
-      this.way,
-      end === undefined ? [] : [{ range: new vscode.Range(end, end), renderOptions: beside(wayTo(line, end.line)) }],
-    );
+    if (cursorLine === undefined) {
+      editor.setDecorations(this.way, []);
+    } else {
+      this.writeWay(editor, cursorLine, wayTo(line, cursorLine));
+    }
+  }
+
+  /** Shows the way to an edit of another document at a line. */
+  drawWay(editor: vscode.TextEditor, line: number, way: string): void {
+    this.clear();
+    this.enter(editor);
+    this.writeWay(editor, line, way);
   }
 
   clear(): void {
@@ -66,6 +70,18 @@ export class Decorations {
     for (const type of this.types()) {
       type.dispose();
     }
+  }
+
+  private enter(editor: vscode.TextEditor): void {
+    if (this.editor !== editor) {
+      this.clear();
+      this.editor = editor;
+    }
+  }
+
+  private writeWay(editor: vscode.TextEditor, line: number, way: string): void {
+    const { end } = editor.document.lineAt(line).range;
+    editor.setDecorations(this.way, [{ range: new vscode.Range(end, end), renderOptions: beside(way) }]);
   }
 
   private types(): vscode.TextEditorDecorationType[] {

@@ -117,3 +117,8 @@ function shortened(text: string): string {
 export function wayTo(line: number, cursorLine: number): string {
   return `${line < cursorLine ? "↑" : "↓"} line ${line + 1}: Tab`;
 }
+
+/** Return the words that lead to a line, counted from 0, of another file. */
+export function wayToFile(path: string, line: number): string {
+  return `→ ${path.slice(path.lastIndexOf("/") + 1)}, line ${line + 1}: Tab`;
+}
