@@ -599,7 +599,7 @@ function readGhostText(elements) {
 }
 
 /**
- * Runs in the page: the text that is struck through, the text beside it, and the arrow to an edit out of sight.
+ * Runs in the page: the text that is struck through, the text beside it, and the way to an edit out of sight.
  * @param {Element[]} elements
  */
 function readNextEdit(elements) {
@@ -609,7 +609,7 @@ function readNextEdit(elements) {
     .map((element) => getComputedStyle(element, "::after").content)
     .filter((content) => content.startsWith('"'))
     .map((content) => JSON.parse(content));
-  const isWay = (/** @type {string} */ text) => /^[↑↓] line/.test(text.replaceAll("\u00a0", " "));
+  const isWay = (/** @type {string} */ text) => /^[↑↓→] .*line/.test(text.replaceAll("\u00a0", " "));
   return [
     removed.map(({ element }) => element.textContent).join(""),
     beside.filter((text) => !isWay(text)).join(""),
