@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ class OpenEdit:
         start: Offset of its first character.
         old_end: Offset of its end in ``base``.
         new_end: Offset of its end now.
+        latest: Number of the latest change in it, among all changes.
     """
 
     base: str
     start: int
     old_end: int
     new_end: int
+    latest: int = 0
 
     def takes(self, text: str, start: int, end: int) -> bool:
         """Return whether a change of ``text`` between two offsets touches the lines of this edit."""
@@ -86,7 +89,8 @@ class EditMemory:
     def __init__(self, text_of: Callable[[str], str | None]) -> None:
         """``text_of``: return the text of an open document."""
         self._text_of = text_of
-        self._done: deque[Edit] = deque(maxlen=MOST_EDITS)
+        self._changes = 0
+        self._done: deque[tuple[int, Edit]] = deque(maxlen=MOST_EDITS)
         self._open: OrderedDict[str, OpenEdit] = OrderedDict()
 
     def change(self, uri: str, before: str, start: int, end: int, text: str) -> None:
@@ -97,6 +101,8 @@ class EditMemory:
             known = self._open[uri] = OpenEdit(before, start, start, start)
         self._open.move_to_end(uri)
         known.grow(start, end, len(text))
+        self._changes += 1
+        known.latest = self._changes
         while len(self._open) > MOST_OPEN:
             oldest = next(iter(self._open))
             self._finish(oldest, self._text_of(oldest))
@@ -107,8 +113,8 @@ class EditMemory:
         for uri, edit in self._open.items():
             text = self._text_of(uri)
             if text is not None and (done := edit.done(uri, text)) is not None:
-                found.append(done)
-        return found[-MOST_EDITS:]
+                found.append((edit.latest, done))
+        return [edit for _, edit in sorted(found, key=itemgetter(0))][-MOST_EDITS:]
 
     def close(self, uri: str, text: str) -> None:
         """Finish the open edit of a document that is closed with ``text``."""
@@ -117,12 +123,12 @@ class EditMemory:
     def forget(self, uri: str) -> None:
         """Forget all edits of a document."""
         self._open.pop(uri, None)
-        self._done = deque((edit for edit in self._done if edit.uri != uri), MOST_EDITS)
+        self._done = deque((done for done in self._done if done[1].uri != uri), MOST_EDITS)
 
     def _finish(self, uri: str, text: str | None) -> None:
         known = self._open.pop(uri, None)
         if known is not None and text is not None and (done := known.done(uri, text)) is not None:
-            self._done.append(done)
+            self._done.append((known.latest, done))
 
 
 def line_start(text: str, at: int) -> int:

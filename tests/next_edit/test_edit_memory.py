@@ -96,3 +96,13 @@ def test_any_changes_give_an_edit_that_repeats_them() -> None:
             assert "\n".join(lines[edit.line : edit.line + count]) == edit.old
             text = "\n".join([*lines[: edit.line], edit.new, *lines[edit.line + count :]])
         assert text == buffer.text
+
+
+def test_edits_of_several_documents_are_in_the_order_of_their_changes() -> None:
+    texts = {"a": "a = 1\n", "b": "b = 1\n\n\nc = 1\n"}
+    memory = EditMemory(texts.get)
+    for uri, start, new in (("a", 4, "2"), ("b", 4, "3"), ("b", 12, "4")):
+        before = texts[uri]
+        memory.change(uri, before, start, start + 1, new)
+        texts[uri] = before[:start] + new + before[start + 1 :]
+    assert [edit.new for edit in memory.latest()] == ["a = 2", "b = 3", "c = 4"]
