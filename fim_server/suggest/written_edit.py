@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
-from fim_server.language.session import WHOLE
 from fim_server.models.backend import LostError
 from fim_server.next_edit.propose import Proposal
 from fim_server.suggest import limits
@@ -50,8 +49,8 @@ def written_edit(
 
     def open_session(split: Split) -> Session | None:
         opened = contexts.open(asked.uri, language, split)
-        is_whole = opened.guarantee in WHOLE and opened.has_grammar and not opened.is_unfinished
-        return opened.session if is_whole and opened.stand_in is None and not opened.covered else None
+        is_read = opened.guarantee != "none" and opened.has_grammar and not opened.is_unfinished
+        return opened.session if is_read and opened.stand_in is None and not opened.covered else None
 
     masks.prepare(language, model.vocabulary)
     try:

@@ -105,9 +105,12 @@ def test_other_models_are_not_asked() -> None:
     assert answer(text_model(Written([(b"", RIGHT.encode())]))) is None
 
 
-def test_a_broken_file_gets_no_edit() -> None:
-    broken = f"{TEXT}def (:\n"
-    assert answer(model_writing(broken.replace("depth", "height")), broken) is None
+def test_a_file_that_is_broken_elsewhere_gets_an_edit_by_its_other_lines() -> None:
+    broken = TEXT + "\n\nx = 1\n" * 20 + "def (:\n"
+    window = RIGHT + "\n\nx = 1\n\n\nx = 1\n\n\nx ="
+    found = answer(model_writing(window.rpartition("\n")[0]), broken)
+    assert found is not None
+    assert (found.guarantee, found.proposal.text) == ("partial", ", depth")
 
 
 @pytest.mark.parametrize(
