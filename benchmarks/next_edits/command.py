@@ -223,7 +223,7 @@ class Replay:
         change = change_of(mine[-1]) if mine else None
         if change is None or not change.old:
             return
-        places = sorted(occurrences(change, Lines(step.text), 0), key=lambda place: place.start)
+        places = sorted(occurrences(change, Lines(step.text), 0, len(step.text)), key=lambda place: place.start)
         below = [place for place in places if step.text.count("\n", 0, place.start) > change.edit.line]
         for place in (below or places)[:1]:
             self.repeated.add(judged(step, place.start, place.end, place.text))

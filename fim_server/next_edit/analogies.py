@@ -24,6 +24,9 @@ NEAR = 200
 PARALLEL_LINES = 20
 """Most lines between an edit and a block beside it."""
 
+WINDOW = 16_000
+"""Characters before and after the edit in which occurrences are looked for first, which four times as many follow."""
+
 LOOKED_AT = 4
 """Tokens around a place that are compared with those around the change."""
 
@@ -75,7 +78,7 @@ def places(change: Change, lines: Lines, done: tuple[int, int]) -> list[Place]:
     """
     found: dict[tuple[int, int], Place] = {}
     alike = lines_alike(change, lines, lines.line_at(done[0]))
-    for place in (*islice(alike, MOST_PLACES), *islice(occurrences(change, lines, done[0]), MOST_PLACES)):
+    for place in (*islice(alike, MOST_PLACES), *occurrences(change, lines, done[0], MOST_PLACES)):
         if place.end < done[0] or place.start > done[1] or done[0] == done[1]:
             found.setdefault(place.span, place)
     return list(found.values())
@@ -91,10 +94,11 @@ def lines_alike(change: Change, lines: Lines, at: int) -> Iterator[Place]:
     shapes = [shape_of(line) for line in old]
     beside_edit = [shape_of(lines.lines[line]) for line in (at - 1, below) if 0 <= line < len(lines.lines)]
     is_table = any(shape in beside_edit for shape in shapes if shape)
-    rarest = min(range(len(old)), key=lambda number: len(lines.by_shape.get(shapes[number], ())))
     if not all(shape or not line.strip() for shape, line in zip(shapes, old, strict=True)) or not any(shapes):
         return
-    numbers = lines.by_shape.get(shapes[rarest], [])
+    shaped = (number for number, shape in enumerate(shapes) if shape)
+    rarest = min(shaped, key=lambda number: len(lines.of_shape(shapes[number])))
+    numbers = lines.of_shape(shapes[rarest])
     for number in nsmallest(MOST_LINES, numbers, key=lambda number: abs(number - at)):
         first = number - rarest
         if first < 0 or first + len(old) > len(lines.lines):
@@ -149,16 +153,16 @@ def carried(change: Change, text: str, offset: int) -> Place | None:
     )
 
 
-def occurrences(change: Change, lines: Lines, near: int) -> Iterator[Place]:
+def occurrences(change: Change, lines: Lines, near: int, most: int) -> Iterator[Place]:
     """Yield the places of the changed text, with the tokens around it where it has no word of its own.
 
-    The nearest to an offset come first.
+    They are the ``most`` nearest to an offset, the nearest first.
     """
     anchor = change.anchor
     if anchor is None:
         return
     text, offset = anchor
-    for at in sorted(found_at(lines.text, text), key=lambda at: abs(at - near)):
+    for at in nearest(lines.text, text, near, most):
         start, stop = at + offset, at + offset + len(change.old)
         first = max(line_start(lines.text, start), start - NEAR)
         last = min(line_end(lines.text, stop), stop + NEAR)
@@ -166,13 +170,24 @@ def occurrences(change: Change, lines: Lines, near: int) -> Iterator[Place]:
         yield Place(start, stop, change.new, False, left, right)
 
 
-def found_at(text: str, part: str) -> Iterator[int]:
-    """Yield the offsets of a part of a text that cut no word."""
-    at = text.find(part)
+def nearest(text: str, part: str, near: int, most: int) -> list[int]:
+    """Return the offsets of a part of a text that are nearest to one, the nearest first."""
+    width = WINDOW
+    while True:
+        found = list(found_at(text, part, max(0, near - width), near + width))
+        if len(found) >= most or width >= len(text):
+            return nsmallest(most, found, key=lambda at: abs(at - near))
+        width *= 4
+
+
+def found_at(text: str, part: str, first: int = 0, last: int | None = None) -> Iterator[int]:
+    """Yield the offsets of a part of a text, between two offsets, that cut no word."""
+    stop = len(text) if last is None else min(len(text), last + len(part))
+    at = text.find(part, first, stop)
     while at >= 0:
         if is_cut_between(text, at) and is_cut_between(text, at + len(part)):
             yield at
-        at = text.find(part, at + 1)
+        at = text.find(part, at + 1, stop)
 
 
 def sides(change: Change, before: tuple[Token, ...], after: tuple[Token, ...]) -> tuple[int, int]:

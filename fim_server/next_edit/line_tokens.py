@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -19,7 +20,15 @@ LONGEST_LINE = 1000
 """Longest line with a shape, in characters."""
 
 LINES_KEPT = 20_000
-"""Lines whose tokens are kept."""
+"""Lines whose shapes are kept."""
+
+TEXTS_KEPT = 4
+"""Texts whose lines are kept."""
+
+NO_SIGNS = {ord(one): None for one in map(chr, range(128)) if is_word(one) or (one.isspace() and one != "\n")} | {
+    ord("."): None
+}
+"""Characters of words, numbers and blanks, for ``str.translate``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +66,39 @@ class Lines(LinedText):
     """Lines of a text, and their shapes."""
 
     @cached_property
-    def by_shape(self) -> dict[str, list[int]]:
-        """Numbers of the lines of each shape."""
-        found: dict[str, list[int]] = {}
-        for number, line in enumerate(self.lines):
-            found.setdefault(shape_of(line), []).append(number)
+    def signatures(self) -> list[str] | None:
+        """Signs of each line, which lines of one shape share; None for a text with characters beyond ASCII."""
+        return self.text.translate(NO_SIGNS).split("\n") if self.text.isascii() else None
+
+    def of_shape(self, shape: str) -> list[int]:
+        """Return the numbers of the lines of a shape that has tokens."""
+        known = self._of_shape.get(shape)
+        if known is None:
+            signs = shape.translate(NO_SIGNS)
+            of_lines = self.signatures
+            if of_lines is None:
+                of_lines = [line.translate(NO_SIGNS) if line.isascii() else signs for line in self.lines]
+            alike = [number for number, found in enumerate(of_lines) if found == signs]
+            known = [number for number in alike if shape_of(self.lines[number]) == shape]
+            self._of_shape[shape] = known
+        return known
+
+    @cached_property
+    def _of_shape(self) -> dict[str, list[int]]:
+        return {}
+
+    def same_as(self, line: str) -> list[int]:
+        """Return the numbers of the lines with a text."""
+        found: list[int] = []
+        at = -1
+        with suppress(ValueError):
+            while True:
+                at = self.lines.index(line, at + 1)
+                found.append(at)
         return found
+
+
+@lru_cache(TEXTS_KEPT)
+def lines_of(text: str) -> Lines:
+    """Return the lines of a text."""
+    return Lines(text)

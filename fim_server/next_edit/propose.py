@@ -11,7 +11,7 @@ from fim_server.next_edit.calls import call_edits, changed_header
 from fim_server.next_edit.change import Change, change_of
 from fim_server.next_edit.confidence import NAMES, Around, call_features, confidence, features, likeness, span_of
 from fim_server.next_edit.edit_memory import Edit
-from fim_server.next_edit.line_tokens import Lines
+from fim_server.next_edit.line_tokens import Lines, lines_of
 from fim_server.next_edit.renames import FindUses, line_of, rename_of, uses
 
 LONGEST_DOCUMENT = 300_000
@@ -79,7 +79,7 @@ def rated(edits: Sequence[Edit], uri: str, text: str, find: FindUses | None = No
     mine = standing([edit for edit in edits if edit.uri == uri])
     if not mine or len(text) > LONGEST_DOCUMENT:
         return []
-    lines = Lines(text)
+    lines = lines_of(text)
     changes = [change for edit in mine if (change := change_of(edit)) is not None]
     others = [change for edit in edits if edit.uri != uri and (change := change_of(edit)) is not None]
     latest = changes[-1] if changes and changes[-1].edit == mine[-1] else None

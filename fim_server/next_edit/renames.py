@@ -87,8 +87,7 @@ def rename_of(changes: Sequence[Change], lines: Lines) -> Rename | None:
 def line_of(edit: Edit, lines: Lines) -> int | None:
     """Return the line of an edit now: the nearest one with its new text."""
     first = edit.new.split("\n", 1)[0]
-    found = [number for number, line in enumerate(lines.lines) if line == first]
-    return min(found, key=lambda number: abs(number - edit.line), default=None)
+    return min(lines.same_as(first), key=lambda number: abs(number - edit.line), default=None)
 
 
 def uses(rename: Rename, lines: Lines, find: FindUses | None) -> tuple[set[tuple[int, int]], list[range]]:

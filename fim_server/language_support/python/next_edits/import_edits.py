@@ -15,7 +15,7 @@ from fim_server.language_support.python.next_edits.import_block import added
 from fim_server.next_edit.analogies import found_at
 from fim_server.next_edit.change import change_of
 from fim_server.next_edit.edit_memory import Edit, line_end, line_start
-from fim_server.next_edit.line_tokens import Lines
+from fim_server.next_edit.line_tokens import lines_of
 from fim_server.next_edit.propose import Proposal
 from fim_server.next_edit.renames import line_of
 
@@ -155,7 +155,7 @@ def missing(
     source: str, uri: str, names: Sequence[str], edits: Sequence[Edit], others: Mapping[str, str]
 ) -> Iterator[Proposal]:
     """Yield the additions of imports of names that stand in the lines of the latest edits alone, unbound."""
-    lines = Lines(source)
+    lines = lines_of(source)
     written = [(at, at + edit.new.count("\n")) for edit in edits if (at := line_of(edit, lines)) is not None]
     for name in names:
         places = list(islice(found_at(source, name), MOST_FOUND))
