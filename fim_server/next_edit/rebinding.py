@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fim_server.next_edit.bindings import block_end, is_in_parameters
+from fim_server.next_edit.bindings import LONGEST_SCOPE, block_end, is_in_parameters
 from fim_server.next_edit.change import indentation
 from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
 from fim_server.next_edit.signs import SIGNS
@@ -154,13 +154,14 @@ def margin_of(lines: Lines, scope: range) -> int:
 def opened_block(lines: Lines, number: int) -> int:
     """Return the line behind the block that a line opens, with the blocks that go on from it."""
     texts, margin, end = lines.lines, indentation(lines.lines[number]), number
-    while True:
+    while end < number + LONGEST_SCOPE:
         end = block_end(texts, end, margin + 1)
         tokens = tokens_of(texts[end]) if end < len(texts) and indentation(texts[end]) == margin else ()
         if not tokens or tokens[0].text not in SIGNS.closes:
             return end
         if not opens([token.text for token in tokens]):
             return end + 1
+    return end
 
 
 def block(lines: Lines, number: int, start: int | None = None) -> range:

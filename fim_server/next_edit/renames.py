@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fim_server.next_edit.bindings import is_bound, is_in_parameters, scope_of
 from fim_server.next_edit.change import Change
 from fim_server.next_edit.edit_memory import Edit
-from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
+from fim_server.next_edit.line_tokens import LONGEST_LINE, Lines, Token, tokens_of
 from fim_server.next_edit.rebinding import is_header, opened_block, outer_end, rebinding_of
 from fim_server.next_edit.signs import SIGNS
 
@@ -115,8 +115,10 @@ def guessed_uses(rename: Rename, lines: Lines) -> tuple[set[tuple[int, int]], li
     apart: list[range] = []
     for number in rename.lines:
         text = lines.lines[number]
-        if rename.old not in text:
+        if rename.old not in text or len(text) > LONGEST_LINE:
             continue
+        if len(apart) > MOST_USES:
+            break
         tokens = tokens_of(text)
         for at, token in enumerate(tokens):
             if token.text != rename.old:

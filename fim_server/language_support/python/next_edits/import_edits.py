@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from posixpath import basename, dirname
 
+from fim_server.language_support.python.lexemes import Name
 from fim_server.language_support.python.lines import Import, Line, logical_lines
 from fim_server.language_support.python.model import Model, model_of
 from fim_server.language_support.python.modules import public_names
 from fim_server.language_support.python.next_edits.import_block import added
-from fim_server.next_edit.analogies import found_at
 from fim_server.next_edit.change import change_of
 from fim_server.next_edit.edit_memory import Edit, line_end, line_start
 from fim_server.next_edit.line_tokens import lines_of
@@ -26,7 +26,7 @@ and in 36 the name was gone at last; 27 of 34 additions were right."""
 LATEST = 4
 """Latest edits of a file whose names are looked at."""
 
-MOST_NAMES = 64
+MOST_NAMES = 32
 """Most names that are looked at."""
 
 MOST_FOUND = 16
@@ -66,6 +66,11 @@ def import_edits(source: str, uri: str, edits: Sequence[Edit], others: Mapping[s
     return found + list(missing(source, uri, new, latest, others))
 
 
+def words(text: str, name: str) -> Iterator[int]:
+    """Yield the offsets at which a text has a name as a whole word."""
+    return (found.start() for found in re.finditer(rf"(?<!\w){name}(?!\w)", text))
+
+
 def needless(source: str, names: Iterable[str], edits: Sequence[Edit]) -> Iterator[Proposal]:
     """Yield the removals of imports of names that stand nowhere else in a file.
 
@@ -73,7 +78,7 @@ def needless(source: str, names: Iterable[str], edits: Sequence[Edit]) -> Iterat
     """
     change = change_of(edits[-1]) if edits else None
     for name in names:
-        places = list(islice(found_at(source, name), 2))
+        places = list(islice(words(source, name), 2))
         if len(places) != 1:
             continue
         [at] = places
@@ -156,16 +161,19 @@ def missing(
 ) -> Iterator[Proposal]:
     """Yield the additions of imports of names that stand in the lines of the latest edits alone, unbound."""
     lines = lines_of(source)
+    unbound: list[tuple[int, Name]] | None = None
     written = [(at, at + edit.new.count("\n")) for edit in edits if (at := line_of(edit, lines)) is not None]
     for name in names:
-        places = list(islice(found_at(source, name), MOST_FOUND))
+        places = list(islice(words(source, name), MOST_FOUND))
         numbers = [lines.line_at(at) for at in places]
         if not places or not all(any(first <= one <= last for first, last in written) for one in numbers):
             continue
         model = model_of(source)
         if model.is_broken or model.takes_all:
             return
-        loads = [at for at, one in model.unbound() if one.name == name]
+        if unbound is None:
+            unbound = list(model.unbound())
+        loads = [at for at, one in unbound if one.name == name]
         if not loads:
             continue
         ways = {way for other, text in others.items() for way in ways_to(name, text, dirname(other) == dirname(uri))}
@@ -189,7 +197,7 @@ def ways_to(name: str, text: str, is_beside: bool) -> Iterator[Import]:
 
     ``is_beside``: the file is in the same folder, so that relative imports mean the same.
     """
-    for at in islice(found_at(text, name), MOST_FOUND):
+    for at in islice(words(text, name), MOST_FOUND):
         start = line_start(text, at)
         for _ in range(LONGEST_IMPORT):
             if not start or (not text[start : start + 1].isspace() and text[start : start + 1] != ")"):

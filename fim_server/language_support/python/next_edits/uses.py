@@ -13,6 +13,9 @@ from fim_server.next_edit.renames import NameUses
 MOST = 1024
 """Most occurrences of a name that are looked at."""
 
+LONGEST = 10_000
+"""Longest logical line in which a name is looked for, in characters."""
+
 NAME = re.compile(r"\w+")
 
 MARGIN = re.compile(r"^[^\s)\]}#\"']", re.MULTILINE)
@@ -79,7 +82,7 @@ def occurrences(model: Model, source: str, owner: Scope, old: str) -> Iterator[t
     for number in range(owner.first, len(model.lines) if owner.kind == "class" else owner.last):
         start = starts[number]
         text = source[start : starts[number + 1] - 1]
-        if old not in text:
+        if old not in text or len(text) > LONGEST:
             continue
         loads = loads_in(model, number, owner, old, is_only)
         parts = ((part, scope) for _, part, scope in model.parts(number, number + 1))
