@@ -9,7 +9,7 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,10 @@ from fim_server.next_edit.change import change_of
 from fim_server.next_edit.line_tokens import Lines
 from fim_server.next_edit.propose import Proposal
 from fim_server.suggest.context.sessions import DocumentSessions
-from fim_server.suggest.next_edit import EditQuestion, guarantee_of, next_edit, own_proposals
+from fim_server.suggest.next_edit import EditQuestion, guarantee_of, next_edit, next_edit_elsewhere, own_proposals
+from fim_server.suggest.request import Request
+from fim_server.suggest.settings import ServerSettings
+from fim_server.text.document import Split
 from fim_server.text.terminal import Table
 
 SHARES = {"p50": 0.5, "p95": 0.95}
@@ -110,6 +113,7 @@ def run(options: NextEditsOptions) -> int:
                 replay.take(step)
             report.rows[old.name] = replay.counts
             report.repeated[old.name] = replay.repeated
+            report.elsewhere[old.name] = replay.elsewhere
             report.milliseconds += replay.milliseconds
     if not report.milliseconds:
         raise BenchError(NO_EDITS)
@@ -181,6 +185,8 @@ class Replay:
         """Counts of the baseline: the first place below where the changed text stands."""
         self.milliseconds: list[tuple[float, float]] = []
         """Times of the choice without parsing, and with it."""
+        self.elsewhere = Counts()
+        """Counts of edits in other files, where the edited one has none."""
 
     def take(self, step: Step) -> None:
         """Ask for the next edit, and judge it."""
@@ -197,8 +203,28 @@ class Replay:
         if found is not None:
             one = found.proposal
             self.counts.add(judged(step, one.start, one.end, one.text))
+        else:
+            self._look_elsewhere(step, asked)
         self._parse(step, asked, [] if found is None else [found.proposal])
         self._repeat(step)
+
+    def _look_elsewhere(self, step: Step, asked: EditQuestion) -> None:
+        """Ask for an edit of another file, and judge it by the edits that are to come there."""
+        self.elsewhere.steps += 1
+        self.elsewhere.due += bool(step.others)
+        requests = [
+            Request(path, Split("", text), self._language.name, path, False, False, ServerSettings())
+            for path, (text, _) in step.others.items()
+        ]
+        found = next_edit_elsewhere(self._contexts, lambda _: self._language, replace(asked, elsewhere=requests))
+        self._contexts.rest()
+        if found is not None and found.uri is not None:
+            one, (text, rest) = found.proposal, step.others[found.uri]
+            self.elsewhere.add(judged(Step(found.uri, text, step.edits, rest), one.start, one.end, one.text))
+            self.elsewhere.parsed += 1
+            self.elsewhere.broken += self._parses(text) and not self._parses(
+                text[: one.start] + one.text + text[one.end :]
+            )
 
     def _parse(self, step: Step, asked: EditQuestion, shown: list[Proposal]) -> None:
         """Parse the document with what is shown, and with further proposals that the server would let through."""
@@ -238,12 +264,14 @@ class Report:
         rows: Counts by project.
         repeated: Those of the baseline.
         milliseconds: Times of the choice without parsing, and with it.
+        elsewhere: Counts of edits in other files.
     """
 
     setting: dict[str, str]
     rows: dict[str, Counts] = field(default_factory=dict)
     repeated: dict[str, Counts] = field(default_factory=dict)
     milliseconds: list[tuple[float, float]] = field(default_factory=list)
+    elsewhere: dict[str, Counts] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as one JSON object."""
@@ -255,6 +283,7 @@ class Report:
             "setting": self.setting,
             "projects": counts(self.rows),
             "repeated": counts(self.repeated),
+            "elsewhere": counts(self.elsewhere),
             "choice_ms": dict(zip(SHARES, self._times(0), strict=True)),
             "answer_ms": dict(zip(SHARES, self._times(1), strict=True)),
         }
@@ -268,6 +297,7 @@ class Report:
         header = ("project", "edits", "more due", "shown, %", "there, %", "right, %", "exact, %", "parsed", "broken")
         rows = [row(name, counts) for name, counts in self.rows.items()]
         rows.append(row("all", sum(self.rows.values(), Counts())))
+        rows.append(row("in other files", sum(self.elsewhere.values(), Counts())))
         rows.append(row("the changed text again", sum(self.repeated.values(), Counts())))
         yield Table(header, rows, range(1, len(header)))
         for what, at in (("choice without parsing", 0), ("whole answer", 1)):

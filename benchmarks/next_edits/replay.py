@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from benchmarks.suggestions.edit_sessions import FILE_LINES, in_order
@@ -15,6 +15,9 @@ from fim_server.text.trimming import trimmed
 
 MOST_HUNKS = 200
 """Most edits of a file; one with more was written anew."""
+
+MOST_OTHERS = 8
+"""Most other files that are open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,14 @@ class Step:
         text: Its text.
         edits: Latest edits of the project, the latest last.
         rest: Edits of the file that are still to come.
+        others: Next files that will be edited, with their texts and all of their edits.
     """
 
     file: str
     text: str
     edits: Sequence[Edit]
     rest: Sequence[Hunk]
+    others: Mapping[str, tuple[str, Sequence[Hunk]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +87,9 @@ def replayed(old: Project, new: Project, seed: int) -> Iterator[Step]:
     draw = random.Random(f"next edits {old.name} {seed}")
     texts: dict[str, str] = {}
     memory = EditMemory(texts.get)
-    for path in sorted(old.texts.keys() & new.texts.keys()):
-        before, after = old.texts[path].text, new.texts[path].text
-        if before == after or max(before.count("\n"), after.count("\n")) > FILE_LINES:
-            continue
-        found = hunks(before, after)
-        if len(found) > MOST_HUNKS:
-            continue
+    files = list(changed(old, new))
+    for number, (path, before, found) in enumerate(files):
+        others = {name: (text, edits) for name, text, edits in files[number + 1 : number + 1 + MOST_OTHERS]}
         texts[path] = before
         order = list(in_order(list(range(len(found))), draw))
         todo = set(order)
@@ -100,8 +101,18 @@ def replayed(old: Project, new: Project, seed: int) -> Iterator[Step]:
         for number in order:
             change(memory, texts, path, moved(number))
             todo.remove(number)
-            yield Step(path, texts[path], memory.latest(), [moved(n) for n in sorted(todo)])
+            yield Step(path, texts[path], memory.latest(), [moved(n) for n in sorted(todo)], others)
         memory.close(path, texts[path])
+
+
+def changed(old: Project, new: Project) -> Iterator[tuple[str, str, list[Hunk]]]:
+    """Yield the files that two releases both have and that differ: path, older text and hunks."""
+    for path in sorted(old.texts.keys() & new.texts.keys()):
+        before, after = old.texts[path].text, new.texts[path].text
+        if before != after and max(before.count("\n"), after.count("\n")) <= FILE_LINES:
+            found = hunks(before, after)
+            if len(found) <= MOST_HUNKS:
+                yield path, before, found
 
 
 def change(memory: EditMemory, texts: dict[str, str], path: str, hunk: Hunk) -> None:
