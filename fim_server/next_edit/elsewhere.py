@@ -5,7 +5,7 @@ A name is another file's if a line imports it from there, or the file's own name
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
@@ -70,10 +70,14 @@ class Sources:
             most: Number of the latest different changes of other documents that are looked at.
         """
         lines = None
+        imported: dict[str, set[str]] = {}
         for source in self._before(uri, most) if len(text) <= LONGEST_DOCUMENT else ():
             if source.stem in text:
                 lines = lines or Lines(text)
-                found = [*renamed(source, lines), *called(source, lines)]
+                if source.stem not in imported:
+                    imported[source.stem] = words_with_import(lines, source.stem)
+                words = imported[source.stem]
+                found = [*renamed(source, lines, words), *called(source, lines, words)]
                 if found:
                     return source, found
         return None
@@ -133,15 +137,16 @@ def new_name(change: Change) -> tuple[str, str] | None:
     return change.names if before in SIGNS.heads | SIGNS.types else None
 
 
-def renamed(source: Source, lines: Lines) -> Iterator[Proposal]:
-    """Yield the uses of a renamed function or class."""
+def renamed(source: Source, lines: Lines, imported: Collection[str]) -> Iterator[Proposal]:
+    """Yield the uses of a renamed function or class; ``imported``: words of the lines that import from its file."""
     if source.names is None:
         return
     (old, new), stem = source.names, source.stem
-    is_imported = imports(lines, old, stem)
-    if is_imported and imports(lines, new, new):
+    if old in imported and new in words_with_import(lines, new):
         return  # two names would become one
-    is_imported = is_imported or imports(lines, new, stem)  # the import may have followed already
+    is_imported = old in imported or new in imported  # the import may have followed already
+    if old not in lines.text or not (is_imported or stem + SIGNS.member in lines.text):
+        return
     count = 0
     for number, line in enumerate(lines.lines):
         if old not in line:
@@ -154,25 +159,28 @@ def renamed(source: Source, lines: Lines) -> Iterator[Proposal]:
                 yield Proposal(start, start + len(old), new, LEAST_OF_USES, is_use=True)
 
 
-def called(source: Source, lines: Lines) -> Iterator[Proposal]:
-    """Yield the edits of the calls of a function whose header was changed."""
+def called(source: Source, lines: Lines, imported: Collection[str]) -> Iterator[Proposal]:
+    """Yield the edits of the calls of a function whose header was changed; ``imported`` as of :func:`renamed`."""
     changed, stem = source.header, source.stem
     if changed is None:
         return
-    is_imported = imports(lines, changed.name, stem)
+    is_imported = changed.name in imported
+    if not (is_imported or stem + SIGNS.member in lines.text):
+        return
     for one in call_edits(changed, lines, is_own=False):
         line = lines.text.rfind("\n", 0, one.call) + 1
         if is_of(tokens_of(lines.text[line : one.call + len(changed.name)]), -1, stem, is_imported):
             yield Proposal(one.start, one.end, one.text, LEAST_OF_USES)
 
 
-def imports(lines: Lines, name: str, stem: str) -> bool:
-    """Return whether a line at the margin imports a name from the file of that name."""
+def words_with_import(lines: Lines, stem: str) -> set[str]:
+    """Return the words of the lines at the margin that import names from the file of that name."""
+    words: set[str] = set()
     for line in lines.lines:
-        first = line.split(maxsplit=1)[:1] if name in line and stem in line and line[:1].strip() else []
-        if first and first[0] in SIGNS.imports and {name, stem} <= {token.text for token in tokens_of(line)}:
-            return True
-    return False
+        first = line.split(maxsplit=1)[:1] if stem in line and line[:1].strip() else []
+        if first and first[0] in SIGNS.imports and stem in (found := {token.text for token in tokens_of(line)}):
+            words |= found
+    return words
 
 
 def is_of(tokens: Sequence[Token], at: int, stem: str, is_imported: bool) -> bool:
