@@ -200,6 +200,7 @@ describe("edits in VS Code", { timeout: SUITE_TIMEOUT }, () => {
     await editor.waitForNextEdit({ removed: "area", added: "size" });
     await waitForCursor("3:14");
     await editor.press("Tab");
+    await waitForCursor("3:18");
     await editor.waitForNextEdit({ removed: "area", added: "size" });
     const painted = "import shapes\n\nprint(shapes.size(1))\nprint(shapes.area(2))\n";
     assert.equal(await editor.save("painter.py"), painted);
