@@ -189,13 +189,18 @@ async def test_after_further_changes_no_edit_of_another_file_follows(served: tup
     assert await lines.next_edit(otherDocuments=True) == []
 
 
-async def test_edits_of_other_files_keep_to_readable_ones(served: tuple[Wire, Path]) -> None:
+async def test_files_of_secrets_switched_off_or_broken_get_no_edit_from_others(served: tuple[Wire, Path]) -> None:
     await opened(served, "secrets.py", "import shop\n\nprint(shop.price(1))\n")
     shop = await opened(served, "shop.py", "def price(w):\n    return w\n")
     await shop.change(0, 4, 9, "cost")
     assert await shop.next_edit(otherDocuments=True) == []
     readable = await opened(served, "till.py", "import shop\n\nprint(shop.price(1))\n")
     assert len(await shop.next_edit(otherDocuments=True)) == 1
+    wire = served[0]
+    for languages, count in (({"till.py": "off"}, 0), ({}, 1)):
+        settings = {"fim-server": {**SETTINGS, "languages": languages}}
+        await wire.send(wire.note("workspace/didChangeConfiguration", {"settings": settings}))
+        assert len(await shop.next_edit(otherDocuments=True)) == count
     await readable.change(1, 0, 0, "x = (")  # the file does not parse
     assert await shop.next_edit(otherDocuments=True) == []
 
