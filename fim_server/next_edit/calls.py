@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from fim_server.next_edit.analogies import found_at
 from fim_server.next_edit.bindings import scope_of
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines
@@ -29,6 +30,9 @@ MOST_CALLS = 256
 """Most calls that are looked at."""
 
 RECEIVERS = re.compile(SIGNS.receivers)
+
+SIGNIFICANT = re.compile(f"[{re.escape(SIGNS.quotes + SIGNS.opens + SIGNS.closes + SIGNS.separator + SIGNS.escape)}]")
+"""Characters that matter between arguments."""
 
 NAME = re.compile(r"[^\W\d]\w*")
 
@@ -104,14 +108,16 @@ def call_edits(changed: ChangedHeader, lines: Lines, is_own: bool = True) -> lis
     """Return the edits of the calls in a document; ``is_own``: the header is in it."""
     text = lines.text
     edits: list[ArgumentEdit] = []
-    for match in islice(re.finditer(rf"(?<!\w){re.escape(changed.name)}\(", text), MOST_CALLS):
-        words = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].split()
-        if (words and words[-1] in SIGNS.heads) or (is_own and match.end() == changed.end):
+    begun = changed.name + SIGNS.parameters_open
+    for at in islice(found_at(text, begun), MOST_CALLS):
+        end = at + len(begun)
+        words = text[text.rfind("\n", 0, at) + 1 : at].split()
+        if (words and words[-1] in SIGNS.heads) or (is_own and end == changed.end):
             continue
-        arguments, _ = pieces(text, match.end())
+        arguments, _ = pieces(text, end)
         if arguments is None or any(text[start:end].lstrip().startswith(SIGNS.several) for start, end in arguments):
             continue
-        call, old, new = Call(text, match.end(), arguments), changed.old, changed.new
+        call, old, new = Call(text, end, arguments), changed.old, changed.new
         if old is not None and new is not None:
             made = call.renamed(name_of(old), name_of(new))
         elif old is not None:
@@ -120,7 +126,7 @@ def call_edits(changed: ChangedHeader, lines: Lines, is_own: bool = True) -> lis
             made = call.having(new or "", changed.number, changed.least)
             made = made if made is not None and is_known(lines, made, name_of(new or "")) else None
         if made is not None:
-            edits.append(replace(made, call=match.start()))
+            edits.append(replace(made, call=at))
     return edits
 
 
@@ -152,13 +158,14 @@ def pieces(text: str, start: int) -> tuple[list[tuple[int, int]] | None, int]:
     The pieces are None if there is no closer.
     """
     found: list[tuple[int, int]] = []
-    depth, at, begun, quote = 0, start, start, ""
-    end = min(len(text), start + LONGEST)
-    while at < end:
-        character = text[at]
+    depth, begun, quote, escaped = 0, start, "", -1
+    for match in SIGNIFICANT.finditer(text, start, min(len(text), start + LONGEST)):
+        at, character = match.start(), match[0]
+        if at == escaped:
+            continue
         if quote:
             if character == SIGNS.escape:
-                at += 1
+                escaped = at + 1
             elif character == quote:
                 quote = ""
         elif character in SIGNS.quotes:
@@ -174,8 +181,7 @@ def pieces(text: str, start: int) -> tuple[list[tuple[int, int]] | None, int]:
         elif character == SIGNS.separator and depth == 0:
             found.append((begun, at))
             begun = at + 1
-        at += 1
-    return None, at
+    return None, min(len(text), start + LONGEST)
 
 
 def difference(before: Sequence[str], now: Sequence[str]) -> tuple[int, str | None, str | None] | None:

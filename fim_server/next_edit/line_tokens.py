@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from fim_server.language.texts import is_word
 from fim_server.next_edit.signs import SIGNS
@@ -22,17 +22,21 @@ LONGEST_LINE = 1000
 LINES_KEPT = 20_000
 """Lines whose shapes are kept."""
 
+SHORT, TOKENS_KEPT = 160, 2048
+"""Longest text whose tokens are kept, in characters, and number of such texts: mostly 3 MB, at most 40."""
+
 TEXTS_KEPT = 4
 """Texts whose lines are kept."""
 
-NO_SIGNS = {ord(one): None for one in map(chr, range(128)) if is_word(one) or (one.isspace() and one != "\n")} | {
-    ord("."): None
-}
-"""Characters of words, numbers and blanks, for ``str.translate``."""
+NO_SIGNS = bytes(
+    one
+    for one in range(256)
+    if one != ord("\n") and (one >= 128 or chr(one) == "." or chr(one).isspace() or is_word(chr(one)))
+)
+"""Bytes of UTF-8 that are no signs by themselves: of words, numbers, blanks and characters beyond ASCII."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """Token of a text, and its offsets there."""
 
     text: str
@@ -46,7 +50,15 @@ class Token:
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    return tuple(Token(found[0], *found.span()) for found in TOKEN.finditer(text))
+    """Return the tokens of a text, which are kept if it is about as short as a line."""
+    return kept_tokens(text) if len(text) <= SHORT else read_tokens(text)
+
+
+def read_tokens(text: str) -> tuple[Token, ...]:
+    return tuple([Token(found[0], *found.span()) for found in TOKEN.finditer(text)])
+
+
+kept_tokens = lru_cache(TOKENS_KEPT)(read_tokens)
 
 
 @lru_cache(LINES_KEPT)
@@ -62,23 +74,25 @@ def shape_of(line: str) -> str:
     )
 
 
+def signs_of(text: str) -> bytes:
+    """Return the signs of a text and its line breaks, without full stops, which numbers may have."""
+    return text.encode("utf-8", "surrogatepass").translate(None, NO_SIGNS)
+
+
 class Lines(LinedText):
     """Lines of a text, and their shapes."""
 
     @cached_property
-    def signatures(self) -> list[str] | None:
-        """Signs of each line, which lines of one shape share; None for a text with characters beyond ASCII."""
-        return self.text.translate(NO_SIGNS).split("\n") if self.text.isascii() else None
+    def signatures(self) -> list[bytes]:
+        """Signs of each line, which lines of one shape share."""
+        return signs_of(self.text).split(b"\n")
 
     def of_shape(self, shape: str) -> list[int]:
         """Return the numbers of the lines of a shape that has tokens."""
         known = self._of_shape.get(shape)
         if known is None:
-            signs = shape.translate(NO_SIGNS)
-            of_lines = self.signatures
-            if of_lines is None:
-                of_lines = [line.translate(NO_SIGNS) if line.isascii() else signs for line in self.lines]
-            alike = [number for number, found in enumerate(of_lines) if found == signs]
+            signs = signs_of(shape)
+            alike = [number for number, found in enumerate(self.signatures) if found == signs]
             known = [number for number in alike if shape_of(self.lines[number]) == shape]
             self._of_shape[shape] = known
         return known

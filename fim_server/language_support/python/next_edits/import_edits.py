@@ -20,8 +20,11 @@ from fim_server.next_edit.propose import Proposal
 from fim_server.next_edit.renames import line_of
 
 NEEDLESS, MISSING = 0.65, 0.8
-"""Confidence in the removal and in the addition of an import. Of 48 removals in 24 pairs of releases 29 were right,
-and in 36 the name was gone at last; 27 of 34 additions were right."""
+"""Confidence in the removal and in the addition of an import.
+
+Of 44 removals in 24 pairs of releases, 28 were right by their lines, and 34 were gone from the newer file. Of 41
+additions 32 were right.
+"""
 
 LATEST = 4
 """Latest edits of a file whose names are looked at."""
