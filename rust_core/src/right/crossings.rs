@@ -91,6 +91,8 @@ impl Finder<'_> {
     /// Find where the cursor can fall: boundaries and symbols cut in two, for every free state.
     fn cross(&mut self) {
         let (free, grammar) = (&self.language.free, &self.language.grammar);
+        let lexer = &self.language.lexer;
+        let joins = lexer.accept_sets().any(|accept| self.language.accept_role(accept) == Role::Join);
         for from in free.states() {
             for to in free.states() {
                 if free.ignored(from, to) == INFINITE || !free.may_end(to) || !self.guards_hold(to) {
@@ -99,7 +101,9 @@ impl Finder<'_> {
                 if free.is_line(to) {
                     self.cross_line_start(from, 0, false, 0);
                     // The middle may also have ended in a whole backslash-newline, which keeps any column.
-                    self.cross_line_start(from, 0, true, 0);
+                    if joins {
+                        self.cross_line_start(from, 0, true, 0);
+                    }
                 } else {
                     self.cross_middle(from, 0, 0);
                 }
@@ -150,7 +154,12 @@ impl Finder<'_> {
             Role::Join if self.lexed.is_end(end) => {}
             Role::Comment => self.cross_middle(from, end, cost),
             Role::Join => self.cross_middle(from, end, 0),
-            Role::Newline if at_line => self.cross_line_start(from, end, false, 0),
+            Role::Newline if at_line => {
+                // A line break that the cursor cuts, as in `\r` and `\n`: R's line begins after it.
+                let Some(start) = self.lexed.line_start(end, true) else { return };
+                let nodes = self.line_start_nodes(start).into_iter();
+                self.found.between.extend(nodes.map(|node| (from, node, 0)));
+            }
             Role::Newline => {
                 let Some(start) = self.lexed.line_start(end, true) else { return };
                 for node in self.line_start_nodes(start) {
