@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,7 @@ from fim_server.language.argument_types import expect, expect_text
 from fim_server.language.definition import compile as grammar
 from fim_server.language.definition import facts, paths
 from fim_server.language.encodings import decode
+from fim_server.language.holes import Holes
 from fim_server.language.session import MOST_SHAPES, Session
 from fim_server.language.shapes import Shape
 from fim_server.language.spelling import Spelling
@@ -198,6 +199,14 @@ class Language:
             spelling=self.spelling,
             guarantee=self.guarantee,
         )
+
+    def open_holes(self, texts: Sequence[str]) -> Holes:
+        """Return the holes between some texts: [left, right], or [left, between, …, right] for several.
+
+        They are judged together, see `Holes`. Raises ValueError for fewer than 2 texts or more than 9; never on the
+        user's code.
+        """
+        return Holes(self.core, texts, self.open)
 
     def __repr__(self) -> str:
         return f"<Language {self.title}>"

@@ -13,6 +13,7 @@ mod diagnostics;
 mod engine;
 mod error;
 mod grammar;
+mod holes;
 mod ids;
 mod interned;
 mod language;
@@ -30,6 +31,7 @@ mod stop;
 
 pub use diagnostics::inside::Inside;
 pub use error::{Error, ErrorKind, Passed};
+pub use holes::is_possible;
 pub use ids::{ModeId, TokenId};
 pub use language::compiled::Language;
 pub use language::definition::Floor;

@@ -100,6 +100,13 @@ pub(crate) const COLUMN: u32 = 10_000;
 /// and 100 MB.
 pub(crate) const RIGHT_COLUMN: u32 = 2_000;
 
+/// Columns of an indentation in texts around several open holes. Unit: columns. A hole takes some microseconds for each,
+/// and a line's first symbols as much again.
+pub(crate) const HOLE_COLUMNS: usize = 400;
+
+/// Items of the chart over texts with several open holes. Unit: items, of eight bytes each and their share of a node.
+pub(crate) const HOLE_ITEMS: usize = 30_000_000;
+
 /// Masks kept for all sessions of one language and vocabulary. Unit: bytes. Those not asked for lately are forgotten.
 pub(crate) const MASK_BYTES: usize = 32 << 20;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of `src`, in the order of the dataflow: each may use earlier ones alone, and itself.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "ids",
     "bits",
     "chunked",
@@ -19,6 +19,7 @@ const LAYERS: [&str; 22] = [
     "grammar",
     "language",
     "chart",
+    "holes",
     "right",
     "requirement",
     "engine",

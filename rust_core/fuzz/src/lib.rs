@@ -6,7 +6,7 @@
 mod naive;
 pub mod operations;
 
-use fim_server_core::{Language, LanguageSpec, Matcher, Session, Tables, TokenId, Vocabulary, mask_words};
+use fim_server_core::{Language, LanguageSpec, Matcher, Session, Tables, TokenId, Vocabulary, is_possible, mask_words};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -81,6 +81,14 @@ pub fn session(data: &[u8]) {
     }
     state.rollback(taken).expect("what was taken");
     assert_eq!(state.is_complete(), session.check("").complete);
+
+    let begun = format!("{left}{middle}");
+    // Texts beyond a limit have no answer.
+    let holes = |texts: &[&str]| is_possible(&blocks(), texts).ok();
+    let (one, none) = (holes(&[&begun, &right]), holes(&[&format!("{begun}{right}")]));
+    assert!(one.is_none_or(|found| found == verdict.viable), "the chart over holes and the requirements");
+    assert!(none.is_none_or(|found| found == verdict.complete), "no hole");
+    assert!(!verdict.viable || holes(&[&left, &middle, &right]) != Some(false), "a free hole before the middle");
 
     let _ = state.advance(middle.as_bytes());
     same_masks(&Matcher::new(state, tables().clone()), tables());

@@ -9,6 +9,7 @@ use fim_server_core::Outcome;
 use fim_server_core::Shape;
 use fim_server_core::Tables;
 use fim_server_core::Vocabulary as CoreVocabulary;
+use fim_server_core::is_possible as core_is_possible;
 use fim_server_core::mask_words;
 use fim_server_core::{Broken, Guarantee, Session as CoreSession, State as CoreState};
 use fim_server_core::{Error, ErrorKind};
@@ -227,6 +228,12 @@ impl Language {
     fn open(&self, py: Python<'_>, left: &str, right: &str) -> PyResult<Session> {
         let (core, held) = engine(py, || counted(|| CoreSession::open(&self.core, left, right)))?;
         Ok(Session { core, held })
+    }
+
+    /// Return whether texts for the holes between some texts exist that make the whole a program.
+    fn is_possible(&self, py: Python<'_>, texts: Vec<String>) -> PyResult<bool> {
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        engine(py, || core_is_possible(&self.core, &texts))?.map_err(|error| raise(&error))
     }
 
     /// The longest match at a text's first byte in a mode: its bytes and the lexemes it may be.
