@@ -29,6 +29,7 @@ class Signs:
     types: frozenset[str]
     no_types: frozenset[str]
     imports: frozenset[str]
+    imported: str
     packages: frozenset[str]
     before_parameters: frozenset[str]
     several: tuple[str, ...]

@@ -143,12 +143,15 @@ def uses_in(language: str, text: str) -> FindUses | None:
 
 def own_proposals(language: str, asked: EditQuestion) -> list[Proposal]:
     """Return the edits of any confidence that may follow the latest edit of the document itself, the best first."""
+    from fim_server.next_edit.imports import needless_imports
     from fim_server.next_edit.propose import in_order, proposals, standing
 
     found = proposals(asked.edits, asked.uri, asked.text, uses_in(language, asked.text))
     support = support_of(language)
     mine = standing([edit for edit in asked.edits if edit.uri == asked.uri])
-    if support is None or not mine or len(asked.text) > LONGEST_NAMED:
+    if support is None:
+        return in_order([*found, *needless_imports(mine, asked.text)])
+    if not mine or len(asked.text) > LONGEST_NAMED:
         return found
     return in_order([*found, *support.import_edits(asked.text, asked.uri, mine, asked.others)])
 
