@@ -14,8 +14,8 @@ from fim_server.next_edit.line_tokens import lines_of
 from fim_server.next_edit.propose import LONGEST_DOCUMENT, Proposal
 from fim_server.next_edit.signs import SIGNS
 
-LATEST, MOST_NAMES = 4, 16
-"""Latest edits whose removed names are looked for, and most names of them."""
+MOST_NAMES = 16
+"""Most removed names that are looked for."""
 
 MOST_LINES = 100
 """Most lines of one import."""
@@ -29,7 +29,7 @@ IMPORTED = re.compile(SIGNS.imported)
 
 
 def needless_imports(edits: Sequence[Edit], text: str) -> Iterator[Proposal]:
-    """Yield the removals of imports that the latest edits used last.
+    """Yield the removals of imports whose last use the latest edit removed.
 
     Args:
         edits: Edits of the document, the latest last.
@@ -46,12 +46,11 @@ def needless_imports(edits: Sequence[Edit], text: str) -> Iterator[Proposal]:
 
 
 def removed_names(edits: Sequence[Edit]) -> list[str]:
-    """Return the names that the latest edits removed, those of the latest first."""
-    found: dict[str, None] = {}
-    for edit in edits[: -LATEST - 1 : -1]:
-        kept = set(WORD.findall(edit.new))
-        found |= dict.fromkeys(word for word in WORD.findall(edit.old) if word not in kept | SIGNS.keywords)
-    return list(found)[:MOST_NAMES]
+    """Return the names that the latest edit removed."""
+    if not edits:
+        return []
+    kept = SIGNS.keywords.union(WORD.findall(edits[-1].new))
+    return list(dict.fromkeys(word for word in WORD.findall(edits[-1].old) if word not in kept))[:MOST_NAMES]
 
 
 def removal(text: str, at: int, name: str) -> Iterator[Proposal]:
