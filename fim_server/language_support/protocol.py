@@ -164,6 +164,9 @@ class LanguageSupport(NameRules, Protocol):
             others: Other open documents, by their names.
         """
 
+    def imports_unknown(self, left: str, text: str, right: str) -> bool:
+        """Return whether a line with ``text`` imports a built-in name from a module of the standard library."""
+
     def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:
         """Return start and end of the first attribute in a suggestion that the class around the cursor lacks."""
 

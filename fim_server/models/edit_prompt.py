@@ -108,9 +108,17 @@ def window_of(row: EditFormat, path: str, text: str, cursor: int, latest: PastEd
         end = len(text) if (found := text.find("\n", end + 1)) < 0 else found
     if row.whole and end < len(text):
         end += 1
-    now = text[start:end]
-    before = now.replace(latest.new, latest.old, 1) if latest is not None and latest.new else now
+    before = text[start:end] if latest is None else without(latest, text[start:end], text.count("\n", 0, start))
     return Window(path, text, start, end, cursor, line if row.kept else start, before)
+
+
+def without(edit: PastEdit, window: str, first: int) -> str:
+    """Return a window before an edit that is in it. ``first``: number of its first line, from 0."""
+    lines, new = window.split("\n"), edit.new.split("\n")
+    at = edit.line - first
+    if at < 0 or lines[at : at + len(new)] != new:
+        return window
+    return "\n".join([*lines[:at], *edit.old.split("\n"), *lines[at + len(new) :]])
 
 
 def prompt_of(bound: BoundFormat, window: Window, edits: Sequence[PastEdit]) -> FixedPrompt:

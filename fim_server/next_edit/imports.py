@@ -61,7 +61,9 @@ def removal(text: str, at: int, name: str) -> Iterator[Proposal]:
     if line is None or not is_listed(lines.lines, number):
         return
     if name == (line["name"] or WORD.findall(line["path"])[-1]):
-        yield Proposal(lines.line_starts[number], min(lines.line_end(number) + 1, len(text)), "", NEEDLESS)
+        yield Proposal(
+            lines.line_starts[number], min(lines.line_end(number) + 1, len(text)), "", NEEDLESS, needs_whole=True
+        )
 
 
 def is_listed(lines: Sequence[str], number: int) -> bool:

@@ -38,6 +38,7 @@ class Proposal:
         text: The new text.
         confidence: Probability that the edit is right as far as it goes.
         is_use: Whether it is a use of a name that was renamed where it is bound.
+        needs_whole: Whether it says nothing about a document that does not parse.
     """
 
     start: int
@@ -45,6 +46,7 @@ class Proposal:
     text: str
     confidence: float
     is_use: bool = False
+    needs_whole: bool = False
 
 
 def proposals(edits: Sequence[Edit], uri: str, text: str, find: FindUses | None = None) -> list[Proposal]:

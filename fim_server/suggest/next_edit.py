@@ -168,7 +168,11 @@ def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQues
         return None  # the same word in a string or comment
     if not opened.session.check(proposal.text + right[: opened.covered]).complete:
         return None
+    if proposal.needs_whole and opened.guarantee != "exact":
+        return None
     support = support_of(language.name)
+    if support is not None and support.imports_unknown(left, proposal.text, right):
+        return None
     if support is not None and len(asked.text) <= LONGEST_NAMED:
         is_whole = opened.guarantee == "exact"
         before = support.unbound(left, asked.text[proposal.start : proposal.end], right, is_whole)

@@ -7,7 +7,7 @@ from difflib import ndiff
 
 import pytest
 
-from fim_server.language_support.python.next_edits.import_edits import import_edits
+from fim_server.language_support.python.next_edits.import_edits import import_edits, imports_unknown
 from fim_server.next_edit.edit_memory import Edit
 
 URI = "file:///p/a.py"
@@ -117,3 +117,29 @@ def test_a_relative_import_of_the_same_folder_comes() -> None:
     others = {"file:///p/c.py": "from .d import Near\n"}
     found = edited("import json\n\nfrom .a import B\n\ny = 1\n", "y = 1", "y = Near", others=others)
     assert found == [("", "from .d import Near")]
+
+
+@pytest.mark.parametrize(
+    ("use", "added"),
+    [
+        ("os.getcwd()", "import os"),
+        ("os.path.join(a)", "import os"),
+        ("xml.etree.ElementTree.parse(a)", "import xml.etree.ElementTree"),
+        ("email.mime.text.MIMEText(a)", "import email.mime.text"),
+        ("concurrent.futures.ThreadPoolExecutor()", "import concurrent.futures"),
+        ("token.strip()", None),
+        ("string.upper()", None),
+        ("queue.append(a)", None),
+        ("time.total_seconds()", None),
+    ],
+)
+def test_a_standard_module_is_imported_for_its_own_members(use: str, added: str | None) -> None:
+    found = edited("import sys\n\n\ndef f(a):\n    return 1\n", "1", use)
+    assert found == ([] if added is None else [("", added)])
+
+
+def test_no_built_in_name_is_imported_from_a_standard_module() -> None:
+    assert imports_unknown("from typing import ", "list", ", Any\n")
+    assert not imports_unknown("from typing import ", "Mapping", ", Any\n")
+    assert not imports_unknown("from x import ", "list", "\n")
+    assert not imports_unknown("x = ", "list", "\n")

@@ -114,3 +114,17 @@ def test_drafts_go_on_with_the_old_lines() -> None:
     assert draft("a = 1\nb") == " = 2\na = 1\nc = 3"
     assert draft("a = 1\nnew = 0\na = 1\n") == "c = 3"
     assert draft("a = 1\nd") == draft("new\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "before"),
+    [
+        ("max = 10\nx = 1", PastEdit("a.py", 1, "y = 2", "x = 1"), "max = 10\ny = 2"),
+        ("b\na\nb", PastEdit("a.py", 2, "c", "b"), "b\na\nc"),
+        ("a\n\nb", PastEdit("a.py", 1, "c", ""), "a\nc\nb"),
+        ("a\nb", PastEdit("a.py", 9, "c", "b"), "a\nb"),
+    ],
+)
+def test_the_window_before_the_latest_edit(text: str, edit: PastEdit, before: str) -> None:
+    row = known_edit_formats()[0]
+    assert window_of(row, "a.py", text, 0, edit).before == before

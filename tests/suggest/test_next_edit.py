@@ -80,3 +80,9 @@ def test_an_import_follows_its_first_use() -> None:
     assert found is not None
     one = found.proposal
     assert text[: one.start] + one.text + text[one.end :] == "import json\nimport os\n\nx = os.sep\n"
+
+
+def test_no_import_goes_while_the_document_does_not_parse() -> None:
+    text = "import os\n\n\ndef a():\n\n\ndef b():\n    return 1\n"
+    asked = EditQuestion(URI, text, [Edit(URI, 4, "    return os.sep", "")])
+    assert next_edit(DocumentSessions(), PYTHON, asked) is None

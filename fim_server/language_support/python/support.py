@@ -84,6 +84,11 @@ class PythonSupport:
 
         return import_edits(source, uri, edits, others)
 
+    def imports_unknown(self, left: str, text: str, right: str) -> bool:
+        from fim_server.language_support.python.next_edits.import_edits import imports_unknown
+
+        return imports_unknown(left, text, right)
+
     def unknown_member(self, left: str, right: str, text: str) -> tuple[int, int] | None:
         return members.unknown_member(left, right, text)
 

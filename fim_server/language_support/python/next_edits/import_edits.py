@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,11 @@ LONGEST_IMPORT = 60
 
 NAME = re.compile(r"[^\W\d]\w+")
 IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t].*", re.MULTILINE)
+BUILT_IN = frozenset(dir(builtins))
+METHODS = frozenset(name for one in (str, bytes, list, dict, set, int, float) for name in dir(one))
+"""Methods of built-in types."""
+
+DOTTED = re.compile(r"\w+(?:\.\w+)+")
 STATEMENT = re.compile(r"[ \t]*(?:from|import)[ \t]")
 ITEM = re.compile(r"[ \t]*\w+(?:[ \t]+as[ \t]+\w+)?[ \t]*,?[ \t]*\)?[ \t]*")
 GUARD = re.compile(r"[ \t]*(?:if[ \t]+(?:\w+\.)?TYPE_CHECKING[ \t]*:|(?:async[ \t]+)?def[ \t])")
@@ -95,9 +101,9 @@ def needless(source: str, names: Iterable[str], edits: Sequence[Edit]) -> Iterat
             continue
         new = None if change is None or change.names is None or change.old != name else change.new
         if new is not None and any(one.name == new for _, one in model.unbound()):
-            yield Proposal(at, at + len(name), new, NEEDLESS)
+            yield Proposal(at, at + len(name), new, NEEDLESS, needs_whole=True)
         else:
-            yield Proposal(*span, "", NEEDLESS)
+            yield Proposal(*span, "", NEEDLESS, needs_whole=True)
 
 
 def removal(source: str, model: Model, number: int, name: str) -> tuple[int, int] | None:
@@ -180,19 +186,43 @@ def missing(
         if not loads:
             continue
         ways = {way for other, text in others.items() for way in ways_to(name, text, dirname(other) == dirname(uri))}
-        if not ways and name in sys.stdlib_module_names and all(source[at + len(name)] == "." for at in loads):
-            ways = {Import(None, module_of(source, name, loads), "")}
+        if not ways and name in sys.stdlib_module_names:
+            modules = {module_of(source, at) for at in loads}
+            ways = {Import(None, module, "") for module in modules if None not in modules and module is not None}
         if len(ways) == 1 and (edit := added(source, model, ways.pop(), pieces_of)) is not None:
-            yield Proposal(*edit, MISSING)
+            yield Proposal(*edit, MISSING, needs_whole=True)
 
 
-def module_of(source: str, name: str, loads: Iterable[int]) -> str:
-    """Return the module to import for members of a module of the standard library: it, or a module inside it."""
-    members = {source[at : at + LONGEST_NAME].split(".")[1] for at in loads}
-    members = {found[0] for one in members if (found := re.match(r"\w+", one)) is not None}
-    inner = f"{name}.{next(iter(members))}" if len(members) == 1 else name
-    is_inner = members.isdisjoint(public_names(name) or ()) and public_names(inner)
-    return inner if is_inner else name
+def module_of(source: str, at: int) -> str | None:
+    """Return the module of the standard library whose member stands at an offset, behind the module's name.
+
+    None if the name is rather a variable's: its member is a method of built-in types, such as `token.strip()`.
+    """
+    chain = DOTTED.match(source, at, at + LONGEST_NAME)
+    if chain is None:
+        return None
+    parts = chain[0].split(".")
+    for depth in range(len(parts) - 1, 0, -1):
+        module = ".".join(parts[:depth])
+        if parts[depth] in (public_names(module) or ()):
+            return module
+    name, member = parts[:2]
+    if public_names(f"{name}.{member}"):
+        return f"{name}.{member}"
+    return None if name in sys.builtin_module_names or member in METHODS else name
+
+
+def imports_unknown(left: str, text: str, right: str) -> bool:
+    """Return whether a line with a proposal imports a built-in name from a module of the standard library."""
+    line = left[line_start(left, len(left)) :] + text + right[: line_end(right, 0)]
+    if not STATEMENT.match(line):
+        return False
+    found = next(logical_lines(line.split("\n")), None)
+    for one in found.imports if found is not None and found.is_import else ():
+        names = None if one.origin is None else public_names(one.origin)
+        if names is not None and one.name in BUILT_IN and one.name not in names:
+            return True
+    return False
 
 
 def ways_to(name: str, text: str, is_beside: bool) -> Iterator[Import]:
