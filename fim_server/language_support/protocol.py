@@ -146,6 +146,9 @@ class LanguageSupport(NameRules, Protocol):
     def is_needless(self, line: str, source: str, modules: Importable | None) -> bool:
         """Return whether a line imports modules of which the document needs none, while it needs others."""
 
+    def missing(self, source: str) -> Mapping[str, int]:
+        """Return the names that a document loads and nothing binds, with their numbers; none if it cannot be read."""
+
     def uses_of(self, source: str, at: int, old: str) -> NameUses | None:
         """Return where the old name of a variable stands, which is bound at an offset by its new name.
 

@@ -129,16 +129,18 @@ def carried(
         return []  # new lines rarely come again elsewhere, unless they just did
     found = places(latest, lines, around.done)
     rename = rename_of(changes, lines)
-    renamed, shadowed = (set[tuple[int, int]](), ()) if rename is None else uses(rename, lines, find)
-    found = [place for place in found if not any(place.start in block for block in shadowed)]
+    if rename is None:
+        alike = Counter(map(likeness, found))
+        return [(place, features(latest, place, alike, around, None)) for place in found]
+    renamed = uses(rename, lines, find)
+    if renamed.is_all:
+        found = [place for place in found if place.span in renamed.spans]
+    found = [place for place in found if not any(place.start in block for block in renamed.apart)]
     known = {place.span for place in found}
     found += [
         Place(start, end, rename.new, False, 0, 0)
-        for start, end in renamed
-        if rename is not None and (start, end) not in known and not around.done[0] <= start <= around.done[1]
+        for start, end in renamed.spans
+        if (start, end) not in known and not around.done[0] <= start <= around.done[1]
     ]
     alike = Counter(map(likeness, found))
-    return [
-        (place, features(latest, place, alike, around, None if rename is None else place.span in renamed))
-        for place in found
-    ]
+    return [(place, features(latest, place, alike, around, place.span in renamed.spans)) for place in found]

@@ -34,7 +34,8 @@ def rebinding_of(lines: Lines, number: int, tokens: Sequence[Token], at: int, sc
     if is_declared(texts, at):
         return from_here(lines, number, tokens, at)
     if is_redeclared(texts, at):
-        same_block = indentation(lines.lines[number]) == margin_of(lines, scope) and not opens(texts)
+        is_inner = opens(texts) or is_in_short_block(texts, at)
+        same_block = indentation(lines.lines[number]) == margin_of(lines, scope) and not is_inner
         return None if same_block else from_here(lines, number, tokens, at)
     if is_loop_variable(texts, at):
         return loop(lines, number, tokens, at)
@@ -154,12 +155,14 @@ def margin_of(lines: Lines, scope: range) -> int:
 def opened_block(lines: Lines, number: int) -> int:
     """Return the line behind the block that a line opens, with the blocks that go on from it."""
     texts, margin, end = lines.lines, indentation(lines.lines[number]), number
+    first = tokens_of(texts[number])
+    labels = frozenset[str]() if first and first[0].text in SIGNS.labels else SIGNS.labels
     while end < number + LONGEST_SCOPE:
         end = block_end(texts, end, margin + 1)
         tokens = tokens_of(texts[end]) if end < len(texts) and indentation(texts[end]) == margin else ()
-        if not tokens or tokens[0].text not in SIGNS.closes:
+        if not tokens or (tokens[0].text not in SIGNS.closes and tokens[0].text not in labels):
             return end
-        if not opens([token.text for token in tokens]):
+        if tokens[0].text not in labels and not opens([token.text for token in tokens]):
             return end + 1
     return end
 
@@ -190,12 +193,17 @@ def from_here(lines: Lines, number: int, tokens: Sequence[Token], at: int) -> ra
     The value still has the name from outside, unless it has a function.
     """
     texts = [token.text for token in tokens]
-    last = next((one for one in range(at + 1, len(texts)) if texts[one] == SIGNS.assign), len(texts) - 1)
+    last = next((one for one in range(at + 1, len(texts)) if texts[one] == SIGNS.assign), None)
+    is_whole = last is None and not opens(texts) and SIGNS.braces[0] not in texts[at:]
+    if last is None:
+        last = len(texts) - 1 if opens(texts) else at
     stop = next((one for one in range(last + 1, len(texts)) if texts[one] in SIGNS.ends_value), len(texts) - 1)
     has_function = any(is_arrow(tokens, one) for one in range(len(tokens) - 1)) or not SIGNS.heads.isdisjoint(texts)
-    start = lines.line_starts[number] + (tokens[at].start if has_function else tokens[stop].end)
+    start = lines.line_starts[number] + (tokens[at].start if has_function or is_whole else tokens[stop].end)
     if is_header(texts, at):
         return block(lines, number, start)
+    if is_in_short_block(texts, at):
+        return range(start, line_stop(lines, number))
     end = block_end(lines.lines, number, indentation(lines.lines[number])) - 1
     return range(start, line_stop(lines, max(number, end)))
 
@@ -205,6 +213,11 @@ def is_header(texts: Sequence[str], at: int) -> bool:
     return opens(texts) and not SIGNS.control.isdisjoint(texts[:at])
 
 
+def is_in_short_block(texts: Sequence[str], at: int) -> bool:
+    """Return whether a name is bound for a block on its own line, or within one."""
+    return texts[-1] == SIGNS.braces[1] and not SIGNS.control.isdisjoint(texts[:at])
+
+
 def loop(lines: Lines, number: int, tokens: Sequence[Token], at: int) -> range:
     """Return the offsets of a loop's block; of a comprehension's brackets, if the loop is within some."""
     texts = [token.text for token in tokens]
@@ -212,6 +225,8 @@ def loop(lines: Lines, number: int, tokens: Sequence[Token], at: int) -> range:
     first = at if around is None else around
     if around is None and opens(texts):
         first = len(texts) - 1
+    elif around is None and is_in_short_block(texts, at) and SIGNS.braces[0] in texts[at:]:
+        first = texts.index(SIGNS.braces[0], at)
     return block(lines, number, lines.line_starts[number] + tokens[first].start)
 
 

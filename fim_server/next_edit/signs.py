@@ -20,6 +20,7 @@ class Signs:
     catches: frozenset[str]
     lambdas: frozenset[str]
     control: frozenset[str]
+    labels: frozenset[str]
     arrows: frozenset[str]
     before_arrow: frozenset[str]
     bar: str

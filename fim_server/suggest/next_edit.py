@@ -178,6 +178,12 @@ def guarantee_of(contexts: DocumentSessions, language: Language, asked: EditQues
         before = support.unbound(left, asked.text[proposal.start : proposal.end], right, is_whole)
         if set(support.unbound(left, proposal.text, right, is_whole)) - set(before):
             return None
+        # The other uses of a renamed name follow one by one.
+        if is_whole and not proposal.is_use:
+            missing = support.missing(asked.text)
+            after = support.missing(left + proposal.text + right)
+            if any(number > missing.get(name, 0) for name, number in after.items()):
+                return None
     return opened.guarantee
 
 

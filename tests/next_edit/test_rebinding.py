@@ -29,6 +29,9 @@ PYTHON = {
     "methods of two classes": "class C:\n    def N(self):\n        self.O(x.a)\n\nclass D:\n    def a(self):\n"
     "        self.a()\n",
     "function": "def N():\n    pass\n\ndef g(a):\n    return a()\n\nO()\nself.a()\n",
+    "global variable": "N = 1\n\ndef g():\n    global O\n    O += 1\n    return O\n\nh(O)\n",
+    "renamed global": "N = 1\n\ndef g():\n    global n\n    O += 1\n    return O\n\nh(O)\n",
+    "renamed nonlocal": "def f(N):\n    def g():\n        nonlocal n\n        O += 1\n        return O\n    h(O)\n",
     "comprehension's variable": "def f(a):\n    return [N for N in g(a)] + [a]\n",
 }
 
@@ -50,6 +53,11 @@ JAVASCRIPT = {
     "condition": "function f(N) {\n  if (O) {\n    g(O);\n  } else if (O) {\n    h(O);\n"
     "  }\n  while (O) {\n    h(O);\n  }\n}\n",
     "value": "function f(N) {\n  const b = O ? g(O) : O;\n  return h({ x: O, y: [O, 1] });\n}\n",
+    "keys": "function f(N) {\n  g({ a: O });\n  return {\n    a: O,\n    a,\n    b: O,\n    c, a };\n}\n",
+    "arguments over lines": "function f(N) {\n  g(\n    O,\n    b,\n  );\n}\n",
+    "loop on a line": "function f(N) {\n  for (const a of b) { g(a); }\n  for (let a = O; b; ) { g(a); }\n  h(O);\n}\n",
+    "loop without a block": "function f(N) {\n  h(O);\n  for (const a of b) g(a);\n}\n",
+    "function beside a method": "function N() {}\n\ng(O(), this.a());\n",
     "loop's own": "function f(a) {\n  for (const N of a) {\n    g(O);\n  }\n  h(a);\n}\n",
 }
 
@@ -62,6 +70,12 @@ GO = {
     "range": "func f(N []int) {\n\tfor _, a := range O {\n\t\th(a)\n\t}\n\th(O)\n}\n",
     "var": "func f(N int) {\n\t{\n\t\tvar a int\n\t\th(a)\n\t}\n\th(O)\n}\n",
     "condition": "func f(N int) {\n\tif g(O) {\n\t\th(O)\n\t}\n\tswitch O {\n\tcase 1:\n\t\th(O)\n\t}\n}\n",
+    "key": "func f(N int) *S {\n\treturn &S{a: O}\n}\n",
+    "keys over lines": "func f(N int) *S {\n\treturn &S{\n\t\ta: O,\n\t\tb: O,\n\t}\n}\n",
+    "type switch": "func f(N any) {\n\tswitch a := O.(type) {\n\tcase int:\n\t\tg(a)\n\tdefault:\n\t\th(a)\n"
+    "\t}\n\th(O)\n}\n",
+    "cases": "func f(N int) {\n\tswitch b {\n\tcase b, O:\n\t\th(O)\n\t}\n}\n",
+    "header on a line": "func f(N int) {\n\tif a := g(O); a > 0 { h(a) }\n\th(O)\n}\n",
     "header's own": "func f(a int) {\n\tif N := g(); O != nil {\n\t\th(O)\n\t}\n\th(a)\n}\n",
 }
 
@@ -78,20 +92,22 @@ RUST = {
     "        T { a, .. } => {\n            h(a)\n        }\n        _ => h(O),\n    }\n}\n",
     "loop": "fn f(N: T) {\n    for a in O.iter() {\n        h(a);\n    }\n    h(O);\n}\n",
     "loop over pairs": "fn f(N: T) {\n    for (i, a) in O {\n        h(a);\n    }\n    h(O);\n}\n",
+    "keys": "fn f(N: T) -> S {\n    g(S { a: O });\n    S {\n        a,\n        b: O,\n    }\n}\n",
+    "blocks on a line": "fn f(N: T) {\n    for a in O { h(a); }\n    if let Some(a) = O { h(a); }\n    h(O);\n}\n",
     "inner function": "fn f(N: T) {\n    fn g(a: T) -> T {\n        a\n    }\n    h(O);\n}\n",
     "condition": "fn f(N: u8) -> u8 {\n    if g(O) {\n        h(O)\n    } else {\n        O\n    }\n}\n",
 }  # fmt: skip
 
 
-def check(text: str, find: FindUses | None) -> None:
-    """Rename `a`, which is bound at N, to `n`: uses follow exactly where the text has O."""
+def check(text: str, find: FindUses | None, is_use: bool = True) -> None:
+    """Rename `a`, which is bound at N, to `n`: uses follow exactly where the text has O; edits do, without `is_use`."""
     old = text.replace("N", "a").replace("O", "a")
     start = text.replace("O", "a").index("N")
     new = text.replace("O", "a").replace("N", "n", 1).replace("N", "a")
     line = new.count("\n", 0, start)
     edit = Edit("file:///a", line, old.split("\n")[line], new.split("\n")[line])
     expected = {at for at, sign in enumerate(text) if sign == "O" or (sign == "N" and at != start)}
-    found = {one.start for one in proposals([edit], "file:///a", new, find) if one.is_use}
+    found = {one.start for one in proposals([edit], "file:///a", new, find) if one.is_use or not is_use}
     first, last = new.rfind("\n", 0, start) + 1, new.find("\n", start)
     assert found == {at for at in expected if not first <= at <= last}
 
@@ -101,6 +117,31 @@ def test_uses_in_python(text: str) -> None:
     support = support_of("python")
     assert support is not None
     check(text, support.uses_of)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(N):\n    b = B(a=O)\n    b.a = O\n    return b.a\n",
+        "class A:\n    N = 3\n    b = O\n\nclass B:\n    a = 3\n    def f(self):\n        return self.a\n",
+        "def N(x):\n    return x\n\nclass B:\n    def a(self):\n        return O(self.a())\n",
+        "def f(N):\n    def g(a=1):\n        return a\n    return g(O)\n",
+        "b = [1 for N in c]\nd = a\n",
+    ],
+    ids=["keyword and attribute", "another class", "method", "default", "comprehension"],
+)
+def test_the_same_text_elsewhere_is_no_use(text: str) -> None:
+    support = support_of("python")
+    assert support is not None
+    check(text, support.uses_of, is_use=False)
+
+
+def test_keywords_of_arguments_change_as_any_text() -> None:
+    support = support_of("python")
+    assert support is not None
+    text = "f(\n    n=1,\n)\nf(\n    a=1,\n)\n"
+    found = proposals([Edit("file:///a", 1, "    a=1,", "    n=1,")], "file:///a", text, support.uses_of)
+    assert [(one.start, one.is_use) for one in found] == [(text.index("a"), False)]
 
 
 @pytest.mark.parametrize("text", JAVASCRIPT.values(), ids=JAVASCRIPT)

@@ -57,6 +57,14 @@ def test_an_edit_that_breaks_the_program_is_refused(text: str, why: str) -> None
     assert guarantee_of(DocumentSessions(), PYTHON, question(TEXT), refused) is None, why
 
 
+def test_an_edit_that_leaves_a_name_unbound_elsewhere_is_refused() -> None:
+    text = "def f(rows):\n    def g(data=None):\n        return data\n    return g(rows)\n"
+    start = text.index("data")
+    asked, contexts = question(text), DocumentSessions()
+    assert guarantee_of(contexts, PYTHON, asked, Proposal(start, start + 4, "rows", 1.0)) is None
+    assert guarantee_of(contexts, PYTHON, asked, Proposal(start, start + 4, "rows", 1.0, is_use=True)) == "exact"
+
+
 def test_a_document_that_is_read_in_part_so_far_gets_no_edit(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = "".join(f'    "key{number}": [{number}, ({number}, None)],\n' for number in range(3000))
     text = f"{TEXT}\n\nT = {{\n{entries}}}\n"

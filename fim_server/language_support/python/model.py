@@ -9,7 +9,8 @@ from __future__ import annotations
 import builtins
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -269,6 +270,13 @@ def unbound(left: str, middle: str, right: str) -> tuple[str, ...]:
     left, middle, right = unified(left), unified(middle), unified(right)
     found = model_of(left + middle + right).unbound_between(len(left), len(left) + len(middle))
     return tuple(dict.fromkeys(name.name for _, name in found))
+
+
+@lru_cache(maxsize=4)
+def missing(source: str) -> Mapping[str, int]:
+    """Return the names that a text loads and nothing binds, with their numbers; none if its brackets do not match."""
+    model = model_of(unified(source))
+    return {} if model.is_broken else Counter(name.name for _, name in model.unbound())
 
 
 def scope_of(scope: Scope, header: Header, number: int) -> Scope:

@@ -74,6 +74,9 @@ class PythonSupport:
     def is_needless(self, line: str, source: str, modules: Importable | None) -> bool:
         return imports.is_needless(line, source, modules)
 
+    def missing(self, source: str) -> Mapping[str, int]:
+        return model.missing(source)
+
     def uses_of(self, source: str, at: int, old: str) -> NameUses | None:
         from fim_server.language_support.python.next_edits.uses import uses_of
 

@@ -37,9 +37,11 @@ def uses_of(source: str, at: int, old: str) -> NameUses | None:
             return None
         owner = owner_of(model, at - start, text)
         if owner is None:
-            break
+            return NameUses((), (), not is_argument(model, at - start, text))
         if end - start == len(source) or owner.kind == "def":
-            places = list(islice(occurrences(model, text, owner, old), MOST))
+            new = NAME.match(source, at)
+            names = old, old if new is None else new[0]
+            places = list(islice(occurrences(model, text, owner, *names), MOST))
             uses = (start + offset for offset, is_use in places if is_use)
             return NameUses(tuple(uses), tuple(start + offset for offset, is_use in places if not is_use))
     return NameUses((), ())
@@ -70,9 +72,17 @@ def owner_of(model: Model, at: int, text: str) -> Scope | None:
     return owners[0] if len(owners) == 1 and name not in owners[0].elsewhere else None
 
 
-def occurrences(model: Model, source: str, owner: Scope, old: str) -> Iterator[tuple[int, bool]]:
+def is_argument(model: Model, at: int, text: str) -> bool:
+    """Return whether the name at an offset is the keyword of an argument."""
+    found = NAME.match(text, at)
+    start = model.starts[model.number_at(at)]
+    return found is not None and is_keyword(text[start : start + LONGEST], found.end() - start, at - start)
+
+
+def occurrences(model: Model, source: str, owner: Scope, old: str, new: str) -> Iterator[tuple[int, bool]]:
     """Yield the offsets of a name in a scope, and whether it is the scope's there.
 
+    ``new``: its new name, which `global` and `nonlocal` may name already.
     Members of other objects, keywords of arguments and imported names are none.
     """
     pattern = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)")
@@ -84,10 +94,10 @@ def occurrences(model: Model, source: str, owner: Scope, old: str) -> Iterator[t
         text = source[start : starts[number + 1] - 1]
         if old not in text or len(text) > LONGEST:
             continue
-        loads = loads_in(model, number, owner, old, is_only)
+        loads = loads_in(model, number, owner, old, new, is_only)
         parts = ((part, scope) for _, part, scope in model.parts(number, number + 1))
         bound = ((part.bound | part.globals | part.nonlocals, scope) for part, scope in parts)
-        is_target = any(old in names and is_owned(scope, owner, old, False) for names, scope in bound)
+        is_target = any(old in names and is_owned(scope, owner, old, new, False) for names, scope in bound)
         has_inner = any(found.start() > 0 for found in INNER.finditer(text.lstrip()))
         for found in pattern.finditer(text):
             at = found.start()
@@ -101,7 +111,7 @@ def occurrences(model: Model, source: str, owner: Scope, old: str) -> Iterator[t
                 yield start + at, is_use
 
 
-def loads_in(model: Model, number: int, owner: Scope, name: str, is_only: bool) -> dict[int, bool]:
+def loads_in(model: Model, number: int, owner: Scope, name: str, new: str, is_only: bool) -> dict[int, bool]:
     """Return the offsets at which a logical line loads a name, and whether it is a scope's; attributes, if it is.
 
     ``is_only``: no other class has an attribute of the name.
@@ -110,20 +120,20 @@ def loads_in(model: Model, number: int, owner: Scope, name: str, is_only: bool) 
     for _, part, scope in model.parts(number, number + 1):
         for one in part.loads:
             if one.name == name:
-                found[one.start] = is_owned(scope, owner, name, one.is_inner)
+                found[one.start] = is_owned(scope, owner, name, new, one.is_inner)
         for one in part.attributes if owner.kind == "class" else ():
             if one.name == name and (is_only or (one.receiver in FIRST_PARAMETERS and scope.parent is owner)):
                 found[one.start] = True
     return found
 
 
-def is_owned(scope: Scope, owner: Scope, name: str, is_inner: bool) -> bool:
-    """Return whether a name in a scope is that of another scope, which may be around it."""
+def is_owned(scope: Scope, owner: Scope, name: str, new: str, is_inner: bool) -> bool:
+    """Return whether a name in a scope is that of another scope, which may be around it; ``new``: its new name."""
     at, sees_class = scope, not is_inner
     while at is not owner:
-        if name in at.declared:
+        if name in at.declared or new in at.declared:
             return owner.parent is None
-        is_seen = sees_class or at.kind != "class"
+        is_seen = (sees_class or at.kind != "class") and new not in at.elsewhere
         if at.parent is None or (is_seen and at.mangled(name) in at.bound) or (at.header and name in at.header.types):
             return False
         at, sees_class = at.parent, False
