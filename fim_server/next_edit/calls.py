@@ -13,12 +13,11 @@ from itertools import islice
 
 from fim_server.next_edit.analogies import found_at
 from fim_server.next_edit.bindings import scope_of
+from fim_server.next_edit.change import indentation
 from fim_server.next_edit.edit_memory import Edit
 from fim_server.next_edit.line_tokens import Lines
+from fim_server.next_edit.receivers import HEAD, NAME, Callers
 from fim_server.next_edit.signs import SIGNS
-
-HEAD = re.compile(rf"\b(?:{'|'.join(sorted(SIGNS.heads))}){SIGNS.header}")
-"""Beginning of a function's header up to its parameters."""
 
 HEAD_LINES = 20
 """Most lines above an edit in which its header begins."""
@@ -34,8 +33,6 @@ RECEIVERS = re.compile(SIGNS.receivers)
 SIGNIFICANT = re.compile(f"[{re.escape(SIGNS.quotes + SIGNS.opens + SIGNS.closes + SIGNS.separator + SIGNS.escape)}]")
 """Characters that matter between arguments."""
 
-NAME = re.compile(r"[^\W\d]\w*")
-
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -45,11 +42,15 @@ class Signature:
         name: Its name.
         end: Offset of the parameters.
         parameters: Texts of the parameters, without that of the object.
+        instance: Text of the parameter that is the object; empty without one.
+        receiver: The object in brackets before the name; empty without one.
     """
 
     name: str
     end: int
     parameters: tuple[str, ...]
+    instance: str
+    receiver: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class ChangedHeader:
         old: Its old text; None for a new one.
         new: Its new text; None for a removed one.
         least: Fewest arguments of a call with the parameter.
+        instance: Text of the parameter that is the object; empty without one.
+        receiver: The object in brackets before the name; empty without one.
     """
 
     name: str
@@ -88,6 +91,8 @@ class ChangedHeader:
     old: str | None
     new: str | None
     least: int
+    instance: str
+    receiver: str
 
 
 def changed_header(edit: Edit, text: str, done: tuple[int, int]) -> ChangedHeader | None:
@@ -100,8 +105,12 @@ def changed_header(edit: Edit, text: str, done: tuple[int, int]) -> ChangedHeade
     if before is None or found is None:
         return None
     number, old, new = found
+    if is_several(old or "") or is_several(new or ""):
+        return None
+    if any(is_several(one) for one in now.parameters[:number]):
+        number = LONGEST  # by its keyword only
     least = len(required((now if old is None else before).parameters))
-    return ChangedHeader(now.name, now.end, number, old, new, least)
+    return ChangedHeader(now.name, now.end, number, old, new, least, now.instance, now.receiver)
 
 
 def call_edits(changed: ChangedHeader, lines: Lines, is_own: bool = True) -> list[ArgumentEdit]:
@@ -109,13 +118,16 @@ def call_edits(changed: ChangedHeader, lines: Lines, is_own: bool = True) -> lis
     text = lines.text
     edits: list[ArgumentEdit] = []
     begun = changed.name + SIGNS.parameters_open
+    callers = Callers(lines, changed.end, changed.instance, changed.receiver) if is_own else None
     for at in islice(found_at(text, begun), MOST_CALLS):
         end = at + len(begun)
         words = text[text.rfind("\n", 0, at) + 1 : at].split()
         if (words and words[-1] in SIGNS.heads) or (is_own and end == changed.end):
             continue
+        if callers is not None and not callers.include(at):
+            continue
         arguments, _ = pieces(text, end)
-        if arguments is None or any(text[start:end].lstrip().startswith(SIGNS.several) for start, end in arguments):
+        if arguments is None or any(is_unclear(text[start:end]) for start, end in arguments):
             continue
         call, old, new = Call(text, end, arguments), changed.old, changed.new
         if old is not None and new is not None:
@@ -147,9 +159,32 @@ def signature_at(text: str, done: tuple[int, int]) -> Signature | None:
     if parts is None or end < done[0]:
         return None
     texts = [text[start:end].strip() for start, end in parts]
+    receiver, instance = found["receiver"] or "", ""
     if texts and RECEIVERS.match(texts[0]):
-        texts = texts[1:]
-    return Signature(found[1], found.end(), tuple(texts))
+        instance, *texts = texts
+        if not indentation(text[text.rfind("\n", 0, found.start()) + 1 : found.end()]):
+            return None  # calls name the object, too
+    if any(map(is_cut, texts)):
+        return None
+    texts = [one for one in texts if is_several(one) or NAME.search(one)]
+    return Signature(found["name"], found.end(), tuple(texts), instance, receiver)
+
+
+def is_several(parameter: str) -> bool:
+    """Return whether a parameter stands for several arguments, or separates others."""
+    return parameter.startswith(SIGNS.several) or SIGNS.several[-1] in parameter
+
+
+def is_cut(parameter: str) -> bool:
+    """Return whether a comma of generic arguments may end a parameter."""
+    for arrow in SIGNS.arrows:
+        parameter = parameter.replace(arrow, "")
+    return parameter.count(SIGNS.generics[0]) != parameter.count(SIGNS.generics[1])
+
+
+def is_unclear(argument: str) -> bool:
+    """Return whether an argument may stand for several, or be a part of one."""
+    return argument.lstrip().startswith(SIGNS.several) or not set(SIGNS.generics).isdisjoint(argument)
 
 
 def pieces(text: str, start: int) -> tuple[list[tuple[int, int]] | None, int]:

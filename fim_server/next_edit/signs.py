@@ -35,6 +35,11 @@ class Signs:
     before_parameters: frozenset[str]
     several: tuple[str, ...]
     receivers: str
+    objects: frozenset[str]
+    class_object: str
+    owner: str
+    members: tuple[str, ...]
+    generics: str
     header: str
     lists_names: frozenset[str]
     braces: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from fim_server.next_edit.edit_memory import Edit, EditMemory
@@ -74,8 +76,21 @@ def test_the_keyword_of_a_renamed_parameter_follows() -> None:
             "f(1, b)",
         ),
         ("func f(a int) {\n}\n\nfunc g(ctx C) {\n\tf(1)\n}\n", "a int)", "ctx C, a int)", "\tf(ctx, 1)"),
-        ("func (s *S) f(a int) {\n}\n\nfunc g(b int) {\n\ts.f(1)\n}\n", "a int)", "a int, b int)", "s.f(1, b)"),
+        ("func (s *S) f(a int) {\n}\n\nfunc (t *S) g(b int) {\n\tt.f(1)\n}\n", "a int)", "a int, b int)", "t.f(1, b)"),
         ("function f(a) {\n}\n\nfunction g(b) {\n  f(1);\n}\n", "(a)", "(a, b)", "  f(1, b);"),
+        (
+            "class A:\n    @classmethod\n    def f(cls, a, b):\n        pass\n\n\nA.f(1, 2)\n",
+            ", b)",
+            ")",
+            "\nA.f(1)\n",
+        ),
+        (
+            "impl A {\n    fn new(a: u8, b: u8) {}\n\n    fn g() {\n        Self::new(1, 2);\n    }\n}\n",
+            ", b: u8)",
+            ")",
+            "Self::new(1)",
+        ),
+        ("def f(a, *rest, b=1):\n    pass\n\n\nf(1, 2, 3, b=4)\n", ", b=1)", ")", "f(1, 2, 3)\n"),
         ("def f(\n    a,\n    b,\n):\n    pass\n\n\nf(1, 2)\n", "    b,\n", "", "\nf(1)\n"),
     ],
 )
@@ -87,3 +102,35 @@ def test_an_unclosed_call_is_left_alone() -> None:
     text = "def f(a):\n    pass\n\n\ndef g(b):\n    f(1\n"
     found = proposals([Edit(URI, 0, "def f(a):", "def f(a, b):")], URI, text.replace("(a)", "(a, b)"))
     assert all(one.confidence < LEAST_CONFIDENCE for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("class A:\n    def get(self, a, b):\n        pass\n\n\ndef g(d):\n    d.get(1, 2)\n", ", b)", ")"),
+        ("class A:\n    def f(self, a, b):\n        pass\n\n\nA.f(1, 2, 3)\nf(1, 2)\n", ", b)", ")"),
+        (
+            "class A:\n    def f(self, a, b):\n        pass\n\n\nclass B:\n    def g(self):\n        self.f(1, 2)\n",
+            ", b)",
+            ")",
+        ),
+        ("impl A {\n    fn new(a: u8, b: u8) {}\n}\n\nfn g() {\n    B::new(1, 2);\n}\n", ", b: u8)", ")"),
+        ("func (s *S) f(a int, b int) {\n}\n\nfunc (s *T) g() {\n\ts.f(1, 2)\n}\n", ", b int)", ")"),
+        ("def f(a, b):\n    pass\n\n\nx.f(1, 2)\n", ", b)", ")"),
+        ("def f(a, *rest):\n    pass\n\n\nf(1, 2, 3)\n", ", *rest)", ")"),
+        ("def f(a, *rest, b=1):\n    pass\n\n\nf(1, 2, 3)\n", ", b=1)", ")"),
+        ("function f(a, b, c) {}\nf(1, g<A, B>(2), 3);\n", "a, b, c", "a, c"),
+        ("function f(a: M<A, B>, b, c) {}\nf(1, 2, 3, 4);\n", ", b, c", ", c"),
+    ],
+)
+def test_calls_that_may_be_of_another_function_are_left_alone(text: str, old: str, new: str) -> None:
+    assert walked(text, old, new) == text.replace(old, new, 1)
+
+
+def test_many_calls_in_a_long_class_take_bounded_time() -> None:
+    calls = "        self.f(1, 2)\n" * 13_000
+    text = f"class A:\n    def f(self, a):\n        pass\n\n    def g(self):\n{calls}"
+    edits = [Edit(URI, 1, "    def f(self, a, b):", "    def f(self, a):")]
+    began = time.process_time()
+    assert proposals(edits, URI, text)
+    assert time.process_time() - began < 2
