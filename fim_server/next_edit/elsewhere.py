@@ -1,22 +1,26 @@
 """Edits of a document that follow from those of others: uses of what another file renamed, calls of what it changed.
 
-A name is another file's if a line imports it from there, or the file's own name and a dot stand before it.
+A name is another file's if a line imports it from there, or imports that file, whose name and a dot stand before it.
+This document binds it nowhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from fim_server.next_edit.bindings import is_bound
 from fim_server.next_edit.calls import ChangedHeader, call_edits, changed_header
 from fim_server.next_edit.change import Change, change_of, indentation
 from fim_server.next_edit.confidence import span_of
 from fim_server.next_edit.edit_memory import Edit
-from fim_server.next_edit.line_tokens import Lines, Token, tokens_of
+from fim_server.next_edit.line_tokens import LONGEST_LINE, Lines, Token, tokens_of
 from fim_server.next_edit.propose import LEAST_OF_USES, LONGEST_DOCUMENT, Proposal
+from fim_server.next_edit.rebinding import outer_end, rebinding_of
 from fim_server.next_edit.renames import line_of
 from fim_server.next_edit.signs import SIGNS
 
@@ -28,6 +32,12 @@ MOST_EDITS = 32
 
 MOST_USES = 64
 """Most uses of a name."""
+
+IMPORT_LINES = 200
+"""Most lines of an import."""
+
+MOST_BINDINGS = 256
+"""Most occurrences of a name among which a binding is looked for. With more, the document may bind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +79,11 @@ class Sources:
             text: Its text.
             most: Number of the latest different changes of other documents that are looked at.
         """
-        lines = None
-        imported: dict[str, set[str]] = {}
+        target = None
         for source in self._before(uri, most) if len(text) <= LONGEST_DOCUMENT else ():
             if source.stem in text:
-                lines = lines or Lines(text)
-                if source.stem not in imported:
-                    imported[source.stem] = words_with_import(lines, source.stem)
-                words = imported[source.stem]
-                found = [*renamed(source, lines, words), *called(source, lines, words)]
+                target = target or Target(Lines(text))
+                found = [*renamed(source, target), *called(source, target)]
                 if found:
                     return source, found
         return None
@@ -114,7 +120,7 @@ class Sources:
         header = changed_header(edit, text, span_of(edit, at, lines))
         if header is not None:
             first = text.rfind("\n", 0, header.end) + 1
-            header = None if indentation(text[first : header.end]) else header
+            header = None if header.receiver or indentation(text[first : header.end]) else header
         return None if names is None and header is None else Source(stem_of(edit.uri), names, header)
 
 
@@ -137,15 +143,18 @@ def new_name(change: Change) -> tuple[str, str] | None:
     return change.names if before in SIGNS.heads | SIGNS.types else None
 
 
-def renamed(source: Source, lines: Lines, imported: Collection[str]) -> Iterator[Proposal]:
-    """Yield the uses of a renamed function or class; ``imported``: words of the lines that import from its file."""
+def renamed(source: Source, target: Target) -> Iterator[Proposal]:
+    """Yield the uses of a renamed function or class."""
     if source.names is None:
         return
-    (old, new), stem = source.names, source.stem
-    if old in imported and new in words_with_import(lines, new):
-        return  # two names would become one
-    is_imported = old in imported or new in imported  # the import may have followed already
-    if old not in lines.text or not (is_imported or stem + SIGNS.member in lines.text):
+    (old, new), stem, lines = source.names, source.stem, target.lines
+    imported = target.words_with(stem)
+    if old not in lines.text or (old in imported and new in target.words_with(new)):
+        return  # none, or two names would become one
+    # The import may have followed already.
+    is_imported = not imported.isdisjoint((old, new)) and not (target.binds(old) or target.binds(new))
+    is_module = target.has_module(stem)
+    if not (is_imported or is_module):
         return
     count = 0
     for number, line in enumerate(lines.lines):
@@ -153,41 +162,117 @@ def renamed(source: Source, lines: Lines, imported: Collection[str]) -> Iterator
             continue
         tokens = tokens_of(line)
         for place, token in enumerate(tokens):
-            if token.text == old and is_of(tokens, place, stem, is_imported) and count < MOST_USES:
+            if token.text != old or not is_of(tokens, place, stem, is_imported, is_module):
+                continue
+            if count < MOST_USES and not is_keyword(tokens, place):
                 start = lines.line_starts[number] + token.start
                 count += 1
                 yield Proposal(start, start + len(old), new, LEAST_OF_USES, is_use=True)
 
 
-def called(source: Source, lines: Lines, imported: Collection[str]) -> Iterator[Proposal]:
-    """Yield the edits of the calls of a function whose header was changed; ``imported`` as of :func:`renamed`."""
-    changed, stem = source.header, source.stem
-    if changed is None:
+def called(source: Source, target: Target) -> Iterator[Proposal]:
+    """Yield the edits of the calls of a function whose header was changed."""
+    changed, stem, lines = source.header, source.stem, target.lines
+    if changed is None or changed.name not in lines.text:
         return
-    is_imported = changed.name in imported
-    if not (is_imported or stem + SIGNS.member in lines.text):
+    is_imported = changed.name in target.words_with(stem) and not target.binds(changed.name)
+    is_module = target.has_module(stem)
+    if not (is_imported or is_module):
         return
     for one in call_edits(changed, lines, is_own=False):
         line = lines.text.rfind("\n", 0, one.call) + 1
-        if is_of(tokens_of(lines.text[line : one.call + len(changed.name)]), -1, stem, is_imported):
+        tokens = tokens_of(lines.text[line : one.call + len(changed.name)])
+        if is_of(tokens, -1, stem, is_imported, is_module):
             yield Proposal(one.start, one.end, one.text, LEAST_OF_USES)
 
 
-def words_with_import(lines: Lines, stem: str) -> set[str]:
-    """Return the words of the lines at the margin that import names from the file of that name."""
-    words: set[str] = set()
-    for line in lines.lines:
-        first = line.split(maxsplit=1)[:1] if stem in line and line[:1].strip() else []
-        if first and first[0] in SIGNS.imports and stem in (found := {token.text for token in tokens_of(line)}):
-            words |= found
-    return words
+class Target:
+    """Document in which edits may follow from those of others: its imports, and the names that it binds otherwise."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self._binds: dict[str, bool] = {}
+
+    @cached_property
+    def _imports(self) -> list[tuple[range, set[str]]]:
+        """Lines of each import at the margin, up to its last bracket, and their words."""
+        found: list[tuple[range, set[str]]] = []
+        texts, end = self.lines.lines, 0
+        for number, line in enumerate(texts):
+            first = line.split(maxsplit=1)[:1] if number >= end and line[:1].strip() else []
+            if not first or first[0] not in SIGNS.imports:
+                continue
+            words: set[str] = set()
+            end, depth = number, 0
+            while end < min(len(texts), number + IMPORT_LINES) and (end == number or depth > 0):
+                tokens = [token.text for token in tokens_of(texts[end])]
+                depth += sum((one in SIGNS.opens) - (one in SIGNS.closes) for one in tokens)
+                words.update(tokens)
+                end += 1
+            found.append((range(number, end), words))
+        return found
+
+    def words_with(self, name: str) -> set[str]:
+        """Return the words of the imports that have a name."""
+        return {word for _, words in self._imports if name in words for word in words}
+
+    def has_module(self, stem: str) -> bool:
+        """Return whether a file's own name stands before its members: an import has it, and nothing else binds it."""
+        return stem in self.words_with(stem) and stem + SIGNS.member in self.lines.text and not self.binds(stem)
+
+    def binds(self, name: str) -> bool:
+        """Return whether a line besides the imports may bind a name."""
+        if name not in self._binds:
+            self._binds[name] = self._is_bound(name)
+        return self._binds[name]
+
+    def _is_bound(self, name: str) -> bool:
+        imports = {number for lines, _ in self._imports for number in lines}
+        whole = range(len(self.lines.lines))
+        count = 0
+        for number, line in enumerate(self.lines.lines):
+            if name not in line or number in imports:
+                continue
+            if len(line) > LONGEST_LINE:
+                return True  # it may
+            tokens = tokens_of(line)
+            for at, token in enumerate(tokens):
+                if token.text != name or (at and tokens[at - 1].text == SIGNS.member):
+                    continue
+                count += 1
+                if count > MOST_BINDINGS or rebinding_of(self.lines, number, tokens, at, whole) is not None:
+                    return True
+                if not is_keyword(tokens, at) and (is_bound(tokens, at) or is_assigned(tokens, at)):
+                    return True
+        return False
 
 
-def is_of(tokens: Sequence[Token], at: int, stem: str, is_imported: bool) -> bool:
+def is_keyword(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a name is the keyword of an argument."""
+    texts = [token.text for token in tokens]
+    if texts[at + 1 : at + 2] != [SIGNS.assign] or texts[at + 2 : at + 3] == [SIGNS.assign]:
+        return False
+    if at == 0:
+        return texts[-1] == SIGNS.separator  # of a call on several lines
+    return outer_end(texts, at) is not None and texts[at - 1] in SIGNS.separators | {SIGNS.parameters_open}
+
+
+def is_assigned(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a name is one of several before the sign of assignment."""
+    texts = [token.text for token in tokens]
+    is_one = at + 1 < len(texts) and texts[at + 1] in (SIGNS.separator, SIGNS.assign)
+    if SIGNS.assign not in texts[at:] or not is_one or outer_end(texts, at) is not None:
+        return False
+    return at == 0 or texts[at - 1] == SIGNS.separator
+
+
+def is_of(tokens: Sequence[Token], at: int, stem: str, is_imported: bool, is_module: bool) -> bool:
     """Return whether a token with the name is that of another file; ``at``: its number, -1 for the last one."""
     at %= len(tokens)
-    if at and tokens[at - 1].text == SIGNS.member:
-        return at > 1 and tokens[at - 2].text == stem
+    before = "".join(token.text for token in tokens[max(0, at - 2) : at])
+    sign = next((one for one in SIGNS.members if before.endswith(one)), None)
+    if sign is not None:
+        return is_module and at > len(sign) and tokens[at - 1 - len(sign)].text == stem
     return is_imported and not (at and tokens[at - 1].text in SIGNS.heads | SIGNS.types)
 
 

@@ -39,6 +39,14 @@ def followed(text: str, old: str, new: str, shapes: str = SHAPES) -> str:
             "from shapes import size\n\nprint(size(1, 2), x.area)\n",
         ),
         ("import shapes\n\nprint(shapes.area(1, 2), area)\n", "import shapes\n\nprint(shapes.size(1, 2), area)\n"),
+        ("from shapes import (\n    area,\n)\n\narea()\n", "from shapes import (\n    size,\n)\n\nsize()\n"),
+        ("from shapes import area\n\nh(area(), area=area)\n", "from shapes import size\n\nh(size(), area=size)\n"),
+        ("from shapes import area\n\n\ndef g(x, area=1):\n    return h(area=area)\n", None),
+        ("from shapes import area\n\n\ndef g(\n    area,\n):\n    return area\n", None),
+        ("from shapes import area\n\narea, w = area(), 1\n", None),
+        ("from shapes import area\n\nsize = 1\nprint(area(), size)\n", None),
+        ("for shapes in all_of_them:\n    shapes.area()\n", None),
+        ("import shapes\n\nfor shapes in all_of_them:\n    shapes.area()\n", None),
         ("def area():\n    pass\n\n\narea()\n", None),
         ("area = 1\nprint(area)\n", None),
         ("from c import size\nfrom shapes import area\n\nprint(area(1, size))\n", None),
@@ -62,6 +70,17 @@ def test_a_renamed_method_has_no_known_uses() -> None:
 )
 def test_the_calls_of_a_changed_function_follow(before: str, after: str) -> None:
     assert followed(before, "w, h)", "w)").endswith(after)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from shapes import area\n\n\ndef g(area):\n    return area(1, 2)\n",
+        "for shapes in all_of_them:\n    shapes.area(1, 2)\n",
+    ],
+)
+def test_calls_of_another_name_are_left_alone(text: str) -> None:
+    assert followed(text, "w, h)", "w)") == text
 
 
 def test_unrelated_edits_give_none() -> None:
