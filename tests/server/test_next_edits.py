@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from fim_server.next_edit.propose import Proposal
+from fim_server.next_edit.edit_memory import Edit
+from fim_server.next_edit.propose import LONGEST_DOCUMENT, Proposal
 from fim_server.server.documents.open_document import OpenDocument
-from fim_server.server.handlers.next_edit import edit_json
+from fim_server.server.handlers.next_edit import edit_json, others_edited
 from fim_server.suggest.next_edit import NextEdit
 from fim_server.text.document import PositionEncoding
 from support.editors.editor import INVALID_PARAMS, SETTINGS, Wire, wired
@@ -145,6 +147,23 @@ async def test_an_edit_follows_in_another_file(served: tuple[Wire, Path]) -> Non
         await user.accept(found[0])
     assert lines == [0, 2]
     assert user.text == "from shapes import size\n\nprint(size(1))\n"
+
+
+async def test_the_other_files_that_count_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def not_secret(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("fim_server.server.handlers.next_edit.secret_reason", not_secret)
+    lengths = [LONGEST_DOCUMENT + 1, *[LONGEST_DOCUMENT] * 4, 1]
+    documents = {
+        f"file:///{number}.py": SimpleNamespace(language_id="python", notebook=None, source="x" * length)
+        for number, length in enumerate(lengths)
+    }
+    edits = [Edit(uri, 0, "", "x") for uri in reversed(documents)]
+    memory = SimpleNamespace(latest=lambda: edits)
+    ls: Any = SimpleNamespace(protocol=SimpleNamespace(edit_memory=lambda: memory), open_document=documents.get)
+    mine: Any = SimpleNamespace(uri="file:///mine.py", language_id="python")
+    assert list(await others_edited(ls, mine)) == [f"file:///{number}.py" for number in (1, 2, 3, 5)]
 
 
 async def test_no_edit_follows_from_a_file_of_secrets(served: tuple[Wire, Path]) -> None:

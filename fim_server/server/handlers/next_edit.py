@@ -35,6 +35,9 @@ SHOWN, FOCUSED = "textDocument/didShowInlineEdit", "textDocument/didFocus"
 MOST_OTHERS = 8
 """Most other documents whose latest edits count, and most that edits are looked for in."""
 
+MOST_OF_OTHERS = 1_000_000
+"""Most characters of those documents whose latest edits count."""
+
 EDIT_ACCEPTED, EDIT_DISMISSED = "fim-server.editAccepted", "fim-server.editDismissed"
 
 
@@ -141,14 +144,21 @@ def report_model(ls: FimLanguageServer) -> None:
 
 
 async def others_edited(ls: FimLanguageServer, document: OpenDocument) -> dict[str, str]:
-    """Return the texts of other open documents of the language that were edited lately and may be read, by URI."""
+    """Return the texts of other open documents of the language that were edited lately and may be read, by URI.
+
+    Very long ones are left out.
+    """
+    from fim_server.next_edit.propose import LONGEST_DOCUMENT
+
     found: dict[str, str] = {}
+    left = MOST_OF_OTHERS
     for uri in dict.fromkeys(edit.uri for edit in reversed(ls.protocol.edit_memory().latest())):
         other = None if uri == document.uri else ls.open_document(uri)
         if other is None or other.language_id != document.language_id or other.notebook is not None:
             continue
-        if await secret_reason(ls, uri) is None:
+        if len(other.source) <= min(left, LONGEST_DOCUMENT) and await secret_reason(ls, uri) is None:
             found[uri] = other.source
+            left -= len(other.source)
         if len(found) == MOST_OTHERS:
             break
     return found
