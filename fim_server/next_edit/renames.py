@@ -22,6 +22,9 @@ from fim_server.next_edit.signs import SIGNS
 MOST_USES = 256
 """Most uses that are looked at."""
 
+MOST_SEEN, MOST_ON_LINE = 1024, 16
+"""Most places of the old name that are looked at, and most on a line: another line has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class NameUses:
@@ -142,16 +145,18 @@ def guessed_uses(rename: Rename, lines: Lines) -> Uses:
     """Return the uses by signs that most languages share. A block that may bind the name again has none."""
     found: list[int] = []
     apart: list[range] = []
+    seen = 0
     for number in rename.lines:
         text = lines.lines[number]
-        if rename.old not in text or len(text) > LONGEST_LINE:
+        if rename.old not in text or len(text) > LONGEST_LINE or text.count(rename.old) > MOST_ON_LINE:
             continue
-        if len(apart) > MOST_USES:
+        if len(apart) > MOST_USES or seen > MOST_SEEN:
             break
         tokens = tokens_of(text)
         for at, token in enumerate(tokens):
             if token.text != rename.old:
                 continue
+            seen += 1
             start = lines.line_starts[number] + token.start
             if any(start in block for block in apart):
                 continue
@@ -170,7 +175,7 @@ def binds_otherwise(rename: Rename, lines: Lines) -> bool:
     count = 0
     for number in rename.lines:
         text = lines.lines[number]
-        if rename.new not in text:
+        if rename.new not in text or text.count(rename.new) > MOST_ON_LINE:
             continue
         tokens = tokens_of(text)
         count += any(token.text == rename.new and is_bound(tokens, at) for at, token in enumerate(tokens))

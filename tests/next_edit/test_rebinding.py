@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from fim_server.language_support.registry import support_of
@@ -157,3 +159,20 @@ def test_uses_in_go(text: str) -> None:
 @pytest.mark.parametrize("text", RUST.values(), ids=RUST)
 def test_uses_in_rust(text: str) -> None:
     check(text, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ("\tf({" + "a," * 400 + "}),\n") * 350,
+        "\t\ta,\n" * 59_000,
+        "\t\tg(a, {a, b, a}),\n" * 15_000,
+        "\tif (x) {\n\tcase a:\n" * 12_000,
+    ],
+    ids=["long lines", "shorthand", "calls", "blocks"],
+)
+def test_the_time_is_bounded(body: str) -> None:
+    text = f"function f(n) {{\n\tg(\n{body}\t)\n}}\n"
+    began = time.process_time()
+    proposals([Edit("file:///a", 0, "function f(a) {", "function f(n) {")], "file:///a", text)
+    assert time.process_time() - began < 4
