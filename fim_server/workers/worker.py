@@ -270,7 +270,7 @@ class CompletionWorker:
         self._prefetch_stop.set()
         self._writing_stop.set()
         thread = self._thread_of(request.uri)
-        cancelled = thread.renew_stop()
+        cancelled = self._begun(thread.renew_stop())
         self._prefetch_stop = afterwards = Stop()
         loading = self._load_once()
         submitted = time.perf_counter()
@@ -299,7 +299,7 @@ class CompletionWorker:
         goes_on = is_reading and not self._prefetch_stop.is_set()
         if goes_on:
             self._prefetch_stop.set()
-        cancelled = thread.renew_stop()
+        cancelled = self._begun(thread.renew_stop())
         submitted = time.perf_counter()
         completer = thread.completer
         future = thread.submit(cancelled, lambda: completer.recall(request, cancelled, submitted), is_asked=True)
@@ -350,7 +350,7 @@ class CompletionWorker:
         user, if the engine would take too long.
         """
         self._prefetch_stop.set()
-        thread, loading, cancelled = self._thread_of(request.uri), self._loading, Stop()
+        thread, loading, cancelled = self._thread_of(request.uri), self._loading, self._begun(Stop())
         future = thread.submit(
             cancelled, lambda: thread.completer.explain(loading, request, cancelled, tell), is_asked=True
         )
@@ -363,7 +363,7 @@ class CompletionWorker:
         but not the search by rules. The future raises StoppedError once it is stopped.
         """
         thread = self._thread_of(NEXT_EDITS)
-        cancelled = thread.renew_stop()
+        cancelled = self._begun(thread.renew_stop())
         self._writing_stop = stopped = Stop()
         model = self.edit_model.get(request.settings, self.model) if request.settings.ask_model else None
         thread.model = model
@@ -532,6 +532,12 @@ class CompletionWorker:
             # Work without a waiting request goes first.
             self._close(min(others, key=lambda other: (others[other].is_asked, others[other].began)))
         return thread
+
+    def _begun(self, stop: Stop) -> Stop:
+        """Return the stop of new work, which is set if the worker is closed: nothing would stop the work later."""
+        if self.is_closed:
+            stop.set()
+        return stop
 
     def _at_work_but(self, uri: str | None) -> dict[str, Step]:
         """Return the work for other documents. Safe on any thread."""
