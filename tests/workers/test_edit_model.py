@@ -7,7 +7,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
-from fim_server.errors import ModelError
+import pytest
+
+from fim_server.errors import AwayError, ModelError
 from fim_server.models.model import FimModel
 from fim_server.models.turn import Turn
 from fim_server.suggest.settings import ServerSettings
@@ -82,8 +84,31 @@ def test_a_model_that_was_given_up_is_loaded_again() -> None:
     assert eventually(found, settings) is other
 
 
-def eventually(found: EditModel, settings: ServerSettings) -> FimModel | None:
+def test_an_endpoint_that_was_away_is_asked_again_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter((AwayError("no answer"), AwayError("no answer"), OTHER))
+
+    def load() -> FimModel:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    models = Models(load)
+    settings = ServerSettings(next_edit_model="http://localhost:1")
+    found = settled(models, settings)
+    assert found.get(settings, OWN) is None
+    assert len(models.asked) == 1  # not yet
+    monkeypatch.setattr("fim_server.workers.edit_model.AWAY_SECONDS", 0.0)
+    news = []
+    assert eventually(found, settings, lambda: news.append(found.take_news())) is OTHER
+    assert [one for one in (*news, found.take_news()) if one is not None] == [OTHER]
+
+
+def eventually(
+    found: EditModel, settings: ServerSettings, then: Callable[[], object] = lambda: None
+) -> FimModel | None:
     for _ in range(500):
+        then()
         if (model := found.get(settings, OWN)) is not None:
             return model
         time.sleep(0.01)
