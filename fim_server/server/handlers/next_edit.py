@@ -138,7 +138,9 @@ def report_model(ls: FimLanguageServer) -> None:
         edits = news.format.edits
         name = on_one_line(news.name, MOST_OF_NAME)
         if edits is None:
-            ls.log(types.MessageType.Warning, f"model {name} is not trained to write next edits")
+            message = f"model {name} is not trained to write next edits"
+            ls.log(types.MessageType.Warning, message)
+            ls.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"{SERVER_NAME}: {message}"))
         else:
             ls.log(types.MessageType.Info, f"model {name} ready for next edits ({edits.family} format)")
 
