@@ -38,7 +38,7 @@ class Proposal:
         text: The new text.
         confidence: Probability that the edit is right as far as it goes.
         is_use: Whether it is a use of a name that was renamed where it is bound.
-        needs_whole: Whether it says nothing about a document that does not parse.
+        needs_whole: Whether it counts only in a document that parses as a whole.
     """
 
     start: int

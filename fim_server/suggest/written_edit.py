@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fim_server.errors import StoppedError
 from fim_server.language import Stop
 from fim_server.models.backend import LostError
+from fim_server.next_edit.edit_memory import MOST_LINES
 from fim_server.next_edit.propose import Proposal
 from fim_server.suggest import limits
 from fim_server.suggest.next_edit import NextEdit, guarantee_of, key_of
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from fim_server.next_edit.edit_memory import Edit
     from fim_server.suggest.context.sessions import DocumentSessions
     from fim_server.suggest.next_edit import EditQuestion
-
-MOST_LINES = 12
-"""Most lines of an edit, before and after it."""
 
 LONGEST_WINDOW = 4000
 """Longest window that is written anew, in characters."""
